@@ -53,6 +53,8 @@ def intended(row: Recorded | None, leave: Effect) -> Recorded:
     """
     if row is None:
         return _appearing(leave)
+    if leave.former is not None and leave.former.kind is not leave.key.kind:
+        return _in_renamed(row, leave, leave.former)
     body = _added(row.body, leave) if leave.fields or leave.keywords or leave.metadata else row.body
     return replace(
         row,
@@ -60,8 +62,16 @@ def intended(row: Recorded | None, leave: Effect) -> Recorded:
         status=_status_intended(row, leave),
         source=leave.source or row.source,
         protect=row.protect if leave.protect is None else leave.protect,
-        former_categories=_left_behind(row, body, leave.former),
+        former_categories=_left_behind(row, body),
     )
+
+
+def _in_renamed(row: Recorded, leave: Effect, former: Key) -> Recorded:
+    """A tag that may be in a category may be in it by its new name; one that has left it for good is elsewhere."""
+    body = _added(row.body, leave) if row.body.fields.get("category") == former.name else row.body
+    now, renamed = category_references(body.fields), category_references(leave.fields)
+    left = (reference for old in row.former_categories for reference in (renamed if old == str(former) else (old,)))
+    return replace(row, body=body, former_categories=tuple(dict.fromkeys(r for r in left if r not in now)))
 
 
 def _added(body: Body, leave: Effect) -> Body:
@@ -84,12 +94,9 @@ def _appearing(leave: Effect) -> Recorded:
     )
 
 
-def _left_behind(before: Recorded, body: Body, renamed: Key | None) -> tuple[str, ...]:
-    """A tag is in its old category until a move is acknowledged; deleting that category would take it along.
-
-    A category that was only `renamed` is not left: it is the same place.
-    """
-    now = {*category_references(body.fields), str(renamed)}
+def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
+    """A tag is in its old category until a move is acknowledged; deleting that category would take it along."""
+    now = category_references(body.fields)
     return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
 
 

@@ -11,7 +11,7 @@ from syncengine.apply.report import CallError, Outcome
 from syncengine.apply.run import ApplyRun, category_of
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
-from syncengine.resource import Key, Kind, Status
+from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.service import wire
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES, UPSERT_TAGS, Operation
 
@@ -188,11 +188,22 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
     if recorded_id == server_id:
         run.repeated_ids.add(item.key.name)
     elif recorded_id is not None:
-        _send_members(run, item.key, server_id)
+        _send_members(run, item.key, server_id, _name_of(run, item, recorded_id))
     if item.leaves[0].former is not None and recorded_id != server_id:
         _settle_new_instead(run, call, item, server_id)
     else:
         run.acknowledge(call, [item], {item.key: server_id})
+        if item.leaves[0].former is not None:
+            _settle_other_names(run, call, item, server_id)
+
+
+def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
+    """The category that was renamed has none of the names any more that earlier renames may have left it with."""
+    twins = {Key(Kind.CATEGORY, name) for name, id in run.former_ids.items() if id == server_id}
+    rows = run.ledger.get(twins - {leave.key for leave in item.leaves}).values()
+    gone = [Effect(key=row.key, status=Status.DELETED) for row in rows if row.status is Status.DELETED]
+    if gone:
+        run.journal.settle(call, [Item(leaves=tuple(gone))])
 
 
 REFUSED_IDS = frozenset({400, 404, 409, 422})
@@ -242,22 +253,25 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str) ->
     run.journal.settle(
         call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in releases)], {item.key: server_id}
     )
-    _stay_behind(run, item)
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 
-def _stay_behind(run: ApplyRun, item: Item) -> None:
-    """Members that are not ours to send are in the category that was not renamed."""
-    assert item.leaves[0].former is not None
-    run.journal.flush()
-    rows = [row for row in run.ledger.members([item.key.name]) if row.status is not Status.ACTIVE]
-    former = item.leaves[0].former.name
-    run.ledger.record([Effect(key=row.key, fields={"category": former}, former=item.key) for row in rows])
+def _name_of(run: ApplyRun, item: Item, server_id: str) -> str | None:
+    """The other name by which the category is recorded that had this id: in a rename the former one."""
+    former = item.leaves[0].former
+    others = (name for name, id in run.former_ids.items() if id == server_id and name != item.key.name)
+    return former.name if former else next(others, None)
 
 
-def _send_members(run: ApplyRun, category: Key, server_id: str) -> None:
-    """The service knows the category by another id than we do: its members are sent again in this run."""
-    rows = [row for row in run.ledger.members([category.name]) if row.status is Status.ACTIVE]
+def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str | None) -> None:
+    """The service knows the category by another id than we do: its members are sent again in this run.
+
+    Until then they may be where they were, and those that are not ours to send stay there: by its other name.
+    """
+    members = run.ledger.members([category.name])
+    if other_name is not None:
+        run.ledger.record([_there(row, other_name, category) for row in members])
+    rows = [row for row in members if row.status is Status.ACTIVE]
     run.ledger.doubt([row.key for row in rows])
     again = f": its {len(rows)} tags are sent again" if rows else ""
     run.remark("category-id-changed", f"{category} has another id than recorded ({server_id}){again}")
@@ -271,6 +285,12 @@ def _send_members(run: ApplyRun, category: Key, server_id: str) -> None:
             source=row.source,
         )
         run.strays[row.key] = Item(leaves=(leave,), spell_name=row.key.name in row.body.keywords)
+
+
+def _there(row: Recorded, other_name: str, category: Key) -> Effect:
+    """The record of a member in the category by its other name: one that is sent again may be in either."""
+    former = None if row.status is Status.ACTIVE else category
+    return Effect(key=row.key, fields={"category": other_name}, former=former)
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:

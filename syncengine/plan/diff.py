@@ -7,6 +7,7 @@ from enum import Enum, StrEnum
 from functools import cached_property
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
@@ -331,19 +332,18 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
 def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Effect]:
     """Members of a renamed category are in the new one without a request of their own.
 
-    Also those that this plan sends: a run may end between the rename and their upserts.
+    Also those that this plan sends, or that may have left it: a run may end between the rename and their upserts.
     """
     renamed = {
-        formers[0].name: new.name
+        str(formers[0]): Effect(key=new, fields={"category": new.name}, former=formers[0])
         for new, formers in aim.renames.items()
         if new.kind is Kind.CATEGORY and new in aim.desired
     }
     if not renamed:
         return
     for key, row in recorded.items():
-        category = row.body.fields.get("category") if key.kind is Kind.TAG else None
-        if isinstance(category, str) and category in renamed:
-            yield Effect(key=key, fields={"category": renamed[category]}, former=Key(Kind.CATEGORY, category))
+        if key.kind is Kind.TAG:
+            yield from (replace(renamed[place], key=key) for place in row.category_references() if place in renamed)
 
 
 # --- what leaves

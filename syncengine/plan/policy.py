@@ -188,7 +188,9 @@ def _is_cleared(name: str, desired: Body) -> bool:
 
 def _judge_categories(j: _Judgement) -> None:
     rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
-    rows = {k: r for k, r in rows.items() if j.scope.selects((k, r.source))}
+    # One that shares its id with one that is renamed may be that very category: the rename tells.
+    renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
+    rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
     if not rows:
         return
     members = members_of(j.recorded, rows)

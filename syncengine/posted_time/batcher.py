@@ -28,19 +28,35 @@ class Batcher(Generic[Item, Result]):
         self._running: asyncio.Task[None] | None = None
 
     async def result(self, item: Item) -> Result:
-        """The result of the item; its error is raised."""
+        """The result of the item; its error is raised.
+
+        Whoever is cancelled ends once the work on the item has: what comes next finds what it left.
+        """
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, answer))
+        waiting = (item, answer)
+        self._waiting.append(waiting)
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        return await answer
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            if waiting in self._waiting:
+                answer.cancel()
+            await asyncio.wait([answer])
+            raise
 
     async def _run(self) -> None:
+        batch: Sequence[_Waiting[Item, Result]] = ()
         try:
             while self._waiting:
                 await asyncio.sleep(0)  # all that the batch before has set free hand in what they have
                 batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
                 await self._made([waiting for waiting in batch if not waiting[1].done()])
+        except asyncio.CancelledError:
+            for _, answer in (*batch, *self._waiting):
+                answer.cancel()
+            self._waiting.clear()
+            raise
         finally:
             self._running = None
 

@@ -226,3 +226,78 @@ def test_a_second_former_name_may_go_with_its_category(places: dict[str, str]) -
         home.apply(manifest(category("gone"), *(tag(name, category=place) for name, place in places.items())))
         assert home.apply(manifest(both)).status is RunStatus.COMPLETE
         assert troubles_of(home, manifest(both)) == []
+
+
+def _troubled(steps: tuple[Manifest, ...], how: str, *, second: str | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Trouble at each instant of the second manifest, and with `second` at each of the third, then what is wrong."""
+    for first in count():
+        for instant in count() if second else (0,):
+            with house() as home:
+                assert home.apply(steps[0]).status is RunStatus.COMPLETE
+                met = home.apply(steps[1], [Trouble(first, how)]).troubles
+                again = home.apply(steps[2], [Trouble(instant, second)] if second else []).troubles
+                for _ in range(2):
+                    home.apply(steps[3])
+                yield f"{how} at instant {first}, {second} at {instant}", troubles_of(home, steps[3])
+            if not again:
+                break
+        if not met:
+            return
+
+
+@pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable"])
+def test_no_tag_goes_unsaid_with_a_category_that_is_wanted_again_beside_its_new_name(how: str) -> None:
+    """A rename without effect leaves members where they are, and the new name may come to be another category."""
+    steps = (
+        manifest(category("old"), tag("inside", category="old")),
+        manifest(category("new", was="old"), tag("inside", category="new")),
+        manifest(category("old"), category("new")),
+        manifest(category("new")),
+    )
+    for trouble, wrong in _troubled(steps, how):
+        assert wrong == [], trouble
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_no_tag_goes_unsaid_with_a_renamed_category_that_it_may_not_have_left(stays: bool) -> None:
+    """A move without a known end leaves a tag in doubt between two categories, and one of them has a new name then."""
+    inside = tag("moves", category="other")
+    steps = (
+        manifest(category("old"), category("other"), tag("moves", category="old")),
+        manifest(category("old"), category("other"), inside),
+        manifest(category("new", was="old"), category("other"), *([inside] if stays else [])),
+        manifest(category("other")),
+    )
+    for trouble, wrong in _troubled(steps, "unavailable", second="unavailable"):
+        assert wrong == [], trouble
+
+
+@pytest.mark.parametrize("second", ["unavailable", "dies after"])
+def test_no_tag_goes_with_a_name_that_its_category_may_still_have(second: str) -> None:
+    """Of a chain of renames without a known end only the last name is wanted, and one category has it or an older."""
+    steps = (
+        manifest(category("first"), tag("inside", category="first")),
+        manifest(category("second", was="first"), tag("inside", category="second")),
+        manifest(category("third", was="second"), tag("inside", category="third")),
+        manifest(category("third"), tag("inside", category="third")),
+    )
+    for trouble, wrong in _troubled(steps, "unavailable", second=second):
+        assert wrong == [], trouble
+
+
+def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is() -> None:
+    """A rename that waits until an earlier call has landed comes after moves that wait for nothing."""
+    old = manifest(category("old"), category("other"), tag("moves", category="old"))
+    changed = manifest(category("old", label="M"), category("other"), tag("moves", category="old"))
+    renamed = manifest(category("new", was="old"), category("other"), tag("moves", category="other"))
+    with house() as home:
+        assert home.apply(old).status is RunStatus.COMPLETE
+        instants = (i for i in count() if home.apply(changed, [Trouble(i, "unavailable and lands late")]).troubles)
+        for _ in instants:
+            if home.in_flight:
+                break
+            home.apply(old)
+        assert home.apply(renamed).status is RunStatus.COMPLETE
+        assert home.waits == 1
+        planned = home.planned(renamed)
+        assert (planned.changes, planned.stages) == ((), ())

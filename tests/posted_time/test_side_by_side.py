@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -470,3 +471,31 @@ def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: i
     assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
     assert sorted(row[0] for row in rows(tmp_path)) == sorted(group["groupId"] for group in groups)
     assert sorted(line["note"] for line in lines(tmp_path)) == ["one"] * 4 + ["two"] * 2
+
+
+def test_a_group_is_not_begun_again_before_a_cancelled_attempt_has_ended(tmp_path: Path) -> None:
+    """Who asked may be gone, and the thread that writes is not: its line is noted by the time of the next attempt."""
+    path = tmp_path / "out/time.jsonl"
+    path.parent.mkdir()
+
+    async def story(opened: Delivery) -> Verdict:
+        with path.open("a") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            first = asyncio.create_task(opened.take(raw("g1"), mechanism="webhook"))
+            while not _begun(opened):  # noqa: ASYNC110 # there is no event of it
+                await asyncio.sleep(0.01)
+            first.cancel()
+            second = asyncio.create_task(opened.take(raw("g1"), mechanism="webhook"))
+            await asyncio.sleep(0.2)
+        await asyncio.wait([first])
+        assert first.cancelled()
+        return await second
+
+    assert run(delivering(tmp_path, JSONL, ""), story).outcome is SUCCESS
+    assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
+
+
+def _begun(opened: Delivery) -> bool:
+    """Whether the writer of lines has what it is to write."""
+    (sink,) = opened.route.sinks
+    return sink._batches._running is not None  # type: ignore[attr-defined] # nothing else tells it
