@@ -86,6 +86,8 @@ def _find_renames(j: _Judgement) -> None:
     Such a rename leaves two rows with one server id; the one that is not wanted any more is the same category.
     """
     twins = {row.server_id: row for row in j.unwanted(Kind.CATEGORY) if row.server_id}
+    categories = (j.recorded[key] for key in j.desired if key.kind is Kind.CATEGORY and key in j.recorded)
+    owners: dict[str | None, Key] = {row.server_id: row.key for row in categories if row.server_id and may_be_held(row)}
     for key, resource in j.desired.items():
         if key.kind is Kind.TAG and not resource.previously:
             continue
@@ -93,7 +95,9 @@ def _find_renames(j: _Judgement) -> None:
         formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
         if new is not None and key.kind is Kind.CATEGORY and new.server_id in twins:
             formers.append(twins[new.server_id])
-        old_keys = [old.key for old in formers if old.key not in j.desired and _can_become(old, new)]
+        # A category whose rename has no known end belongs to the name that is wanted and has its id.
+        free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
+        old_keys = [old.key for old in free if _can_become(old, new)]
         if old_keys:
             j.aim.renames[key] = tuple(old_keys if key.kind is Kind.TAG else old_keys[:1])
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)

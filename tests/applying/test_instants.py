@@ -301,3 +301,25 @@ def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is(
         assert home.waits == 1
         planned = home.planned(renamed)
         assert (planned.changes, planned.stages) == ((), ())
+
+
+@pytest.mark.parametrize("how", ["dies before", "dies and lands late", "unavailable", "answer lost"])
+@pytest.mark.parametrize("meets", [True, False])
+def test_a_category_has_one_new_name(how: str, meets: bool) -> None:
+    """Also where its rename has no known end, and another name claims it beside the first; the plan is honest."""
+    renamed = manifest(category("B", was="A"), tag("T", category="B"))
+    both = manifest(category("D", was="A"), category("B"), tag("T", category="B"))
+    for instant in count():
+        with house() as home:
+            assert home.apply(manifest(category("A"), tag("T", category="A"))).status is RunStatus.COMPLETE
+            if meets:
+                home.others_act("category", "B")
+            troubles = home.apply(renamed, [Trouble(instant, how)]).troubles
+            for _ in range(3):
+                home.apply(both)
+            assert home.violations == [], f"trouble at instant {instant}"
+            planned = home.planned(both)
+            assert (planned.changes, planned.stages) == ((), ()), f"trouble at instant {instant}"
+            if not troubles:
+                assert instant > 3, "the rename and what is recorded of it"
+                return
