@@ -132,7 +132,7 @@ REFUSED = {
     "$(id)": "is expected",
     "${{ secrets.A }}": "is expected",
     "`id`": "is expected",
-    "x y": "nor a requirement",
+    "x y": "or a requirement",
     "https://user:secret@example.com/simple": "would be committed",
     "https://token@example.com/x.whl": "would be committed",
     "x @ https://token@example.com/x.whl": "would be committed",
