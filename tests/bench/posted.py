@@ -18,9 +18,6 @@ from statistics import median
 from typing import Any
 from urllib.request import urlopen
 
-import sqlalchemy as sa
-
-from tests import postgresql
 from tests.bench.measure import ENVIRON, HERE, SYNCENGINE, Watch
 from tests.bench.table import Row
 
@@ -68,6 +65,11 @@ def estate(folder: Path, kind: str, limit: int = LIMIT, *, webhook: bool = False
         service = stack.enter_context(_process("offering.py"))
         target = str(folder / "ledger.db")
         if kind == "postgresql":
+            # Here, since a child counts as large as this process was when it began.
+            import sqlalchemy as sa
+
+            from tests import postgresql
+
             target = stack.enter_context(postgresql.running()).url()
             engine = sa.create_engine(target)
             with engine.begin() as connection:
