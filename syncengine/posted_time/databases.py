@@ -105,7 +105,7 @@ class Database:
                 results.append(NotAsked(error))
                 continue
             try:
-                results += await self.ask(lambda _, rest=rest: self._some_read(rest))  # type: ignore[misc]
+                results += await self.ask(lambda _, rest=rest: self._some_read(rest))  # type: ignore[misc] # no type for `rest`
             except FAILURES as error:
                 results.append(error)
         return results

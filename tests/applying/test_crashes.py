@@ -286,10 +286,12 @@ def _possible(manifest: Manifest) -> Manifest:
 
 
 def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
-    """A category that is still to be renamed, and what it must be called by afterwards; one without a known id is made
-    anew."""
+    """A category that is still to be renamed, and its id, which it must have afterwards.
+
+    One whose creation was never acknowledged has no known id: it is made anew.
+    """
     kept = {}
-    known = {row.key for row in home.state.rows(Kind.CATEGORY) if row.server_id}
+    known = {row.key for row in home.state.rows(Kind.CATEGORY) if row.server_id or row.confirmed}
     for resource in manifest.of(Kind.CATEGORY):
         for former in resource.previously:
             key = Key(Kind.CATEGORY, former)
