@@ -7,7 +7,7 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec.structs import replace
@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
+from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import Earlier, Gate, Loss, gate
 from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.origins import side_of
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
@@ -58,21 +60,28 @@ def plan(
         options.reassert,
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
-    return replace(
-        result,
-        gate=gate(
-            delta.differences,
+
+    def judge(differences: Collection[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
+        return gate(
+            differences,
             recorded,
             options.limits,
             desired.resources,
-            sweep=result.sweep,
+            sweep=sweep,
             team=basis.team,
             lineage=basis.lineage,
             totals_of_all=totals,
-            sources=desired.sources,
+            sources=sources,
             had=basis.sources,
             recent=recent,
-        ),
+        )
+
+    judgement = judge(delta.differences, result.sweep, desired.sources)
+    return replace(
+        result,
+        gate=judgement,
+        base=options.other
+        and side_of(options.other, delta.differences, result.sweep, desired.sources, judgement, judge),
         diagnostics=diagnostics,
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,

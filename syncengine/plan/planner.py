@@ -27,7 +27,8 @@ from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import Approval, Earlier, Loss, totals_of
 from syncengine.plan.incremental import plan_since
-from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.model import Basis, Options, Other, Plan
+from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
@@ -42,6 +43,8 @@ from syncengine.state.info import Facts, StateReader
 from syncengine.state.sqlite_reader import recollection
 
 CACHE_FOLDER = ".syncengine"
+OTHER_SIDE = "other-side"
+"""The name of the cached files of the revision that was last compared with."""
 WORTH_KEEPING = 100_000
 """Bytes of manifests from which on a cache is quicker than reading them."""
 VALIDATED = "validated"
@@ -64,7 +67,7 @@ def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> 
             return manifests
         with recollection(project.state, around.now) as state:
             facts = state.facts()
-            how = (options_of(project, request), _basis(project, facts, around))
+            how = (options_of(project, request, facts), _basis(project, facts, around))
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
                 return manifests
         return manifests._replace(wanted=manifests.read(cache, digests))
@@ -114,19 +117,63 @@ def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
 
 
 def plan_in(
-    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
+    state: StateReader,
+    manifests: ManifestSet,
+    project: Project,
+    request: PlanRequest,
+    around: Runtime,
+    other: Other | None = None,
 ) -> Plan:
-    """Plan in a state that is open already."""
+    """Plan in a state that is open already. `other`: the plan that this one is compared with."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
         message = "there is no folder manifests/, and without it everything that the state records would be removed"
         raise setting_problem("missing-manifests", message)
-    options, facts = options_of(project, request), state.facts()
-    how = (options, _basis(project, facts, around))
+    facts = state.facts()
+    how = (replace(options_of(project, request, facts), other=other), _basis(project, facts, around))
     with no_collection():
         if not _is_worth_keeping(manifests):
-            return _whole(manifests.read(), state, how)
-        with _cache_of(project, manifests) as cache:
-            return _Remembering(manifests, state, cache, *how).plan(facts, request)
+            draft = _whole(manifests.read(), state, how)
+        else:
+            with _cache_of(project, manifests) as cache:
+                draft = _Remembering(manifests, state, cache, *how).plan(facts, request)
+    return replace(draft, diagnostics=(*loosened(project, facts.limits), *draft.diagnostics))
+
+
+def plan_of_other(
+    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
+) -> Other:
+    """The plan of another revision of the project, as far as this one is compared with it.
+
+    Its files are in the same cache, and are kept there as long as no other revision is.
+    """
+    facts = state.facts()
+    how = (options_of(project, request, facts), _basis(project, facts, around))
+    with no_collection():
+        if not _is_worth_keeping(manifests):
+            draft = _whole(manifests.read(), state, how)
+        else:
+            with _cache_of(project, manifests) as cache:
+                remembering = _Remembering(manifests, state, cache, *how)
+                digests = digests_of(manifests.files, cache)
+                draft, baseline = remembering.since_settled(facts, request, digests)
+                cache.remember(OTHER_SIDE, replace(baseline, generation=None))
+    return Other({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
+
+
+def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, around: Runtime) -> Plan:
+    """Plan from what a revision declares, in the place of a state. Nothing is settled by it."""
+    facts = state.facts()
+    options = replace(options_of(project, request, facts), other=Other())
+    with no_collection():
+        return _whole(desired, state, (options, _basis(project, facts, around)))
+
+
+def declared_by(project: Project, manifests: ManifestSet) -> Desired:
+    """The desired resources of a project, through the cache where that is worth it."""
+    if not _is_worth_keeping(manifests):
+        return manifests.read()
+    with _cache_of(project, manifests) as cache:
+        return manifests.read(cache, digests_of(manifests.files, cache))
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
@@ -180,8 +227,12 @@ class _Remembering:
 
     def plan(self, facts: Facts, request: PlanRequest) -> Plan:
         digests = None if self.manifests.wanted else digests_of(self.manifests.files, self.cache)
-        since = self.short_way(facts, request, digests) or self._long_way(digests)
+        since = self.since_settled(facts, request, digests)
         return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
+
+    def since_settled(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
+        """The plan, whichever way is shorter, and what it settles."""
+        return self.short_way(facts, request, digests) or self._long_way(digests)
 
     @property
     def _name(self) -> str:
@@ -273,8 +324,11 @@ def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
     )
 
 
-def options_of(project: Project, request: PlanRequest) -> Options:
-    """Combine the policy of the project and the flags of the request into the options of a plan."""
+def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
+    """Combine the policy of the project and the flags of the request into the options of a plan.
+
+    The limits are the stricter of those and of the last complete apply's, so that a looser one counts from the next on.
+    """
     policy = project.policy
     rules = Rules(
         tag_removal=policy.tag_removal,
@@ -283,7 +337,7 @@ def options_of(project: Project, request: PlanRequest) -> Options:
     )
     return Options(
         rules,
-        policy.max_deletes,
+        judged_since(policy, facts.limits),
         request.scope,
         sweep=request.sweep,
         reassert=request.reassert,

@@ -43,6 +43,12 @@ def may_keep(folder: Path, *names: str) -> bool:
     return answer is None or answer.returncode != 0 or bool(answer.stdout)
 
 
+def contains(folder: Path, commit: str) -> bool:
+    """Whether HEAD contains the commit, as far as the clone knows."""
+    answer = _git(folder, "merge-base", "--is-ancestor", commit, "HEAD")
+    return answer is not None and answer.returncode == 0
+
+
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     command = ["git", "-C", str(folder), *arguments]
     try:
