@@ -253,9 +253,7 @@ class Application:
                 plan=plan.id,
                 commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
-                limits={n: str(limit) for n, limit in self._project.policy.max_deletes.items()}
-                if plan.is_whole
-                else {},
+                limits=self._project.policy.limits() if plan.is_whole else {},
                 approvals=(plan.gate.approve,) if plan.gate.tripped and plan.gate.approve else (),
             ),
             plan.sources,

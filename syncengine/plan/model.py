@@ -65,9 +65,9 @@ class Basis(Struct, frozen=True, gc=False):
 class Base(Struct, frozen=True, gc=False):
     """The other side of `plan --base`: the revision `ref`. The plan of that side makes the `waiting` changes too.
 
-    `waiting` maps their addresses to why they wait. `is_merged`: HEAD does not contain the revision, and the merge of both is
-    planned. `is_in_git`: no state was read, and Git is compared with Git. `trips`: whose removals trip the gate.
-    `asks`: removals of the pull request do, or only together with those that wait.
+    `waiting` maps their addresses to why they wait. `is_merged`: HEAD does not contain the revision, and the merge of
+    both is planned. `is_in_git`: no state was read, and Git is compared with Git. `trips`: whose removals trip the
+    gate. `asks`: removals of the pull request do, or only together with those that wait.
     """
 
     ref: str

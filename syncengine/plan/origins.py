@@ -1,4 +1,7 @@
-"""A plan, and that of its base → whose each change is, and whose removals trip the gate; pure (docs/pull-requests.md)."""
+"""A plan, and that of its base → whose each change is, and whose removals trip the gate (docs/pull-requests.md).
+
+Pure.
+"""
 
 from __future__ import annotations
 

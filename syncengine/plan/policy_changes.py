@@ -69,7 +69,7 @@ def _settings(project: Project) -> dict[str, str]:
     """The policy by the names of the project file, in its words."""
     policy = project.policy
     return {
-        **{f"maxDeletes.{name}": str(each) for name, each in policy.max_deletes.items()},
+        **{f"maxDeletes.{name}": each for name, each in policy.limits().items()},
         "tagRemoval": str(policy.tag_removal),
         "activityTypes": str(policy.activity_types),
         **{f"diagnostics.{name}": str(level) for name, level in policy.diagnostics.items() if level != Level.WARNING},

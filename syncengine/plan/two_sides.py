@@ -116,7 +116,7 @@ def _with_state(sides: _Sides, name: str, request: PlanRequest, around: Runtime)
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
     with recollection(project.state, around.now) as opened:
-        state = _ReadOnce(opened)
+        state = _ReadOnce(opened, opened.exists)
         other = _other(sides, name, state, answers, request, around)
         draft = plan_in(state, manifests, project, request, around, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
@@ -151,11 +151,8 @@ class _ReadOnce:
     """A state whose rows are read once for both sides."""
 
     state: StateReader
+    exists: bool
     all_rows: list[Recorded] | None = None
-
-    @property
-    def exists(self) -> bool:
-        return self.state.exists
 
     def facts(self) -> Facts:
         return self.state.facts()
@@ -227,7 +224,7 @@ def recorded_as(resource: Resource) -> Recorded:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _DeclaredState:
     """A state that holds what a revision declares, in its place."""
 

@@ -78,6 +78,10 @@ class Policy:
     max_deletes: Mapping[str, Limit] = field(default_factory=lambda: dict(LIMITS))
     diagnostics: Mapping[str, Level] = field(default_factory=dict)
 
+    def limits(self) -> dict[str, str]:
+        """The limits as the project file has them."""
+        return {name: str(each) for name, each in self.max_deletes.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Serve:

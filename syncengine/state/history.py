@@ -30,8 +30,8 @@ UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
-    `actor` had the CI job run, `approvals` are those that the run needed, `limits` those of its project. A run that was refused has the exit code of
-    that, and the reason.
+    `actor` had the CI job run, `approvals` are those that the run needed, `limits` those of its project. A run that was
+    refused has the exit code of that, and the reason.
     """
 
     id: str
