@@ -67,7 +67,7 @@ class Base(Struct, frozen=True, gc=False):
 
     `waiting` maps their addresses to why they wait. `is_merged`: HEAD does not contain the revision, and the merge of
     both is planned. `is_in_git`: no state was read, and Git is compared with Git. `trips`: whose removals trip the
-    gate. `asks`: removals of the pull request do, or only together with those that wait.
+    gate; `only_together`: neither do alone. `asks`: those of the pull request do, or they do so together.
     """
 
     ref: str
@@ -76,6 +76,7 @@ class Base(Struct, frozen=True, gc=False):
     is_merged: bool = False
     is_in_git: bool = False
     trips: tuple[Origin, ...] = ()
+    only_together: bool = False
     asks: bool = False
     sweeps: bool = False
 

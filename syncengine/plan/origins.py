@@ -15,6 +15,11 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Base, Origin, Other
 from syncengine.plan.sweep import Sweep
 
+POLICY_CHANGED, LIMIT_LOOSENED = "policy-changed", "limit-loosened"
+BASE_INVALID, NO_BASE, MERGED = "base-invalid", "base-without-project", "merge-planned"
+SAID_FIRST = (POLICY_CHANGED, LIMIT_LOOSENED, BASE_INVALID, NO_BASE, MERGED)
+"""Codes of what people must know before they read a plan, in this order."""
+
 Judge = Callable[[Collection[Difference], Sweep | None, Iterable[SourceUse]], Gate]
 """The gate of some removals."""
 
@@ -51,14 +56,11 @@ def side_of(
         None if other.sweeps else sweep,
         [use for use in sources if use not in its_sources],
     )
-    together = len(judgement.reasons) > len(theirs.reasons)
-    return replace(base, trips=tuple(_who(own.tripped, theirs.tripped, together)), asks=own.tripped or together)
-
-
-def _who(own: bool, theirs: bool, together: bool) -> Iterable[Origin]:
-    """Those without whose removals the gate would not be tripped as it is."""
-    only_together = together and not own
-    if own or only_together:
-        yield Origin.PULL_REQUEST
-    if theirs or only_together:
-        yield Origin.WAITING
+    together = not own.tripped and len(judgement.reasons) > len(theirs.reasons)
+    who = ((Origin.PULL_REQUEST, own.tripped or together), (Origin.WAITING, theirs.tripped or together))
+    return replace(
+        base,
+        trips=tuple(origin for origin, trips in who if trips),
+        only_together=together and not theirs.tripped,
+        asks=own.tripped or together,
+    )

@@ -15,12 +15,12 @@ from syncengine.document.nodes import place
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.schema import SECTIONS
+from syncengine.plan.origins import LIMIT_LOOSENED, POLICY_CHANGED
 from syncengine.project.model import Policy, Project
 from syncengine.project.schema import Level, Limit, limit
 from syncengine.resource import Kind
 from syncengine.service.operations import DELETE_TAG
 
-POLICY_CHANGED, LATER = "policy-changed", "limit-loosened"
 NOTHING = "(none)"
 _STRICTNESS = (Level.OFF, Level.WARNING, Level.ERROR)
 _NAMES: Mapping[Kind, str] = {kind: name for name, kind in SECTIONS.items()}
@@ -106,5 +106,5 @@ def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
                 f"this plan is judged by {judging}, and {own} counts from the next apply on"
             )
             yield Diagnostic(
-                severity=Severity.WARNING, code=LATER, message=message, file=project.config_name, line=line
+                severity=Severity.WARNING, code=LIMIT_LOOSENED, message=message, file=project.config_name, line=line
             )

@@ -18,6 +18,7 @@ from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.manifest.desired import Desired, manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.model import Base, Other, Plan
+from syncengine.plan.origins import BASE_INVALID, MERGED, NO_BASE
 from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
@@ -31,8 +32,6 @@ from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.removals import RemovalLine
 from syncengine.state.sqlite_reader import recollection
-
-BASE_INVALID, NO_BASE, MERGED = "base-invalid", "base-without-project", "merge-planned"
 
 Load = Callable[[RevisionFiles], Project]
 """Loads the project, with the options of the command, from the files of a revision."""
