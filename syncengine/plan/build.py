@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
@@ -22,7 +23,7 @@ from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import Earlier, Gate, Loss, gate
 from syncengine.plan.model import Basis, Options, Plan, Summary
-from syncengine.plan.origins import side_of
+from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
@@ -61,6 +62,29 @@ def plan(
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
 
+    judge = _judge(desired, recorded, options, basis, totals, recent)
+    judgement = judge(delta.differences, result.sweep, desired.sources)
+    all_of_it = (delta.differences, result.sweep, desired.sources, judgement)
+    return replace(
+        result,
+        gate=judgement,
+        compared=side_of(options.other, *all_of_it, judge) if options.other else UNSET,
+        diagnostics=diagnostics,
+        sources=desired.rows_of_sources(),
+        is_whole=options.scope.whole,
+    )
+
+
+def _judge(
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    options: Options,
+    basis: Basis,
+    totals: Callable[[], Mapping[str, int]] | None,
+    recent: Callable[[], Mapping[Loss, Earlier]],
+) -> Judge:
+    """The gate of this plan, for all of its removals or some."""
+
     def judge(differences: Collection[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
         return gate(
             differences,
@@ -76,16 +100,7 @@ def plan(
             recent=recent,
         )
 
-    judgement = judge(delta.differences, result.sweep, desired.sources)
-    return replace(
-        result,
-        gate=judgement,
-        base=options.other
-        and side_of(options.other, delta.differences, result.sweep, desired.sources, judgement, judge),
-        diagnostics=diagnostics,
-        sources=desired.rows_of_sources(),
-        is_whole=options.scope.whole,
-    )
+    return judge
 
 
 def derived(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic
@@ -113,7 +113,8 @@ class Plan(Struct, frozen=True, gc=False):
 
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
-    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned.
+    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `compared`: the
+    other side, where there is one.
     """
 
     basis: Basis
@@ -127,7 +128,7 @@ class Plan(Struct, frozen=True, gc=False):
     wholes: Mapping[Key, Item] = field(default_factory=dict)
     prior: Mapping[Key, str] = field(default_factory=dict)
     reasserts: bool = False
-    base: Base | None = None
+    compared: Base | UnsetType = UNSET
     diagnostics: tuple[Diagnostic, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = False
@@ -135,6 +136,11 @@ class Plan(Struct, frozen=True, gc=False):
     @property
     def id(self) -> str:
         return self.basis.id
+
+    @property
+    def base(self) -> Base | None:
+        """The other side of a plan of two."""
+        return self.compared if isinstance(self.compared, Base) else None
 
     @property
     def changes_something(self) -> bool:

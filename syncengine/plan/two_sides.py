@@ -62,7 +62,7 @@ def plan_two_sides(
             _with_state(sides, revision, request, around) if uses_state else _in_git(sides, revision, request, around)
         )
     base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
-    return replace(draft, base=base, diagnostics=(*sides.found, *draft.diagnostics))
+    return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
 
 
 def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> _Sides:
@@ -119,10 +119,9 @@ def _with_state(sides: _Sides, name: str, request: PlanRequest, around: Runtime)
         other = _other(sides, name, state, answers, request, around)
         draft = plan_in(state, manifests, project, request, around, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
-        assert draft.base is not None
-        waiting = why_they_wait(draft.base.waiting, opened, project.state, around.now)
-        base = replace(draft.base, waiting=waiting)
-        return replace(draft, base=base, diagnostics=(*warnings, *draft.diagnostics))
+        base = draft.base or Base("", "")
+        base = replace(base, waiting=why_they_wait(base.waiting, opened, project.state, around.now))
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics))
 
 
 def _other(
@@ -182,8 +181,7 @@ def _in_git(sides: _Sides, name: str, request: PlanRequest, around: Runtime) -> 
     state = _DeclaredState(_kept(desired, recorded, sides))
     shown = with_fields(request, reassert=False)
     draft = plan_from(state, desired, head, shown, around)
-    assert draft.base is not None
-    return replace(draft, base=replace(draft.base, is_in_git=True))
+    return replace(draft, compared=replace(draft.base or Base("", ""), is_in_git=True))
 
 
 def _declared_at_base(sides: _Sides, name: str) -> Desired:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 ASK_SECONDS = 10.0
+READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
+"""So that a question does not write the index anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | No
     command = ["git", "-C", str(folder), *arguments]
     try:
         return subprocess.run(  # noqa: S603 - words of ours and the user's own folder, nothing of a manifest
-            command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False
+            command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False, env={**os.environ, **READS_ONLY}
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -31,7 +31,7 @@ NOTHING: Mapping[str, str] = {}
 _MERGER = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "syncengine"), ("EMAIL", "syncengine@localhost"), ("DATE", "0 +0000"))
+    for what, value in (("NAME", "syncengine"), ("EMAIL", "syncengine@localhost"), ("DATE", "2000-01-01T00:00:00Z"))
 }
 """The author of a commit that only the merge of a work tree needs."""
 

@@ -59,7 +59,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     own, foremost = own_part(plan), said_first(plan)
     sections = sections_of(own, _fold(plan, look))
     body = chain(
-        (_tagged("p", "first", _said(first_sentence(diagnostic))) for diagnostic in foremost),
+        (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
         _opening(own),
         _gate(plan.gate, tripped_by(plan.base)),
         chain.from_iterable(map(_section, sections)),
