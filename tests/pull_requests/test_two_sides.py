@@ -7,10 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from syncengine.state.tables import METADATA
 from tests.cli.service import KEY, serving
 
 from .clones import PROJECT, Clone, Forge, codes, origins, tags
+
+
+@pytest.fixture
+def server_state(postgresql_url: str) -> Iterator[str]:
+    engine = sa.create_engine(postgresql_url)
+    METADATA.drop_all(engine)
+    yield postgresql_url
+    METADATA.drop_all(engine)
+    engine.dispose()
 
 
 @pytest.fixture
@@ -295,9 +306,9 @@ def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
     assert all(change["reason"].split("; ")[-1].startswith("refused before: run ") for change in waiting)
 
 
-def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, postgresql_url: str) -> None:
+def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, server_state: str) -> None:
     """The reason of what waits comes from a database server's history as well."""
-    clone.environ |= {"SYNCENGINE_STATE": postgresql_url, "SYNCENGINE_BASE_URL": service_url, "SYNCENGINE_API_KEY": KEY}
+    clone.environ |= {"SYNCENGINE_STATE": server_state, "SYNCENGINE_BASE_URL": service_url, "SYNCENGINE_API_KEY": KEY}
     clone.apply()
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     (change,) = clone.plan()["changes"]
