@@ -153,10 +153,7 @@ def plan_of_other(
             draft = _whole(manifests.read(), state, how)
         else:
             with _cache_of(project, manifests) as cache:
-                remembering = _Remembering(manifests, state, cache, *how)
-                digests = digests_of(manifests.files, cache)
-                draft, baseline = remembering.since_settled(facts, request, digests)
-                cache.remember(OTHER_SIDE, replace(baseline, generation=None))
+                draft = _Remembering(manifests, state, cache, *how).plan_other(facts, request)
     return Other({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
 
 
@@ -233,6 +230,17 @@ class _Remembering:
     def since_settled(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
         """The plan, whichever way is shorter, and what it settles."""
         return self.short_way(facts, request, digests) or self._long_way(digests)
+
+    def plan_other(self, facts: Facts, request: PlanRequest) -> Plan:
+        """Plan another revision than the one that is to be applied.
+
+        Where that is settled already, the plan of this one needs only what differs between them.
+        """
+        draft, baseline = self.since_settled(facts, request, digests_of(self.manifests.files, self.cache))
+        self.cache.remember(OTHER_SIDE, replace(baseline, generation=None))
+        if facts.generation and self._is_plain(request) and not (draft.changes_something or draft.records):
+            return self._remembered(self._name, draft, baseline, facts)
+        return draft
 
     @property
     def _name(self) -> str:
