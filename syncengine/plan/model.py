@@ -20,7 +20,7 @@ from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
 
 
-class Origin(StrEnum):
+class ChangeOrigin(StrEnum):
     """Whose a change is, with `plan --base`."""
 
     PULL_REQUEST = "pull-request"
@@ -75,17 +75,17 @@ class Base(Struct, frozen=True, gc=False):
     waiting: Mapping[str, str] = field(default_factory=dict)
     is_merged: bool = False
     is_in_git: bool = False
-    trips: tuple[Origin, ...] = ()
+    trips: tuple[ChangeOrigin, ...] = ()
     only_together: bool = False
     asks: bool = False
     sweeps: bool = False
 
-    def origin(self, key: Key) -> Origin:
+    def origin(self, key: Key) -> ChangeOrigin:
         """Whether the change of a resource is the pull request's own."""
-        return Origin.WAITING if str(key) in self.waiting else Origin.PULL_REQUEST
+        return ChangeOrigin.WAITING if str(key) in self.waiting else ChangeOrigin.PULL_REQUEST
 
 
-class Other(Struct, frozen=True, gc=False):
+class BasePlan(Struct, frozen=True, gc=False):
     """The plan of the other side, as far as this one is compared with it."""
 
     changes: Mapping[Key, Change] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Options(Struct, frozen=True, gc=False):
     sweep: bool = False
     reassert: bool = False
     levels: Mapping[str, Level] = field(default_factory=dict)
-    other: Other | None = None
+    other: BasePlan | None = None
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -152,7 +152,7 @@ class Plan(Struct, frozen=True, gc=False):
         """Whether the pull request does, where the plan tells its own changes from those that wait."""
         if self.base is None:
             return self.changes_something
-        own = any(self.base.origin(change.key) is Origin.PULL_REQUEST for change in self.changes)
+        own = any(self.base.origin(change.key) is ChangeOrigin.PULL_REQUEST for change in self.changes)
         return own or (self.sweep is not None and not self.base.sweeps)
 
     @property

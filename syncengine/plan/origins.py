@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.diff import Change, Difference
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Base, Origin, Other
+from syncengine.plan.model import Base, BasePlan, ChangeOrigin
 from syncengine.plan.sweep import Sweep
 
 POLICY_CHANGED, LIMIT_LOOSENED = "policy-changed", "limit-loosened"
@@ -34,7 +34,7 @@ def _meaning(change: Change) -> Change:
 
 
 def side_of(
-    other: Other,
+    other: BasePlan,
     differences: Sequence[Difference],
     sweep: Sweep | None,
     sources: Sequence[SourceUse],
@@ -57,7 +57,7 @@ def side_of(
         [use for use in sources if use not in its_sources],
     )
     together = not own.tripped and len(judgement.reasons) > len(theirs.reasons)
-    who = ((Origin.PULL_REQUEST, own.tripped or together), (Origin.WAITING, theirs.tripped or together))
+    who = ((ChangeOrigin.PULL_REQUEST, own.tripped or together), (ChangeOrigin.WAITING, theirs.tripped or together))
     return replace(
         base,
         trips=tuple(origin for origin, trips in who if trips),

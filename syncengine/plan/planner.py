@@ -27,7 +27,7 @@ from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import Approval, Earlier, Loss, totals_of
 from syncengine.plan.incremental import plan_since
-from syncengine.plan.model import Basis, Options, Other, Plan
+from syncengine.plan.model import BasePlan, Basis, Options, Plan
 from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
@@ -122,7 +122,7 @@ def plan_in(
     project: Project,
     request: PlanRequest,
     around: Runtime,
-    other: Other | None = None,
+    other: BasePlan | None = None,
 ) -> Plan:
     """Plan in a state that is open already. `other`: the plan that this one is compared with."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
@@ -141,7 +141,7 @@ def plan_in(
 
 def plan_of_other(
     state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
-) -> Other:
+) -> BasePlan:
     """The plan of another revision of the project, as far as this one is compared with it.
 
     Its files are in the same cache, and are kept there as long as no other revision is.
@@ -154,13 +154,13 @@ def plan_of_other(
         else:
             with _cache_of(project, manifests) as cache:
                 draft = _Remembering(manifests, state, cache, *how).plan_other(facts, request)
-    return Other({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
+    return BasePlan({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
 
 
 def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan from what a revision declares, in the place of a state. Nothing is settled by it."""
     facts = state.facts()
-    options = replace(options_of(project, request, facts), other=Other())
+    options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
         return _whole(desired, state, (options, _basis(project, facts, around)))
 

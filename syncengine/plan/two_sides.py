@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.manifest.desired import Desired, manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
-from syncengine.plan.model import Base, Other, Plan
+from syncengine.plan.model import Base, BasePlan, Plan
 from syncengine.plan.origins import BASE_INVALID, MERGED, NO_BASE
 from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
@@ -126,17 +126,17 @@ def _with_state(sides: _Sides, name: str, request: PlanRequest, around: Runtime)
 
 def _other(
     sides: _Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, around: Runtime
-) -> Other:
+) -> BasePlan:
     """The plan of the base, of everything; of none where it is invalid."""
     if sides.base is None:
-        return Other()
+        return BasePlan()
     base = with_fields(sides.base, service=with_base_url(sides.head.service, sides.base.service))
     everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
     try:
         return plan_of_other(state, manifest_set(base, answers), base, everything, around)
     except SyncengineError as error:
         sides.warn(*_invalid(name, error))
-        return Other()
+        return BasePlan()
 
 
 def with_base_url(head: Service, base: Service) -> Service:

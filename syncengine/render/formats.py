@@ -14,7 +14,7 @@ from syncengine.apply.report import Outcome, RunStatus
 from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
 from syncengine.plan.diff import Action, FieldEffect
-from syncengine.plan.model import Origin
+from syncengine.plan.model import ChangeOrigin
 from syncengine.resource import Kind
 
 
@@ -99,7 +99,7 @@ class GateApproval(OpenModel, frozen=True):
     line: Annotated[Line | None, "The line of the project file; null elsewhere."]
 
 
-Side = Annotated[str, one_of(*Origin)]
+Side = Annotated[str, one_of(*ChangeOrigin)]
 
 
 class GateState(OpenModel, frozen=True, omit_defaults=True):

@@ -16,7 +16,7 @@ from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Base, Origin, Plan
+from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
@@ -68,7 +68,7 @@ def _by_origin(plan: Plan) -> dict[str, int]:
     """The counts of a plan with two sides."""
     if plan.base is None:
         return {}
-    waiting = sum(plan.base.origin(change.key) is Origin.WAITING for change in plan.changes)
+    waiting = sum(plan.base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
     return {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
 
 

@@ -15,7 +15,6 @@ h1 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 .35rem; }
 h2 { font-size: 1.02rem; margin: 0; }
 p { margin: .25rem 0; }
 .quiet, .place, .says { color: var(--soft); }
-.first { font-weight: 600; }
 code, .name, .symbol, .place, .detail { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 
   "Liberation Mono", monospace; font-size: .86em; overflow-wrap: anywhere; }
 .counts { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; margin: 1.1rem 0; padding: 0; }

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic
 from syncengine.plan.build import narrowed
 from syncengine.plan.diff import Change
-from syncengine.plan.model import Base, Origin, Plan
+from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of, number
@@ -21,9 +21,9 @@ from syncengine.render.words import count_of, number
 SHORT = 12
 """Letters of a commit."""
 
-WHO: Mapping[tuple[Origin, ...], str] = {
-    (Origin.PULL_REQUEST,): "It is this pull request's removals that need it.",
-    (Origin.WAITING,): "It is removals that wait already that need it; this pull request's own do not.",
+WHO: Mapping[tuple[ChangeOrigin, ...], str] = {
+    (ChangeOrigin.PULL_REQUEST,): "It is this pull request's removals that need it.",
+    (ChangeOrigin.WAITING,): "It is removals that wait already that need it; this pull request's own do not.",
 }
 TOGETHER = "Neither this pull request's removals nor those that wait need it alone: together they do."
 BOTH = "Both this pull request's removals and those that wait already need it."
@@ -46,7 +46,7 @@ def own_part(plan: Plan) -> Plan:
     base = plan.base
     if base is None:
         return plan
-    own = narrowed(plan, lambda change: base.origin(change.key) is Origin.PULL_REQUEST)
+    own = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.PULL_REQUEST)
     return replace(own, sweep=None) if base.sweeps else own
 
 
@@ -55,7 +55,7 @@ def waiting_part(plan: Plan) -> Plan | None:
     base = plan.base
     if base is None or not base.waiting:
         return None
-    waiting = narrowed(plan, lambda change: base.origin(change.key) is Origin.WAITING)
+    waiting = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
     changes = tuple(_with_reason(change, base) for change in waiting.changes)
     return replace(waiting, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)
 
