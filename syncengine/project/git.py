@@ -14,10 +14,14 @@ READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit that is checked out; `clean`: the folder has no changes of its own."""
+    """The commit that is checked out; `clean`: the folder has no changes of its own.
+
+    `tree`: the folder's content in it, which a merge, a squash or a rebase keeps; None where it is not in the commit.
+    """
 
     id: str
     clean: bool
+    tree: str | None = None
 
 
 def head(folder: Path) -> Commit | None:
@@ -26,7 +30,14 @@ def head(folder: Path) -> Commit | None:
     if commit is None or commit.returncode != 0:
         return None
     changes = _git(folder, "status", "--porcelain", "--", ".")
-    return Commit(commit.stdout.strip(), changes is not None and changes.returncode == 0 and not changes.stdout)
+    is_clean = changes is not None and changes.returncode == 0 and not changes.stdout
+    return Commit(commit.stdout.strip(), is_clean, _tree(folder))
+
+
+def _tree(folder: Path) -> str | None:
+    """The tree of a folder at the commit that is checked out."""
+    tree = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD:./")
+    return tree.stdout.strip() if tree is not None and tree.returncode == 0 else None
 
 
 def is_older(folder: Path, commit: str, than: str) -> bool | None:

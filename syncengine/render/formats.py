@@ -99,6 +99,12 @@ class GateApproval(OpenModel, frozen=True):
     line: Annotated[Line | None, "The line of the project file; null elsewhere."]
 
 
+class ApprovalItem(GateApproval, frozen=True):
+    """An approval, and where it was found."""
+
+    approve: Annotated[str, "COUNT@HASH."]
+
+
 Side = Annotated[str, one_of(*ChangeOrigin)]
 
 
@@ -247,3 +253,14 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
     session: Annotated[SessionItem, "The sync session of the run."]
     results: Annotated[list[ResultItem], "The results of resources: at least of those that were not applied."]
     diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings of the run as a whole."]
+    started: Annotated[str | None, "When the run began: RFC 3339; null where there was no project."] = None
+    ended: Annotated[str | None, "When the run ended: RFC 3339; null where there was no project."] = None
+    team: Annotated[str | None, "The team; null where it is not known yet."] = None
+    environment: Annotated[str | None, "The environment of the project file; null without one."] = None
+    commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."] = None
+    tree: Annotated[
+        str | None, "The Git tree of the project's folder at that commit; null where Git knows of none."
+    ] = None
+    actor: Annotated[str | None, "Who had the CI job run; null outside CI."] = None
+    job: Annotated[str | None, "The page of the CI job; null outside CI."] = None
+    approvals: Annotated[tuple[ApprovalItem, ...], "The approvals that were used."] = ()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import structs, to_builtins
 
-from syncengine.apply.report import Report, Result
+from syncengine.apply.report import Circumstances, Report, Result
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
@@ -20,6 +20,7 @@ from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
+from syncengine.render.words import when
 from syncengine.resource import Source
 
 Document = dict[str, Any]
@@ -134,7 +135,17 @@ def report_document(report: Report) -> formats.ReportFormat:
         session=formats.SessionItem(**asdict(report.session)),
         results=[_result(result) for result in report.results],
         diagnostics=_diagnostics(report.diagnostics),
+        **_circumstances(report.circumstances),
     )
+
+
+def _circumstances(run: Circumstances) -> Document:
+    return {
+        **{field.name: getattr(run, field.name) for field in fields(run)},
+        "started": when(run.started),
+        "ended": when(run.ended),
+        "approvals": tuple(formats.ApprovalItem(each.by, each.line, each.text) for each in run.approvals),
+    }
 
 
 def _result(result: Result) -> formats.ResultItem:
