@@ -6,7 +6,7 @@ difference to the plan (docs/planning.md 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -37,7 +37,7 @@ from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
-from syncengine.resource import Kind
+from syncengine.resource import Kind, Resource
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.sqlite_reader import recollection
@@ -165,6 +165,49 @@ def plan_from(state: StateReader, desired: Desired, project: Project, request: P
         return _whole(desired, state, (options, _basis(project, facts, around)))
 
 
+def plan_from_known(
+    manifests: ManifestSet,
+    before: ManifestSet,
+    project: Project,
+    request: PlanRequest,
+    around: Runtime,
+    state_of: Callable[[Iterator[Resource]], StateReader],
+) -> tuple[Plan, Sequence[Diagnostic], Set[str]] | None:
+    """Plan from what a revision declares, by the files that differ; with its diagnostics, and those files.
+
+    `state_of` makes the rows of what such files declared. None where everything must be compared.
+    """
+    is_kept = _is_worth_keeping(manifests) and _is_worth_keeping(before) and before.levels == manifests.levels
+    if not is_kept or not is_plain(request, manifests) or before.found:
+        return None
+    with no_collection(), _cache_of(project, manifests) as cache:
+        baseline = _known_good(before, cache)
+        if (digests := digests_of(manifests.files, cache)) is None:
+            return None
+        entries = cache.entries(manifests.files, digests)
+        differing = {name for name in {**baseline.files, **entries} if baseline.files.get(name) != entries.get(name)}
+        reads = [cache.get(baseline.files[name]) for name in sorted(differing) if name in baseline.files]
+        state = state_of(resource for read in reads if read for resource in read.reading.resources)
+        facts = state.facts()
+        how = (replace(options_of(project, request, facts), other=BasePlan()), _basis(project, facts, around))
+
+        def totals() -> Mapping[str, int]:
+            return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
+
+        since = plan_since(baseline, manifests, digests, cache, state, how, totals)
+        return since and (since[0], baseline.diagnostics, differing)
+
+
+def _known_good(manifests: ManifestSet, cache: ManifestCache) -> Settled:
+    """The cached result of validating a revision; Problems where it is not in order."""
+    digests = digests_of(manifests.files, cache)
+    if (known := _standing_in(cache, manifests, digests)) is not None:
+        return known
+    result = _settled_by(manifests.read(cache, digests), cache, manifests.levels)
+    cache.remember(OTHER_SIDE, result)
+    return result
+
+
 def declared_by(project: Project, manifests: ManifestSet) -> Desired:
     """The desired resources of a project, through the cache where that is worth it."""
     if not _is_worth_keeping(manifests):
@@ -212,6 +255,11 @@ def _pending(name: str) -> str:
     return f"{name}+"
 
 
+def is_plain(request: PlanRequest, manifests: ManifestSet) -> bool:
+    """Whether all is planned as it is declared, without anything that only this plan asks for."""
+    return request.scope.whole and not (request.sweep or request.reassert or manifests.found)
+
+
 @dataclass(frozen=True, slots=True)
 class _Remembering:
     """One planning with a cache."""
@@ -248,7 +296,7 @@ class _Remembering:
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
-        return request.scope.whole and not (request.sweep or request.reassert or self.manifests.found)
+        return is_plain(request, self.manifests)
 
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None

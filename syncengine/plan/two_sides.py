@@ -6,48 +6,36 @@ declares counts as recorded, and neither state nor key nor any other secret is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
-from syncengine.manifest.desired import Desired, manifest_set
-from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.errors import Problems, SyncengineError
+from syncengine.manifest.desired import manifest_set
+from syncengine.plan.git_with_git import plan_in_git
 from syncengine.plan.model import Base, BasePlan, Plan
-from syncengine.plan.origins import BASE_INVALID, MERGED, NO_BASE
-from syncengine.plan.planner import declared_by, plan_from, plan_in, plan_of_other
+from syncengine.plan.origins import MERGED, NO_BASE
+from syncengine.plan.planner import plan_in, plan_of_other
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
+from syncengine.plan.sides import Sides, invalid
 from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, repository
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project, Service
-from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.removals import RemovalLine
 from syncengine.state.sqlite_reader import recollection
 
 Load = Callable[[RevisionFiles], Project]
 """Loads the project, with the options of the command, from the files of a revision."""
-
-
-@dataclass(slots=True)
-class _Sides:
-    """The head and its base while they are read. `base` None: there is none, or it is invalid."""
-
-    head: Project
-    base: Project | None = None
-    is_merged: bool = False
-    found: list[Diagnostic] = field(default_factory=list)
-
-    def warn(self, code: str, message: str) -> None:
-        self.found.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
 
 
 def plan_two_sides(
@@ -58,15 +46,14 @@ def plan_two_sides(
         repo = stack.enter_context(repository(project.root))
         commit = repo.commit(revision)
         sides = _sides(repo, commit, revision, project, load)
-        draft = (
-            _with_state(sides, revision, request, around) if uses_state else _in_git(sides, revision, request, around)
-        )
+        make = _with_state if uses_state else plan_in_git
+        draft = make(sides, revision, request, around)
     base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
     return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
 
 
-def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> _Sides:
-    sides = _Sides(project)
+def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
+    sides = Sides(project)
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
@@ -81,7 +68,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
         else:
             sides.warn(NO_BASE, f"{name} has no project in this folder: every change is of this pull request")
     except Problems as problems:
-        sides.warn(*_invalid(name, problems))
+        sides.warn(*invalid(name, problems))
     sides.found += files.found
     if sides.base is not None:
         sides.found[:0] = policy_changes(sides.head, sides.base)
@@ -101,17 +88,10 @@ def _has_project(checkout: Checkout) -> bool:
     return any((checkout.folder / name).exists() for name in (FILE_NAME, MANIFESTS))
 
 
-def _invalid(name: str, error: SyncengineError) -> tuple[str, str]:
-    first = next((d for d in error.diagnostics() if d.severity is Severity.ERROR), None)
-    place = f"{first.file}:{first.line}: " if first and first.file and first.line else ""
-    why = f"{place}{first.message}" if first else error.message
-    return BASE_INVALID, f"{name} cannot be planned, so every change counts as this pull request's: {why}"
-
-
 # --- with a state
 
 
-def _with_state(sides: _Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
+def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
     with recollection(project.state, around.now) as opened:
@@ -125,7 +105,7 @@ def _with_state(sides: _Sides, name: str, request: PlanRequest, around: Runtime)
 
 
 def _other(
-    sides: _Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, around: Runtime
+    sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, around: Runtime
 ) -> BasePlan:
     """The plan of the base, of everything; of none where it is invalid."""
     if sides.base is None:
@@ -135,7 +115,7 @@ def _other(
     try:
         return plan_of_other(state, manifest_set(base, answers), base, everything, around)
     except SyncengineError as error:
-        sides.warn(*_invalid(name, error))
+        sides.warn(*invalid(name, error))
         return BasePlan()
 
 
@@ -168,75 +148,3 @@ class _ReadOnce:
 
     def removals(self, since: float) -> list[RemovalLine]:
         return self.state.removals(since)
-
-
-# --- Git with Git
-
-
-def _in_git(sides: _Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
-    """Plan from what the base declares to what the head does."""
-    head = sides.head.without_secrets()
-    desired = declared_by(head, manifest_set(head, is_offline=True))
-    recorded = _declared_at_base(sides, name)
-    state = _DeclaredState(_kept(desired, recorded, sides))
-    shown = with_fields(request, reassert=False)
-    draft = plan_from(state, desired, head, shown, around)
-    return replace(draft, compared=replace(draft.base or Base("", ""), is_in_git=True))
-
-
-def _declared_at_base(sides: _Sides, name: str) -> Desired:
-    if sides.base is None:
-        return Desired()
-    base = sides.base.without_secrets()
-    try:
-        return declared_by(base, manifest_set(base, is_offline=True))
-    except SyncengineError as error:
-        sides.warn(*_invalid(name, error))
-        return Desired()
-
-
-def _kept(desired: Desired, base: Desired, sides: _Sides) -> Mapping[Key, Recorded]:
-    """What the base declares; without what may be made by a source that only the head leaves out."""
-    theirs = {(d.file, d.message): d for d in base.diagnostics if d.code == SOURCE_LEFT_OUT}
-    ours = {(d.file, d.message): d for d in desired.diagnostics if d.code == SOURCE_LEFT_OUT}
-    sides.found += (d for place, d in theirs.items() if place not in ours)
-    missing = base.resources.keys() - desired.resources.keys() if ours.keys() - theirs.keys() else set()
-    if missing:
-        names = ", ".join(sorted(map(str, missing))[:3]) + (", …" if len(missing) > 3 else "")
-        some = f"{len(missing)} resource{'s are' if len(missing) > 1 else ' is'} no longer declared in Git"
-        sides.warn(SOURCE_LEFT_OUT, f"{some}, which a source that is left out may make ({names}): none counts as gone")
-    return {key: recorded_as(resource) for key, resource in base.resources.items() if key not in missing}
-
-
-def recorded_as(resource: Resource) -> Recorded:
-    """The row of a resource that was applied."""
-    server_id = f"id-of-{resource.key.name}" if resource.key.kind is Kind.CATEGORY else None
-    return Recorded(
-        resource.key,
-        resource.body,
-        confirmed=True,
-        server_id=server_id,
-        source=resource.source,
-        protect=resource.protect,
-    )
-
-
-@dataclass(slots=True)
-class _DeclaredState:
-    """A state that holds what a revision declares, in its place."""
-
-    recorded: Mapping[Key, Recorded]
-    exists: bool = True
-
-    def facts(self) -> Facts:
-        return Facts("", None, None, True, None)
-
-    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
-        rows = (self.recorded[key] for key in sorted(self.recorded))
-        return (row for row in rows if kind in (None, row.key.kind))
-
-    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
-        return {key: self.recorded[key] for key in keys if key in self.recorded}
-
-    def removals(self, since: float) -> list[RemovalLine]:
-        return []
