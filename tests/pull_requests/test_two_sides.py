@@ -295,6 +295,15 @@ def test_what_waits_because_it_was_edited_in_the_state_says_so(clone: Clone) -> 
     assert change["reason"].startswith("edited by hand in the state: `state forget`")
 
 
+def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
+    """Its commit is that of the base: nothing was merged since."""
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
+    clone.apply("--target", "tag/Cole")
+    (change,) = clone.plan()["changes"]
+    assert (change["address"], change["origin"]) == ("tag/Brun", "waiting")
+    assert change["reason"].startswith("left by the last apply, or its data changed since: the last apply was run ")
+
+
 def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
     """The gate refused all that main asks for; each pull request names that run."""
     merge_unapplied(clone, tags=tags(Abel="one"))
