@@ -87,7 +87,9 @@ def plan(
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    if result.gate.is_closed and (result.base is None or result.base.asks):
+    from syncengine.plan.origins import whose
+
+    if result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails):
         return ExitCode.GATE
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
 

@@ -61,7 +61,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     body = chain(
         (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
         _opening(own),
-        _gate(plan.gate, tripped_by(plan.base)),
+        _gate(plan.gate, tripped_by(plan)),
         chain.from_iterable(map(_section, sections)),
         _waiting(plan, look),
         _diagnostics([d for d in plan.diagnostics if d not in foremost]),

@@ -17,6 +17,7 @@ from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Base, ChangeOrigin, Plan
+from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
@@ -55,7 +56,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         created=plan.basis.created,
         service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
         summary=formats.PlanSummary(**structs.asdict(plan.summary), **_by_origin(plan)),
-        gate=_gate(plan.gate, plan.base.trips if plan.base else ()),
+        gate=_gate(plan.gate, whose(plan.gate, plan.base).origins),
         sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,

@@ -60,7 +60,7 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     blocks = (
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
-        *_gate(plan.gate, tripped_by(plan.base)),
+        *_gate(plan.gate, tripped_by(plan)),
         *diagnostic_blocks(d for d in plan.diagnostics if d not in foremost),
         *map(_section, sections),
         *_waiting(plan, fold),

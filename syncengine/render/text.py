@@ -50,7 +50,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         *(_section(section, look) for section in sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         *_waiting(plan, fold, look),
-        _gate(plan.gate, look, tripped_by(plan.base)),
+        _gate(plan.gate, look, tripped_by(plan)),
         diagnostic_lines([d for d in plan.diagnostics if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
