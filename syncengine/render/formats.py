@@ -172,8 +172,9 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
     origin: Annotated[
         Side | None,
-        "Whether the plan of the base makes this change too (`waiting`), with its reason; with `plan --base` only.",
+        "Whether the plan of the base makes this change too (`waiting`); with `plan --base` only.",
     ] = None
+    waits: Annotated[str | None, "Why it waits, which `reason` ends with; with `plan --base` only."] = None
 
 
 class BaseItem(OpenModel, frozen=True):

@@ -91,7 +91,14 @@ def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
 def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
     waits = base.waiting.get(str(change.key))
     reason = "; ".join(filter(None, (change.reason, waits))) or None
-    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason)
+    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason, waits=waits)
+
+
+def own_reason(item: formats.ChangeItem) -> str | None:
+    """The reason of a change itself, without why it waits."""
+    if item.reason is None or item.waits is None:
+        return item.reason
+    return item.reason.removesuffix(item.waits).removesuffix("; ") or None
 
 
 def _change(change: Change) -> formats.ChangeItem:
