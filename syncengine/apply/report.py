@@ -21,8 +21,8 @@ from syncengine.errors import (
     Usage,
     WrongTeam,
 )
+from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.gate import Approval
 from syncengine.resource import Key, Source
 
 

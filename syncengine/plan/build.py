@@ -18,16 +18,19 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
-from syncengine.plan.gate import Earlier, Gate, Loss, gate
+from syncengine.plan.gate import NO_RECORDS, Gate, gate
+from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
 from syncengine.plan.sweep import Sweep, is_type, sweep_of
+from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded
@@ -41,10 +44,12 @@ def plan(
     basis: Basis,
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
 ) -> Plan:
     """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count all rows where `recorded` is a part of them (`gate.totals_of`). `recent`: as the gate takes it.
+    `totals` count all rows where `recorded` is a part of them (`losses.totals_of`). `recent` and `records`: as the
+    gate takes them.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
@@ -62,7 +67,7 @@ def plan(
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
 
-    judge = _judge(desired, recorded, options, basis, totals, recent)
+    judge = _judge(desired, recorded, options, basis, totals, recent, records)
     judgement = judge(delta.differences, result.sweep, desired.sources)
     all_of_it = (delta.differences, result.sweep, desired.sources, judgement)
     return replace(
@@ -82,6 +87,7 @@ def _judge(
     basis: Basis,
     totals: Callable[[], Mapping[str, int]] | None,
     recent: Callable[[], Mapping[Loss, Earlier]],
+    records: Callable[[], KnownApprovals],
 ) -> Judge:
     """The gate of this plan, for all of its removals or some."""
 
@@ -98,6 +104,8 @@ def _judge(
             sources=sources,
             had=basis.sources,
             recent=recent,
+            lines=lines_of(desired.removed),
+            records=records,
         )
 
     return judge

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, RemovalKind, Rules
+from syncengine.plan.approvals import KnownApprovals, Owner, approvals_of_plan, approvals_of_unit
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
-from syncengine.plan.gate import SAYS, Gate, approval_of, gate, losses_in
+from syncengine.plan.gate import NO_RECORDS, Gate, Unit, gate
+from syncengine.plan.losses import SAYS, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.saved_aim import aim_of, inconsistent
+from syncengine.plan.units import REMOVED, SOURCE
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 
@@ -54,6 +57,7 @@ class Present:
     rules: Rules
     limits: Mapping[str, Limit]
     owns_activity_types: bool
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS
 
 
 def prove(plan: Plan, now: Present) -> None:
@@ -125,7 +129,7 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
 
 
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
-    """Records that say more than another place; the others must say just that, of rows that are there."""
+    """KnownApprovals that say more than another place; the others must say just that, of rows that are there."""
     telling = []
     for leave in records:
         row = rows.get(leave.key)
@@ -147,13 +151,13 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     Totals and limits may differ today. The layout of templates is not known here, so that the losses of one template of
     a source are judged by the plan alone.
     """
-    today = _gate_today(plan, delta, now)
+    today = _gate_today(plan, delta, now, now.records())
     claim, losses = plan.gate, losses_in(delta.differences)
     if today.tripped and not claim.tripped:
         raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
-    basis = plan.basis
-    approval = approval_of(losses, sweeps=plan.sweep is not None, team=basis.team, lineage=basis.lineage)
-    if claim.approve != (approval if claim.tripped else None) or bool(claim.reasons) != claim.tripped:
+    if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
+        raise inconsistent("its gate asks for a different approval than its removals need")
+    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now):
         raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_told(reason) for reason in claim.reasons]
@@ -162,11 +166,61 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
         raise inconsistent("the reasons of its gate do not match its removals")
 
 
-def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:
+def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) -> Gate:
     if not losses_in(delta.differences) and plan.sweep is None:
         return Gate()
     basis, changes = plan.basis, delta.differences
-    return gate(changes, now.estate(), now.limits, None, sweep=plan.sweep, team=basis.team, lineage=basis.lineage)
+    return gate(
+        changes,
+        now.estate(),
+        now.limits,
+        None,
+        sweep=plan.sweep,
+        team=basis.team,
+        lineage=basis.lineage,
+        lines=plan.gate.lines,
+        records=lambda: records,
+    )
+
+
+def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Present) -> bool:
+    """Whether the approvals that the plan shows are those of what it removes, of now or of before some were spent.
+
+    Also of before another run began with a part of it.
+    """
+    claim, records, owner = plan.gate, now.records(), Owner(plan.basis.team, plan.basis.lineage)
+    everything = [*losses, *([SWEEP] if plan.sweep is not None else [])]
+    if claim.approve not in (None, claim.whole):
+        return False
+    if not _is_among(claim.whole, approvals_of_plan(everything, owner), records):
+        return False
+    known = (records, KnownApprovals(records.spent)) if records.under_way else (records,)
+    return any(_has_units_of(claim, _gate_today(plan, delta, now, each), owner, records) for each in known)
+
+
+def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: KnownApprovals) -> bool:
+    """Whether a plan shows all units; whether lines under `removed:` ask together depends on totals."""
+    units, shown = {unit.id: unit for unit in today.units}, [unit.id for unit in claim.units]
+    true = [name for name in units if name in shown or name.kind != REMOVED]
+    if [name for name in shown if name in units] != true or len({*shown}) < len(shown):
+        return False
+    return all(_is_unit(unit, units.get(unit.id), owner, records) for unit in claim.units)
+
+
+def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: KnownApprovals) -> bool:
+    """Whether a unit is what is shown of it; what a source without resources of its own lost is not known here."""
+    if true is None:
+        return claim.kind in (SOURCE, REMOVED)
+    texts = approvals_of_unit(true.id, true.losses, owner)
+    return claim.count == true.count and claim.lost == true.lost and _is_among(claim.approve, texts, records)
+
+
+def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
+    """Whether it is one of the approvals up to the first that was not spent."""
+    for each in texts:
+        if each == text or each not in records.spent:
+            return each == text
+    return False
 
 
 def _told(reason: str) -> str:

@@ -22,6 +22,7 @@ from syncengine.plan.sides import Sides, invalid
 from syncengine.project.model import Project
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.state.info import Facts
+from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
 
 
@@ -123,4 +124,7 @@ class DeclaredState:
         return {key: self.recorded[key] for key in keys if key in self.recorded}
 
     def removals(self, since: float) -> list[RemovalLine]:
+        return []
+
+    def approvals(self) -> list[ApprovalRecord]:
         return []

@@ -21,10 +21,13 @@ from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
+from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.build import plan
-from syncengine.plan.gate import SHRINKS, Earlier, Gate, Loss
+from syncengine.plan.gate import NO_RECORDS, Gate
+from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.provenance import template_of
+from syncengine.plan.shrinking import SHRINKS
 from syncengine.project.load import levelled
 from syncengine.resource import Key, Kind, Resource
 from syncengine.state.info import StateReader
@@ -44,10 +47,12 @@ def plan_since(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
 ) -> tuple[Plan, Settled] | None:
     """Plan the changes of the files since `baseline`, and return what they settle once applied.
 
-    `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent`: as the gate takes it.
+    `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent` and `records`: as the gate
+    takes them.
     """
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if baseline.files.get(name) != entry}
@@ -84,7 +89,7 @@ def plan_since(
     )
     recorded = rows.get(window.keys)
     desired = Desired(window.wanted, {}, now.diagnostics)
-    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
+    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent, records)
     return _as_whole(partial, now, others=now.desired - len(window.wanted)), now
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.diff import Change, Difference
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, judged
 from syncengine.plan.model import Base, BasePlan, ChangeOrigin
 from syncengine.plan.sweep import Sweep
 
@@ -57,7 +57,7 @@ def side_of(
         None if other.sweeps else sweep,
         [use for use in sources if use not in its_sources],
     )
-    return replace(base, own=own, theirs=theirs)
+    return replace(base, own=own.bare(), theirs=theirs.bare())
 
 
 class Whose(NamedTuple):
@@ -83,9 +83,7 @@ def whose(gate: Gate, base: Base | None) -> Whose:
     """Whose removals need the approval that a plan's gate asks for; nobody's where it asks for none."""
     if base is None or not gate.is_closed:
         return Whose()
-    return Whose(base.own.tripped, base.theirs.tripped, _is_more(gate, base))
-
-
-def _is_more(gate: Gate, base: Base) -> bool:
-    """Whether all together need an approval for more than each by themselves."""
-    return not base.own.tripped and len(gate.reasons) > len(base.theirs.reasons)
+    at_hand = {unit.id: unit.approved for unit in gate.units}
+    own, theirs = (judged(each, at_hand, gate.approved) for each in (base.own, base.theirs))
+    by_themselves = len(theirs.reasons) if theirs.is_closed else 0
+    return Whose(own.is_closed, theirs.is_closed, not own.is_closed and len(gate.reasons) > by_themselves)

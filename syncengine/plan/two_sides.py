@@ -19,7 +19,7 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.plan.git_with_git import plan_in_git
 from syncengine.plan.model import Base, BasePlan, Plan
 from syncengine.plan.origins import MERGED, NO_BASE
-from syncengine.plan.planner import plan_in, plan_of_other
+from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
@@ -31,6 +31,7 @@ from syncengine.project.git_tree import Repository, RevisionFiles, repository
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project, Service
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.info import Facts, StateReader
+from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
 from syncengine.state.sqlite_reader import recollection
 
@@ -101,7 +102,8 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, opened, project.state, around.now))
-        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics))
+        listed = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
 
 
 def _other(
@@ -148,3 +150,6 @@ class _ReadOnce:
 
     def removals(self, since: float) -> list[RemovalLine]:
         return self.state.removals(since)
+
+    def approvals(self) -> list[ApprovalRecord]:
+        return self.state.approvals()

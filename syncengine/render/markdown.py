@@ -16,9 +16,9 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
+from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.text import gate_heading
 from syncengine.render.two_sides import (
     first_sentence,
     own_part,
@@ -148,19 +148,23 @@ def _table(summary: Summary) -> Iterator[str]:
 
 
 def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
-    if not gate.tripped:
+    if not gate.shown:
         return
     lines = [f"> {prose(whose)}", ">"] if whose else []
-    lines += [f"> - {prose(reason)}" for reason in gate.reasons]
-    if gate.approve and gate.is_closed:
-        approve = visible(gate.approve)
-        lines += [
-            ">",
-            f"> Approve exactly these with {code(f'--approve-deletes {approve}')}, or in the project file:",
-            ">",
-            *(f"> {line}" for line in ("```yaml", "approvals:", f"  - {approve}", "```")),
-        ]
-    yield MarkdownBlock(f"> **{prose(gate_heading(gate))}**\n>", lines)
+    lines += [f"> {_unit(line)}  " for line in unit_lines(gate)]
+    lines += [f"> {prose(more)}" for more in [more_units(gate)] if more]
+    lines += [">", *(f"> - {prose(reason)}" for reason in gate.reasons)] if gate.reasons else []
+    if gate.is_closed:
+        approve = visible(gate.approve or "")
+        block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
+        lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
+        lines += [*(f"> {line}" for line in block), ">"]
+        lines += [f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."]
+    yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
+
+
+def _unit(line: UnitLine) -> str:
+    return f"{line.mark} {prose(line.what)}: {prose(line.how)}{code(line.approve) if line.approve else ''}"
 
 
 def diagnostic_blocks(diagnostics: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:

@@ -6,6 +6,7 @@ other versions, a journal that a crash left) is the business of `database`. Its 
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ from syncengine.state.info import (
     limits_of,
 )
 from syncengine.state.location import refuse_no_state
+from syncengine.state.losses import ALL_RECORDS, ApprovalRecord, record_of
 from syncengine.state.removals import RemovalLine, removals_since
 
 NO_FACTS = Facts("", None, None, False, None)
@@ -75,6 +77,12 @@ class SqliteReader:
             return []
         with as_state_errors(self._name):
             return list(removals_since(since, self._connection.execute))
+
+    def approvals(self) -> list[ApprovalRecord]:
+        if self._connection is None:
+            return []
+        with as_state_errors(self._name):
+            return [record_of(row, json.loads) for row in self._connection.execute(ALL_RECORDS)]
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:
