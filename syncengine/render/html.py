@@ -68,7 +68,7 @@ def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
 def _fold(plan: Plan, look: Look) -> Fold:
     if look.verbose:
         return Fold.NOTHING
-    return Fold.SAME if len(plan.changes) <= WHOLE else Fold.LONG
+    return Fold.BEHIND
 
 
 def _said(text: str) -> str:
