@@ -55,7 +55,7 @@ def plan(
     output = Output(options, options.folder)
     try:
         project = options.project()
-        output = Output(options, project.root)
+        output = Output(options, project.root, project.blob)
         announce(project, output)
         request = request_of("plan", project, options, paths, chosen)
         result = make_plan(project, request, Runtime(os.environ))

@@ -92,6 +92,7 @@ class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
+    `blob`: the address of a line of a file, at the host of the repository.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -113,6 +114,7 @@ class Project:
     serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()
     data_folders: tuple[str, ...] = ()
+    blob: str | None = None
     _state: str | Secret = field(default=".syncengine/state.db", repr=False)
     _secrets: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from syncengine.render.unusual_letters import unusual_letters
@@ -15,6 +17,9 @@ SAME = 6
 
 MANY = 20
 """Rows that people read one by one."""
+
+RANKED = 20_000
+"""Entries up to which all are compared with each other roughly; of more, nobody reads enough for it to matter."""
 
 RARE_PER_CENT = 1
 """Changes of a shape that fewer of a section have are odd."""
@@ -34,6 +39,9 @@ class ShapedAspect(NamedTuple):
     note: str
     shape: Shape | None
 
+
+_LABEL = itemgetter(0, 3)
+"""The label and the note of an aspect."""
 
 Combination = tuple[ShapedAspect, ...]
 
@@ -117,22 +125,30 @@ def _is_shaped(combination: Combination) -> bool:
 
 def _combinations(entries: Sequence[Entry]) -> list[Combination]:
     """The shapes of each entry, in which equal things are looked for among all entries."""
-    columns: dict[tuple[str, str], tuple[list[int], list[str], list[Aspect]]] = {}
-    for number, (name, aspects) in enumerate(entries):
-        for aspect in aspects:
-            column = columns.setdefault((aspect.label, aspect.note), ([], [], []))
-            column[0].append(number)
-            column[1].append(name)
-            column[2].append(aspect)
-    parts: list[list[ShapedAspect]] = [[] for _ in entries]
-    for (label, note), (numbers, names, column_aspects) in columns.items():
-        shaped: dict[Shape | None, ShapedAspect] = {}
-        for number, shape in zip(numbers, shapes_of(names, column_aspects), strict=True):
-            each = shaped.get(shape)
-            if each is None:
-                each = shaped[shape] = ShapedAspect(label, note, shape)
-            parts[number].append(each)
-    return [tuple(part) for part in parts]
+    blocks: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        blocks[tuple(map(_LABEL, entry.aspects))].append(number)
+    columns: dict[tuple[str, str], tuple[list[int], list[Aspect]]] = defaultdict(lambda: ([], []))
+    for labels, numbers in blocks.items():
+        for label, aspects in zip(labels, zip(*[entries[n].aspects for n in numbers], strict=True), strict=True):
+            columns[label][0].extend(numbers)
+            columns[label][1].extend(aspects)
+    shaped = {label: iter(_shaped(label, entries, *column)) for label, column in columns.items()}
+    combinations: list[Combination] = [()] * len(entries)
+    for labels, numbers in blocks.items():
+        parts = zip(*[islice(shaped[label], len(numbers)) for label in labels], strict=True)
+        for number, part in zip(numbers if labels else (), parts, strict=True):
+            combinations[number] = part
+    return combinations
+
+
+def _shaped(
+    label: tuple[str, str], entries: Sequence[Entry], numbers: Sequence[int], aspects: Sequence[Aspect]
+) -> list[ShapedAspect]:
+    """Aspects of one label with their shapes, of equal ones the same object."""
+    shapes = shapes_of([entries[number].name for number in numbers], aspects)
+    once = {shape: ShapedAspect(*label, shape) for shape in dict.fromkeys(shapes)}
+    return [once[shape] for shape in shapes]
 
 
 # --- the most unlike first --------------------------------------------------------------------------------------------
@@ -147,7 +163,7 @@ def _by_rarity(
     members: Mapping[Combination, Sequence[int]],
 ) -> list[int]:
     """The entries that have the least in common with the others first; few stay in their order."""
-    if len(numbers) <= MANY:
+    if not MANY < len(numbers) <= RANKED:
         return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), n))
     features = {number: list(_features(entries[number], combinations[number])) for number in numbers}
     counts = Counter(feature for each in features.values() for feature in each)
@@ -159,19 +175,16 @@ def _by_rarity(
 
 def _features(entry: Entry, combination: Combination) -> Iterator[object]:
     """What other changes may have in common with this one, roughly: fields, first and last words, numbers aside."""
-    yield tuple(each.label for each in combination)
+    yield tuple([each.label for each in combination])
     shapeless = {each.label for each in combination if each.shape is None}
     for aspect in entry.aspects:
-        if aspect.label in shapeless:
+        label = aspect.label
+        if label in shapeless:
             old, new = _difference(aspect)
             masked = _DIGITS.sub("#", new)
-            words = masked.split() or [""]
-            yield from (
-                (aspect.label, "first", words[0]),
-                (aspect.label, "last", words[-1]),
-                (aspect.label, _DIGITS.sub("#", old), masked),
-                (aspect.label, len(new).bit_length(), unusual_letters(new)),
-            )
+            words = masked.split() or ("",)
+            yield from ((label, 1, words[0]), (label, 2, words[-1]), (label, _DIGITS.sub("#", old), masked))
+            yield label, len(new).bit_length(), unusual_letters(new)
 
 
 def _difference(aspect: Aspect) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from syncengine.render.arrangement import Entry, Group, arranged
+from syncengine.render.arrangement import MANY, Entry, Group, arranged
 from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
 from syncengine.render.shape_details import example_of, group_details
@@ -138,7 +138,7 @@ def folded(entries: Sequence[Entry], make: RowMaker, how: Folding) -> FoldedRows
     odd = (*fold.singles(found.odd, is_odd=True), *(fold.group(each, Rank.FIRST) for each in found.odd_groups))
     groups = [fold.group(each, _or(how.rank, Rank.MASS)) for each in found.groups]
     count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
-    return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False)))
+    return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False, budget=max(MANY, MOST - len(odd)))))
 
 
 def _or(rank: Rank | None, other: Rank) -> Rank:
@@ -151,13 +151,13 @@ class _Rows:
     make: RowMaker
     how: Folding
 
-    def singles(self, numbers: Sequence[int], *, is_odd: bool) -> tuple[SectionRow, ...]:
+    def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = MOST) -> tuple[SectionRow, ...]:
         """Rows of their own, as many as people read; the rest is counted."""
         rank = Rank.FIRST if is_odd else _or(self.how.rank, Rank.UNLIKE)
         room, whole = ROOMS[self.how.fold]
         if is_odd and room is BRIEF:
             room, whole = WIDE, True
-        most = MOST if len(numbers) > MOST + 1 and self.how.fold is not Fold.NOTHING else len(numbers)
+        most = len(numbers) if self.how.fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
         rows = tuple(self.make.row(number, room, whole, rank) for number in numbers[:most])
         return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
 

@@ -57,25 +57,44 @@ class Rule(NamedTuple):
 
 def shapes_of(names: Sequence[str], aspects: Sequence[Aspect]) -> list[Shape | None]:
     """The shape of each aspect of the resources of these names; None: the same was not done to enough others."""
-    pairs = {(aspect.before, aspect.after) for aspect in aspects} if aspects else set()
-    if len(pairs) == 1:
-        return [Shape("same", next(iter(pairs))) if len(aspects) >= ALIKE else None] * len(aspects)
+    if all(aspect.before is None for aspect in aspects):
+        return _first_shapes(names, [aspect.after for aspect in aspects])
     shapes: list[Shape | None] = [None] * len(aspects)
     for level in LEVELS:
         rest = [n for n, shape in enumerate(shapes) if shape is None]
-        if len(rest) < ALIKE:
-            break
-        found = _elected([list(_candidates(level, names[n], aspects[n])) for n in rest])
-        for n, shape in zip(rest, found, strict=True):
+        found = _elected([_candidates(level, names[n], aspects[n]) for n in rest] if len(rest) >= ALIKE else [])
+        for n, shape in zip(rest, found, strict=False):
             shapes[n] = shape
         _join_popular(level, names, aspects, shapes)
     return shapes
 
 
-def _candidates(level: int, name: str, aspect: Aspect) -> Iterator[Shape]:
-    for rule, find in FINDERS[level]:
-        if (parameters := find(name, aspect.before, aspect.after)) is not None:
+def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[Shape | None]:
+    """The same for values where none was before: the same one, or one with the resource's own name, or a date."""
+    counts = Counter(values)
+    often = {value: Shape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
+    shapes: list[Shape | None] = [often.get(value) for value in values]
+    rest = [n for n, shape in enumerate(shapes) if shape is None]
+    found = _elected([list(_first_candidates(names[n], values[n])) for n in rest])
+    for n, shape in zip(rest, found, strict=True):
+        shapes[n] = shape
+    return shapes
+
+
+def _first_candidates(name: str, value: Value | None) -> Iterator[Shape]:
+    for rule, is_possible in FIRST_RULES:
+        if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None:
             yield Shape(rule, parameters)
+
+
+def _candidates(level: int, name: str, aspect: Aspect) -> list[Shape]:
+    """Shapes that make the value after of the one before."""
+    _, before, after, _ = aspect
+    return [
+        Shape(rule, parameters)
+        for rule, find in FINDERS[level]
+        if (parameters := find(name, before, after)) is not None
+    ]
 
 
 def _elected(candidates: Sequence[list[Shape]]) -> list[Shape | None]:
@@ -86,14 +105,12 @@ def _elected(candidates: Sequence[list[Shape]]) -> list[Shape | None]:
     return [shape if sizes[shape] >= ALIKE else None for shape in best]
 
 
-def _join_popular(
-    level: int, names: Sequence[str], aspects: Sequence[Aspect], shapes: list[Shape | None]
-) -> None:
+def _join_popular(level: int, names: Sequence[str], aspects: Sequence[Aspect], shapes: list[Shape | None]) -> None:
     """Give values without a shape that of others which makes just this of them: a word that occurs twice, say."""
     popular = [
         (shape, make)
-        for shape, _ in Counter(shape for shape in shapes if shape).most_common(POPULAR)
-        if (make := RULES[shape.rule].make) and RULES[shape.rule].level == level
+        for shape, count in Counter(shape for shape in shapes if shape).most_common(POPULAR)
+        if (make := RULES[shape.rule].make) and RULES[shape.rule].level == level and count * 50 > len(aspects)
     ]
     for n, aspect in enumerate(aspects if popular else ()):
         if shapes[n] is None:
@@ -134,6 +151,8 @@ def _replaced(name: str, before: Value | None, after: Value | None) -> Parameter
     """Some words replaced by others everywhere; an insertion takes the word before it along."""
     if not (isinstance(before, str) and isinstance(after, str) and before and after):
         return None
+    if after.startswith(before) or after.endswith(before):
+        return None
     old, new = middle(before, after)
     if not old or not new or old == before:
         return None
@@ -156,8 +175,17 @@ def _with_words_replaced(parameters: Parameters, name: str, before: Value | None
     old, new = map(str, parameters)
     if not isinstance(before, str) or old not in before:
         return None
-    start, end = (r"\b" if old[0].isalnum() else ""), (r"\b" if old[-1].isalnum() else "")
-    return re.sub(start + re.escape(old) + end, lambda _: new, before)
+    pieces = before.split(old)
+    text = pieces[0]
+    for piece in pieces[1:]:
+        is_whole = not (_continues(text[-1:], old[0]) or _continues(old[-1], piece[:1]))
+        text += (new if is_whole else old) + piece
+    return text
+
+
+def _continues(one: str, other: str) -> bool:
+    """Whether two neighbouring letters are of one word."""
+    return one.isalnum() and other.isalnum()
 
 
 CASES: dict[str, Callable[[str], str]] = {
@@ -236,6 +264,13 @@ RULES: dict[str, Rule] = {
     "dated": Rule(_dated, None, 3),
 }
 """Every shape, the most exact ones first."""
+
+FIRST_RULES: tuple[tuple[str, Callable[[str, Value | None], bool]], ...] = (
+    ("named", lambda name, value: isinstance(value, str) and name in value),
+    ("named items", lambda name, value: isinstance(value, tuple)),
+    ("dated", lambda name, value: isinstance(value, int)),
+)
+"""Rules for values where none was before, and whether a value is worth a look."""
 
 LEVELS = sorted({rule.level for rule in RULES.values()})
 FINDERS = {level: [(name, rule.find) for name, rule in RULES.items() if rule.level == level] for level in LEVELS}

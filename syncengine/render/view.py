@@ -74,9 +74,7 @@ def _bucketed(changes: Sequence[Change]) -> Buckets:
 
 
 def _member(change: Change) -> Member:
-    return Member(
-        visible(change.key.name), change.source, change.key.kind.value, str(getattr(change, "origin", None) or "")
-    )
+    return Member(visible(change.key.name), change.source, change.key.kind, getattr(change, "origin", None) or "")
 
 
 def _row(change: Change, details: Details, depth: int = 0) -> SectionRow:
