@@ -39,6 +39,9 @@ class Links(NamedTuple):
         return address
 
 
+NO_LINKS = Links()
+
+
 def links_of(blob: str | None, environ: Mapping[str, str]) -> Links:
     """The links that a project sets, else those of the CI service that runs this."""
     commit = next((environ[name] for name in COMMITS if environ.get(name)), "")
@@ -47,4 +50,4 @@ def links_of(blob: str | None, environ: Mapping[str, str]) -> Links:
     for names, address in HOSTS:
         if all(environ.get(name, "") for name in names) and environ[names[0]].startswith(("https://", "http://")):
             return Links("/".join(environ[name] for name in names) + address, commit)
-    return Links()
+    return NO_LINKS

@@ -138,7 +138,8 @@ def folded(entries: Sequence[Entry], make: RowMaker, how: Folding) -> FoldedRows
     odd = (*fold.singles(found.odd, is_odd=True), *(fold.group(each, Rank.FIRST) for each in found.odd_groups))
     groups = [fold.group(each, _or(how.rank, Rank.MASS)) for each in found.groups]
     count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
-    return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False, budget=max(MANY, MOST - len(odd)))))
+    budget = max(MANY, MOST - len(odd))
+    return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False, budget=budget)))
 
 
 def _or(rank: Rank | None, other: Rank) -> Rank:

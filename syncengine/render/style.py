@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from syncengine.render.links import Links
+from syncengine.render.links import NO_LINKS, Links
 
 SourceLines = Callable[[str], Sequence[str] | None]
 """A file of the project → its lines, or None where they are not at hand or not to be shown."""
@@ -26,7 +26,7 @@ class Look:
     verbose: bool = False
     lines: SourceLines | None = None
     prefix: str = ""
-    links: Links = Links()
+    links: Links = NO_LINKS
 
 
 PLAIN = Look()

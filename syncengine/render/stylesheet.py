@@ -62,6 +62,8 @@ summary { cursor: pointer; color: var(--soft); }
 pre { background: var(--page); border: 1px solid var(--rule); border-radius: .4rem; padding: .6rem .8rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
+  #filters { position: static; }
+  #filters input { flex-basis: 100%; }
   .rows > li { grid-template-columns: 1.1rem minmax(0, 1fr); }
   .place { grid-column: 2; text-align: left; } }
 @media print {

@@ -127,10 +127,18 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
         name=name,
         inline=name + beside,
         details=details,
-        beyond=tuple(lettered(text, look) for text in (row.example, comma_list(row.names)) if text) if row.label else (),
+        beyond=tuple(lettered(text, look) for text in _beyond(row)),
         place=lettered(row.place, look),
         indent=indent + _INDENT * 2,
     )
+
+
+def _beyond(row: SectionRow) -> Iterator[str]:
+    """Of a group: an example, and the names."""
+    if row.example:
+        yield row.example
+    if row.label:
+        yield comma_list(row.names)
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------

@@ -120,6 +120,7 @@ def _join_popular(level: int, names: Sequence[str], aspects: Sequence[Aspect], s
 
 # --- the rules --------------------------------------------------------------------------------------------------------
 
+
 def _same(name: str, before: Value | None, after: Value | None) -> Parameters:
     return (before, after)
 

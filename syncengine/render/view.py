@@ -22,7 +22,7 @@ from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import Fold, FoldedRows, Folding, Member, Rank, RowMaker, Section, SectionRow, folded
 from syncengine.render.style import Tone
 from syncengine.render.unusual_letters import unusual_letters
-from syncengine.render.words import NOUNS, count_of, number, plural, summary_of
+from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
 ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
@@ -166,22 +166,22 @@ class _TopicRows(NamedTuple):
     """A topic that has changes, with its rows."""
 
     topic: Topic
-    count: int
+    size: int
     rows: FoldedRows
 
     def whole(self) -> Iterator[Section]:
         """The one section of all, the odd ones first."""
-        yield self._section(self._counted(self.count), (*self.rows.odd, *self.rows.rest))
+        yield self._section(self._counted(self.size), (*self.rows.odd, *self.rows.rest))
 
     def odd(self) -> Iterator[Section]:
         """A section of those that are unlike the rest."""
         if self.rows.odd:
-            others = number(self.count - self.rows.odd_count)
+            others = number(self.size - self.rows.odd_count)
             yield self._section(f"{self._counted(self.rows.odd_count)}, unlike the other {others}", self.rows.odd)
 
     def rest(self) -> Iterator[Section]:
         if self.rows.rest:
-            yield self._section(self._counted(self.count - self.rows.odd_count), self.rows.rest)
+            yield self._section(self._counted(self.size - self.rows.odd_count), self.rows.rest)
 
     def _counted(self, count: int) -> str:
         return self.topic.title.format(count_of(count, NOUNS[self.topic.kind]))
