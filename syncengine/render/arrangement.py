@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from syncengine.render.unusual_letters import unusual_letters
-from syncengine.render.value_shapes import ALIKE, Aspect, Shape, middle, shapes_of
+from syncengine.render.value_shapes import ALIKE, Aspect, ValueShape, middle, shapes_of
 
 SAME = 6
 """The number of resources with the same shapes from which on they are one row."""
@@ -37,7 +37,7 @@ class ShapedAspect(NamedTuple):
 
     label: str
     note: str
-    shape: Shape | None
+    shape: ValueShape | None
 
 
 _LABEL = itemgetter(0, 3)
@@ -46,7 +46,7 @@ _LABEL = itemgetter(0, 3)
 Combination = tuple[ShapedAspect, ...]
 
 
-class Group(NamedTuple):
+class AlikeGroup(NamedTuple):
     """The entries, by their number, that have the same shapes."""
 
     shapes: Combination
@@ -58,8 +58,8 @@ class Arrangement(NamedTuple):
 
     odd: list[int]
     singles: list[int]
-    odd_groups: list[Group]
-    groups: list[Group]
+    odd_groups: list[AlikeGroup]
+    groups: list[AlikeGroup]
 
 
 def arranged(entries: Sequence[Entry], *, folding: bool) -> Arrangement:
@@ -70,7 +70,7 @@ def arranged(entries: Sequence[Entry], *, folding: bool) -> Arrangement:
         members[combination].append(number)
     odd = _odd(combinations, members)
     groups = [
-        Group(combination, numbers)
+        AlikeGroup(combination, numbers)
         for combination, numbers in members.items()
         if folding and len(numbers) >= SAME and _is_shaped(combination)
     ]

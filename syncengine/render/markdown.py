@@ -83,9 +83,9 @@ def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
     """The blocks in at most `limit` characters; the last line counts those that are left out."""
     fitting = [(block, [_ranked(line) for line in block.lines]) for block in blocks]
-    kept, dropped = _kept(fitting, limit - _RESERVE)
+    printed, dropped = _printed(fitting, limit - _RESERVE)
     pages = []
-    for (block, lines), numbers in zip(fitting, kept, strict=True):
+    for (block, lines), numbers in zip(fitting, printed, strict=True):
         if numbers:
             ending = ("", block.ending) if block.ending else ()
             opening = (block.opening,) if block.opening else ()
@@ -101,22 +101,22 @@ def _ranked(line: str | Ranked) -> Ranked:
     return line if isinstance(line, Ranked) else Ranked(line, Rank.FIRST)
 
 
-def _kept(fitting: Sequence[tuple[MarkdownBlock, Sequence[Ranked]]], room: int) -> tuple[list[list[int]], int]:
+def _printed(fitting: Sequence[tuple[MarkdownBlock, Sequence[Ranked]]], room: int) -> tuple[list[list[int]], int]:
     """The numbers of the lines of each block that there is room for, rank by rank, and how many others there are."""
-    kept: list[list[int]] = [[] for _ in fitting]
+    printed: list[list[int]] = [[] for _ in fitting]
     dropped = 0
     for rank in Rank:
         for place, (block, lines) in enumerate(fitting):
             for n, line in enumerate(lines):
                 if line.rank is not rank:
                     continue
-                frame = 0 if kept[place] else len(block.opening) + len(block.ending) + 4
+                frame = 0 if printed[place] else len(block.opening) + len(block.ending) + 4
                 if room >= len(line.text) + 1 + frame:
                     room -= len(line.text) + 1 + frame
-                    kept[place].append(n)
+                    printed[place].append(n)
                 else:
                     dropped += 1
-    return kept, dropped
+    return printed, dropped
 
 
 def code(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from syncengine.render.arrangement import MANY, Entry, Group, arranged
+from syncengine.render.arrangement import MANY, AlikeGroup, Entry, arranged
 from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
 from syncengine.render.shape_details import example_of, group_details
@@ -162,7 +162,7 @@ class _Rows:
         rows = tuple(self.make.row(number, room, whole, rank) for number in numbers[:most])
         return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
 
-    def group(self, group: Group, rank: Rank) -> SectionRow:
+    def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
         """One row of all that have the same shapes, with an example where their values differ."""
         aspects = [self.entries[number].aspects for number in group.members]
         how = self.how

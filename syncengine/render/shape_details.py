@@ -18,7 +18,7 @@ from syncengine.render.change_details import (
     value_spans,
 )
 from syncengine.render.escape import quoted, visible
-from syncengine.render.value_shapes import Aspect, Parameters, Shape
+from syncengine.render.value_shapes import Aspect, Parameters, ValueShape
 
 FEW_VALUES = 3
 """Values before that are named where all became the same."""
@@ -54,7 +54,7 @@ def _detail(label: str, note: str, spans: Spans) -> ChangeDetail:
     return ChangeDetail("keywords" if label in (ADDED, REMOVED) else visible(label), noted)
 
 
-def _spans(label: str, shape: Shape, aspects: Sequence[Aspect], fresh: bool) -> Spans:
+def _spans(label: str, shape: ValueShape, aspects: Sequence[Aspect], fresh: bool) -> Spans:
     if shape.rule == "same":
         return _exact(label, aspects[0], fresh)
     if shape.rule == "set":

@@ -36,14 +36,14 @@ class Aspect(NamedTuple):
 Parameters = tuple[Value | tuple[tuple[str, ...], ...] | None, ...]
 
 
-class Shape(NamedTuple):
+class ValueShape(NamedTuple):
     """Something done to a value; `rule` names a line of `RULES`."""
 
     rule: str
     parameters: Parameters
 
 
-class Rule(NamedTuple):
+class ShapeRule(NamedTuple):
     """How a shape is found, and what it makes of a value.
 
     `find`: (name, before, after) → parameters, or None. `make`: (parameters, name, before) → after; None where the
@@ -55,11 +55,11 @@ class Rule(NamedTuple):
     level: int = 0
 
 
-def shapes_of(names: Sequence[str], aspects: Sequence[Aspect]) -> list[Shape | None]:
+def shapes_of(names: Sequence[str], aspects: Sequence[Aspect]) -> list[ValueShape | None]:
     """The shape of each aspect of the resources of these names; None: the same was not done to enough others."""
     if all(aspect.before is None for aspect in aspects):
         return _first_shapes(names, [aspect.after for aspect in aspects])
-    shapes: list[Shape | None] = [None] * len(aspects)
+    shapes: list[ValueShape | None] = [None] * len(aspects)
     for level in LEVELS:
         rest = [n for n, shape in enumerate(shapes) if shape is None]
         found = _elected([_candidates(level, names[n], aspects[n]) for n in rest] if len(rest) >= ALIKE else [])
@@ -69,11 +69,11 @@ def shapes_of(names: Sequence[str], aspects: Sequence[Aspect]) -> list[Shape | N
     return shapes
 
 
-def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[Shape | None]:
+def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[ValueShape | None]:
     """The same for values where none was before: the same one, or one with the resource's own name, or a date."""
     counts = Counter(values)
-    often = {value: Shape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
-    shapes: list[Shape | None] = [often.get(value) for value in values]
+    often = {value: ValueShape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
+    shapes: list[ValueShape | None] = [often.get(value) for value in values]
     rest = [n for n, shape in enumerate(shapes) if shape is None]
     found = _elected([list(_first_candidates(names[n], values[n])) for n in rest])
     for n, shape in zip(rest, found, strict=True):
@@ -81,23 +81,23 @@ def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[
     return shapes
 
 
-def _first_candidates(name: str, value: Value | None) -> Iterator[Shape]:
+def _first_candidates(name: str, value: Value | None) -> Iterator[ValueShape]:
     for rule, is_possible in FIRST_RULES:
         if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None:
-            yield Shape(rule, parameters)
+            yield ValueShape(rule, parameters)
 
 
-def _candidates(level: int, name: str, aspect: Aspect) -> list[Shape]:
+def _candidates(level: int, name: str, aspect: Aspect) -> list[ValueShape]:
     """Shapes that make the value after of the one before."""
     _, before, after, _ = aspect
     return [
-        Shape(rule, parameters)
+        ValueShape(rule, parameters)
         for rule, find in FINDERS[level]
         if (parameters := find(name, before, after)) is not None
     ]
 
 
-def _elected(candidates: Sequence[list[Shape]]) -> list[Shape | None]:
+def _elected(candidates: Sequence[list[ValueShape]]) -> list[ValueShape | None]:
     """Of each value's candidates the most frequent one, of equals the first; None where too few have it."""
     votes = Counter(chain.from_iterable(candidates))
     best = [max(each, key=votes.__getitem__) if each else None for each in candidates]
@@ -105,7 +105,7 @@ def _elected(candidates: Sequence[list[Shape]]) -> list[Shape | None]:
     return [shape if sizes[shape] >= ALIKE else None for shape in best]
 
 
-def _join_popular(level: int, names: Sequence[str], aspects: Sequence[Aspect], shapes: list[Shape | None]) -> None:
+def _join_popular(level: int, names: Sequence[str], aspects: Sequence[Aspect], shapes: list[ValueShape | None]) -> None:
     """Give values without a shape that of others which makes just this of them: a word that occurs twice, say."""
     popular = [
         (shape, make)
@@ -250,19 +250,19 @@ def _dated(name: str, before: Value | None, after: Value | None) -> Parameters |
     return ("set" if before is None else "later" if after > before else "earlier", year)
 
 
-RULES: dict[str, Rule] = {
-    "same": Rule(_same, None),
-    "appended": Rule(_appended, lambda p, name, before: f"{before}{p[0]}" if isinstance(before, str) else None),
-    "prepended": Rule(_prepended, lambda p, name, before: f"{p[0]}{before}" if isinstance(before, str) else None),
-    "shortened": Rule(_shortened, lambda p, name, before: str(before).removesuffix(str(p[0]))),
-    "beheaded": Rule(_beheaded, lambda p, name, before: str(before).removeprefix(str(p[0]))),
-    "replaced": Rule(_replaced, _with_words_replaced),
-    "cased": Rule(_cased, lambda p, name, before: CASES[str(p[0])](before) if isinstance(before, str) else None),
-    "items": Rule(_items, _with_items),
-    "named": Rule(_named, lambda p, name, before: f"{p[0]}{name}{p[1]}", 1),
-    "named items": Rule(_named_items, _with_named_items, 1),
-    "set": Rule(_set, lambda p, name, before: p[0], 2),
-    "dated": Rule(_dated, None, 3),
+RULES: dict[str, ShapeRule] = {
+    "same": ShapeRule(_same, None),
+    "appended": ShapeRule(_appended, lambda p, name, before: f"{before}{p[0]}" if isinstance(before, str) else None),
+    "prepended": ShapeRule(_prepended, lambda p, name, before: f"{p[0]}{before}" if isinstance(before, str) else None),
+    "shortened": ShapeRule(_shortened, lambda p, name, before: str(before).removesuffix(str(p[0]))),
+    "beheaded": ShapeRule(_beheaded, lambda p, name, before: str(before).removeprefix(str(p[0]))),
+    "replaced": ShapeRule(_replaced, _with_words_replaced),
+    "cased": ShapeRule(_cased, lambda p, name, before: CASES[str(p[0])](before) if isinstance(before, str) else None),
+    "items": ShapeRule(_items, _with_items),
+    "named": ShapeRule(_named, lambda p, name, before: f"{p[0]}{name}{p[1]}", 1),
+    "named items": ShapeRule(_named_items, _with_named_items, 1),
+    "set": ShapeRule(_set, lambda p, name, before: p[0], 2),
+    "dated": ShapeRule(_dated, None, 3),
 }
 """Every shape, the most exact ones first."""
 
