@@ -155,7 +155,7 @@ class MaxDeletes(Model, frozen=True):
     fields: Annotated[LimitText | None, Meta(description="Limit for fields that are cleared; 50% by default.")] = None
 
 
-_BLOB = r"https?://[^\s<>\"{}]+(?:\{(?:commit|file|line)\}[^\s<>\"{}]*)+"
+_BLOB = r'https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{}@]*)+'
 
 
 def blob(text: str) -> str | None:
