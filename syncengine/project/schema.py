@@ -155,12 +155,12 @@ class MaxDeletes(Model, frozen=True):
     fields: Annotated[LimitText | None, Meta(description="Limit for fields that are cleared; 50% by default.")] = None
 
 
-_BLOB = r'https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{}@]*)+'
+_BLOB = r'(?=.*\{file\})https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{}@]*)+'
 
 
 def blob(text: str) -> str | None:
     """The address of a line of a file, whose commit, file and line stand in braces."""
-    return text if re.fullmatch(_BLOB, text) and "{file}" in text else None
+    return text if re.fullmatch(_BLOB, text) else None
 
 
 class LinksSection(Model, frozen=True):
