@@ -17,7 +17,7 @@ from textwrap import dedent
 from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Plan, Summary
+from syncengine.plan.model import ChangeOrigin, Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
@@ -27,6 +27,14 @@ from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines, gate_heading
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import NOTE_SYMBOL, headline, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, among, number
 
@@ -58,15 +66,32 @@ _PAGE = """<!doctype html>
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     look = replace(look, links=look.links.at(plan.basis.commit))
-    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.BEHIND)
+    own, foremost = own_part(plan), said_first(plan)
+    sections = list(_sections(own, look, ChangeOrigin.PULL_REQUEST if plan.base else None))
+    waiting = list(_waiting(plan, look))
     body = chain(
-        _opening(plan),
-        _gate(plan.gate),
-        [_FILTERS] if sections else [],
-        chain.from_iterable(_section(section, look) for section in sections),
-        _diagnostics(plan.diagnostics),
+        (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
+        _opening(own),
+        _gate(plan.gate, tripped_by(plan.base)),
+        [_FILTERS] if sections or waiting else [],
+        sections,
+        waiting,
+        _diagnostics([d for d in plan.diagnostics if d not in foremost]),
     )
     return _page(_said(headline(plan)), body, SCRIPT)
+
+
+def _sections(plan: Plan, look: Look, origin: str | None) -> Iterator[str]:
+    fold = Fold.NOTHING if look.verbose else Fold.BEHIND
+    return chain.from_iterable(_section(section, look, origin) for section in sections_of(plan, fold))
+
+
+def _waiting(plan: Plan, look: Look) -> Iterator[str]:
+    """The changes that are not the pull request's, folded behind one line."""
+    if (waiting := waiting_part(plan)) is not None:
+        yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
+        yield from _sections(waiting, look, ChangeOrigin.WAITING)
+        yield "</details>"
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -120,11 +145,13 @@ def _counts(summary: Summary) -> Iterator[str]:
             yield f"<li><b>{number(count)}</b>{word}</li>"
 
 
-def _gate(gate: Gate) -> Iterator[str]:
+def _gate(gate: Gate, whose: str | None = None) -> Iterator[str]:
     if not gate.tripped:
         return
     tone = Tone.ERROR if gate.is_closed else Tone.NOTE
     yield f'<section class="{tone.value}"><h2>{_said(gate_heading(gate))}</h2>'
+    if whose:
+        yield _tagged("p", "says", _said(whose))
     yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
     if gate.approve and gate.is_closed:
         lines = "\n".join(map(_said, approval_lines(gate.approve)))
@@ -132,30 +159,30 @@ def _gate(gate: Gate) -> Iterator[str]:
     yield "</section>"
 
 
-def _section(section: Section, look: Look) -> Iterator[str]:
+def _section(section: Section, look: Look, origin: str | None) -> Iterator[str]:
     yield f'<section class="{section.tone.value} changes"><h2>{_said(section.title)}</h2>'
     yield from (_tagged("p", "says", _said(sentence)) for sentence in section.says)
     yield '<ul class="rows">'
     for row in section.rows:
-        yield _group(row, look) if row.label else _row(row, look)
+        yield _group(row, look, origin) if row.label else _row(row, look, origin)
     yield "</ul></section>"
 
 
-def _row(row: SectionRow, look: Look) -> str:
+def _row(row: SectionRow, look: Look, origin: str | None) -> str:
     """One resource, with what the filters ask for."""
     member = row.members[0]
     deep = ' class="deep"' if row.depth else ""
     return (
-        f'<li{deep} data-action="{ACTIONS[row.symbol]}"{_facets(member)}><span class="symbol">{row.symbol}</span>'
+        f'<li{deep} data-action="{ACTIONS[row.symbol]}"{_facets(member, origin)}>'
+        f'<span class="symbol">{row.symbol}</span>'
         f'<div><span class="name">{_said(member.name)}</span>{"".join(map(_detail, row.details))}</div>'
         f"{_place(row, look)}</li>"
     )
 
 
-def _facets(member: Member) -> str:
+def _facets(member: Member, origin: str | None) -> str:
     file = f' data-file="{_said(member.source.file)}"' if member.source else ""
-    origin = f' data-origin="{_said(member.origin)}"' if member.origin else ""
-    return f' data-kind="{member.kind}"{file}{origin}'
+    return f' data-kind="{member.kind}"{file}' + (f' data-origin="{origin}"' if origin else "")
 
 
 def _place(row: SectionRow, look: Look) -> str:
@@ -168,14 +195,14 @@ def _place(row: SectionRow, look: Look) -> str:
     return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_said(row.place)}</a>'
 
 
-def _group(row: SectionRow, look: Look) -> str:
+def _group(row: SectionRow, look: Look, origin: str | None) -> str:
     """Resources that are alike: what is done to them, an example, and each of them behind a click."""
     deep = " deep" if row.depth else ""
     details = "".join(map(_detail, row.details))
     example = _tagged("span", "detail remark", _said(row.example)) if row.example else ""
     names = ", ".join(_said(member.name) for member in row.members[:FEW])
     more = " …" if len(row.members) > FEW else ""
-    rows = "\n".join(_row(each, look) for each in row.rows)
+    rows = "\n".join(_row(each, look, origin) for each in row.rows)
     return (
         f'<li class="group{deep}"><span class="symbol">{row.symbol}</span><div><span class="name">{_said(row.label)}'
         f"</span>{details}{example}<details><summary>{names}{more}</summary>"

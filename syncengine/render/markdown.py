@@ -20,6 +20,14 @@ from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.text import gate_heading
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, number
 
@@ -62,16 +70,31 @@ class MarkdownBlock(NamedTuple):
 def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
     look = replace(look, links=look.links.at(plan.basis.commit))
-    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
+    sections, foremost = sections_of(own, fold), said_first(plan)
     groups = sum(1 for section in sections for row in section.rows if row.label)
     names = max(LEAST_NAMES, NAMES // max(groups, 1))
     blocks = (
-        MarkdownBlock(f"### {prose(headline(plan))}\n", _opening(plan, sections)),
-        *_gate(plan.gate),
-        *diagnostic_blocks(plan.diagnostics),
+        *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
+        MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
+        *_gate(plan.gate, tripped_by(plan.base)),
+        *diagnostic_blocks(d for d in plan.diagnostics if d not in foremost),
         *(block for section in sections for block in _section(section, look, names)),
+        *_waiting(plan, fold, look),
     )
     return within(blocks, limit)
+
+
+def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
+    """The changes that are not the pull request's, folded behind one line."""
+    if (waiting := waiting_part(plan)) is not None:
+        title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
+        lines = (line for section in sections_of(waiting, fold) for line in _flat(section, look))
+        yield MarkdownBlock(title, [Ranked(line, Rank.UNLIKE) for line in lines], "</details>")
+
+
+def _flat(section: Section, look: Look) -> Iterator[str]:
+    yield from (f"**{prose(section.title)}**", "", *(_row(row, look, LEAST_NAMES) for row in section.rows), "")
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -158,10 +181,11 @@ def _table(summary: Summary) -> Iterator[str]:
     yield f"| {' | '.join(number(count) for _, count in cells)} |"
 
 
-def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
+def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
     if not gate.tripped:
         return
-    lines = [f"> - {prose(reason)}" for reason in gate.reasons]
+    lines = [f"> {prose(whose)}", ">"] if whose else []
+    lines += [f"> - {prose(reason)}" for reason in gate.reasons]
     if gate.approve and gate.is_closed:
         approve = visible(gate.approve)
         lines += [

@@ -13,7 +13,11 @@ SCRIPT = """
   const sections = [...document.querySelectorAll("section.changes")].map(item => ({ item, count: 0 }));
   for (const group of groups) group.label = group.name.textContent;
   const byItem = new Map([...groups, ...sections].map(each => [each.item, each]));
-  const homes = rows.map(row => [byItem.get(row.closest("li.group")), byItem.get(row.closest("section"))]);
+  const waiting = document.querySelector("details.waiting");
+  const folds = waiting ? [{ item: waiting, details: waiting, count: 0 }] : [];
+  for (const fold of folds) byItem.set(fold.item, fold);
+  const homes = rows.map(row => ["li.group", "section", "details.waiting"]
+    .map(name => byItem.get(row.closest(name))).filter(Boolean));
   const texts = [];
   const text = n => texts[n] ??= rows[n].textContent.toLowerCase();
   const OPEN = 300;
@@ -38,20 +42,24 @@ SCRIPT = """
     const words = search.value.toLowerCase().split(/\\s+/).filter(Boolean);
     const wanted = selects.filter(select => select.value);
     const filtering = words.length + wanted.length > 0;
-    for (const each of [...groups, ...sections]) each.count = 0;
+    for (const each of [...groups, ...sections, ...folds]) each.count = 0;
     let count = 0;
     rows.forEach((row, n) => {
       const visible = !filtering || matches(n, words, wanted);
       if (row.hidden === visible) row.hidden = !visible;
       if (visible) {
         count += 1;
-        for (const home of homes[n]) if (home) home.count += 1;
+        for (const home of homes[n]) home.count += 1;
       }
     });
     for (const group of groups) {
       group.item.hidden = !group.count;
       group.details.open = filtering && group.count > 0 && group.count <= OPEN;
       group.name.textContent = filtering ? `${group.count.toLocaleString("en")} of ${group.label}` : group.label;
+    }
+    for (const fold of folds) {
+      fold.item.hidden = !fold.count;
+      fold.details.open = filtering && fold.count > 0;
     }
     for (const section of sections) section.item.hidden = !section.count;
     clear.hidden = !filtering;

@@ -38,12 +38,11 @@ class Rank(IntEnum):
 
 
 class Member(NamedTuple):
-    """A resource that a row speaks of; its name is safe to show. `kind` and `origin` are for filters."""
+    """A resource that a row speaks of; its name is safe to show. `kind` is for filters."""
 
     name: str
     source: Source | None
     kind: str = ""
-    origin: str = ""
 
 
 class SectionRow(Struct, frozen=True, gc=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from syncengine.document.scalar_readers import EPOCH
 from syncengine.plan.diff import Action
@@ -36,6 +36,11 @@ def instant(milliseconds: int) -> str | None:
     except OverflowError:
         return None
     return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def when(seconds: float | None) -> str | None:
+    """Format seconds since epoch as people and machines read it, to the second, in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def number(count: int) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html
 from syncengine.render.links import Links
 from syncengine.render.style import Look
@@ -152,6 +153,19 @@ def test_a_filter_with_one_choice_is_not_shown(page: Page) -> None:
     page.open(plan_of(reviewed(1), reviewed(2)))
     names = ("action", "kind", "file", "origin")
     assert not any(page.browser.find_element("id", name).is_displayed() for name in names)
+
+
+def test_changes_that_wait_are_behind_one_line_and_have_a_filter(page: Page) -> None:
+    """With two sides: searching opens the line, and a filter tells whose a change is."""
+    plan = plan_of(reviewed(1), reviewed(2), reviewed(3))
+    page.open(replace(plan, compared=Base("origin/main", "c0ffee", {"tag/ACME-2": "merged", "tag/ACME-3": "merged"})))
+    assert page.rows() == ["ACME-1"]
+    assert page.choices("origin") == ["", "pull-request", "waiting"]
+    page.choose("origin", "waiting")
+    assert page.rows() == ["ACME-2", "ACME-3"]
+    page.choose("origin", "")
+    page.search("ACME-3")
+    assert page.rows() == ["ACME-3"]
 
 
 def test_a_place_is_a_link_to_its_line(page: Page) -> None:
