@@ -66,7 +66,7 @@ def plan(
             wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
             raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
         project = options.project()
-        output = Output(options, project.root)
+        output = Output(options, project.root, project.blob)
         announce(project, output)
         request = request_of("plan", project, options, paths, chosen)
         result = _planned(project, options, request, revision, uses_state=not no_state)
