@@ -15,7 +15,8 @@ class Look:
     """The properties of the place where a text is read.
 
     `lines` gives the source lines that carets point into; None: no carets. `prefix` is the project's folder relative to
-    the repository's root, for formats whose readers expect paths from there.
+    the repository's root, for formats whose readers expect paths from there. `room` is the most characters that a
+    Markdown text may have, `job` the page that has the rest, `blob` the address of files at a commit; both may be "".
     """
 
     width: int = 80
@@ -24,6 +25,9 @@ class Look:
     verbose: bool = False
     lines: SourceLines | None = None
     prefix: str = ""
+    room: int = 60_000
+    job: str = ""
+    blob: str = ""
 
 
 PLAIN = Look()
