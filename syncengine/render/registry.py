@@ -38,6 +38,10 @@ TROUBLE_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
 }
 """Findings that keep a plan from being made, in the formats of the plan that is missing."""
 
+PLAN_REPORTS = PLAN_FORMATS
+TROUBLE_REPORTS = TROUBLE_FORMATS
+"""Formats of `plan --report`, of a plan and of findings that keep it from being made."""
+
 REPORT_FORMATS: Mapping[str, Callable[[Report, Look], str]] = {
     "text": report_text,
     "json": report_json,
