@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "reports",
     metavar="FORMAT=FILE",
     multiple=True,
-    help="Also write the plan in this format (- is stdout).",
+    help="Also write the plan, or annotations of its changes: github, gitlab, sarif, rdjson (- is stdout).",
 )
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes, 4 if they need approval.")
 @selection

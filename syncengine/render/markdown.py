@@ -33,6 +33,9 @@ from syncengine.render.words import FEW, TO_DO, number
 LIMIT = 60_000
 """Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
 
+LIMIT = PLAIN.room
+"""Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
+
 OPEN_ROWS = 12
 """Rows of a section that are not folded; more are behind a summary."""
 
