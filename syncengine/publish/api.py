@@ -86,6 +86,23 @@ class HostApi:
         """Send once; Transient where a repeat may help."""
         return self._once(method, path, body).data
 
+    def download(self, path: str) -> bytes:
+        """Read a file, which the host may have elsewhere: the token does not go there."""
+        return self.persist(lambda: self._file(path))
+
+    def _file(self, path: str) -> bytes:
+        reply = self._exchange("GET", path, {})
+        if reply.status in (301, 302, 303, 307, 308) and (address := reply.headers.get("location")):
+            address = urljoin(f"{self._url}{path}", address)
+            if not address.startswith(("https://", "http://")):
+                raise SyncengineError(f"{self._name} names no address of a file", code="publish-host")
+            reply = self._exchange("GET", address, {}, anonymous=True)
+        if not 200 <= reply.status < 300:
+            self._read("GET", path, reply)
+        if reply.content is None:
+            raise SyncengineError(f"{self._name}: the file is larger than {LARGEST >> 20} MB", code="publish-host")
+        return reply.content
+
     def pages(self, path: str) -> Iterator[Any]:
         """The items of a list, of all its pages; the next one is named by the host, or counted."""
         address: str | None = _with_page(path, 1)
@@ -130,16 +147,29 @@ class HostApi:
         return state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= self._until
 
     def _once(self, method: str, path: str, body: object = None) -> HostReply:
-        url = path if "://" in path else f"{self._url}{path}"
         headers = {"content-type": "application/json"} if body is not None else {}
         content = None if body is None else orjson.dumps(body)
-        request = self._client.build_request(method, url, headers=headers, content=content)
+        return self._read(method, path, self._exchange(method, path, headers, content))
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        content: bytes | None = None,
+        *,
+        anonymous: bool = False,
+    ) -> Reply:
+        """Send one request, `anonymous` without the token; Transient if no answer comes."""
+        url = path if "://" in path else f"{self._url}{path}"
         seconds = min(TIMEOUT_SECONDS, max(0.1, self._until - time.monotonic()))
         try:
-            reply = self._runner.run(exchange(self._client, request, seconds=seconds, most=LARGEST))
+            request = self._client.build_request(method, url, headers=dict(headers), content=content)
+            if anonymous:
+                request.headers = httpx.Headers({**HEADERS, "host": request.headers["host"]})
+            return self._runner.run(exchange(self._client, request, seconds=seconds, most=LARGEST))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Transient(self._shown(f"no answer to {method}: {str(error) or type(error).__name__}")) from None
-        return self._read(method, path, reply)
 
     def _read(self, method: str, path: str, reply: Reply) -> HostReply:
         if 200 <= reply.status < 300:

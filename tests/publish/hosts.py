@@ -6,9 +6,12 @@ only read, 404 for what it may not see. Both list comments oldest first.
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import threading
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +53,15 @@ class Imitation:
     knows_user: bool = False
     author: int = BOT
     number: int = 12
-    merged: list[int] = field(default_factory=list)
+    pulls: dict[str, list[int]] = field(default_factory=dict)
+    """Numbers of the merged pull requests that a commit came with; `*` is any commit."""
+    heads: dict[int, str] = field(default_factory=dict)
+    forks: set[int] = field(default_factory=set)
+    artifacts: dict[int, bytes] = field(default_factory=dict)
+    """The plan of each pull request, as its last job left it."""
+    expired: bool = False
+    anonymous: list[bool] = field(default_factory=list)
+    """Whether each request for a packed file came without a token."""
     hold: dict[str, float] = field(default_factory=dict)
     """Seconds that a request of a method takes, before it is executed."""
     next_host: str = ""
@@ -75,6 +86,22 @@ class Imitation:
         if self.kind == "github":
             return f"/repos/acme/tags/issues/{self.number}/comments"
         return f"/projects/77/merge_requests/{self.number}/notes"
+
+    def repository(self, number: int) -> Json:
+        return {"full_name": "stranger/tags" if number in self.forks else "acme/tags"}
+
+    def pull(self, number: int) -> Json:
+        """A merged pull request, in the words of both hosts."""
+        head = {"sha": self.heads.get(number, ""), "repo": self.repository(number)}
+        source = 8 if number in self.forks else 77
+        projects = {"source_project_id": source, "target_project_id": 77, "state": "merged"}
+        return {"number": number, "iid": number, "head": head, "merged_at": "2026-01-01T00:00:00Z", **projects}
+
+    def packed(self, number: int) -> bytes:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("plan.json", self.artifacts[number])
+        return stream.getvalue()
 
     def one(self, path: str) -> int | None:
         """The id of the comment that a path names."""
@@ -122,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(
         self, status: int, data: object = None, headers: dict[str, str] | None = None, raw: bytes = b""
     ) -> None:
-        content = raw or (b"" if data is None else json.dumps(data).encode())
+        content = raw or (data if isinstance(data, bytes) else b"" if data is None else json.dumps(data).encode())
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
@@ -156,6 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
         self, method: str, path: str, query: dict[str, list[str]], body: Any
     ) -> tuple[int, object, dict[str, str]]:
         host = self.host
+        if path.startswith("/storage/"):
+            self.host.anonymous.append(not self.headers.get("authorization"))
+            return 200, host.packed(int(path.rpartition("/")[2])), {}
         token = self.headers.get("authorization" if host.kind == "github" else "private-token", "")
         if token.removeprefix("Bearer ") != TOKEN:
             return 401, {"message": f"Bad credentials {token}"}, {}
@@ -163,11 +193,36 @@ class _Handler(BaseHTTPRequestHandler):
             if host.kind == "github" and not host.knows_user:
                 return 403, {"message": "Resource not accessible by integration"}, {}
             return 200, {"id": host.author, "login": LOGINS[host.author]}, {}
-        if method == "GET" and "/commits/" in path:
-            return 200, [{"number": number, "iid": number} for number in host.merged], {}
+        if method == "GET" and (answer := self._reviewed(path, query)):
+            return answer
         if method == "GET" and path == host.path:
             return self._list(int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0]))
         return self._write(method, path, body)
+
+    def _reviewed(self, path: str, query: dict[str, list[str]]) -> tuple[int, object, dict[str, str]] | None:
+        """Commits, their pull requests, those's jobs and artifacts."""
+        host = self.host
+        if commit := re.search(r"/commits/(\w+)/(pulls|merge_requests)$", path):
+            numbers = host.pulls.get(commit[1], host.pulls.get("*", []))
+            return 200, [host.pull(number) for number in numbers], {}
+        if path.endswith("/actions/runs"):
+            heads = [n for n, head in host.heads.items() if head == query["head_sha"][0]]
+            return 200, {"workflow_runs": [{"id": n, "head_repository": host.repository(n)} for n in heads]}, {}
+        if run := re.search(r"/actions/runs/(\d+)/artifacts$", path):
+            named = (
+                [{"id": int(run[1]), "name": "plan", "expired": host.expired}] if int(run[1]) in host.artifacts else []
+            )
+            return 200, {"artifacts": named}, {}
+        if artifact := re.search(r"/actions/artifacts/(\d+)/zip$", path):
+            return 302, None, {"location": f"{host.url}/storage/{artifact[1]}"}
+        if pipelines := re.search(r"/merge_requests/(\d+)/pipelines$", path):
+            return 200, [{"id": int(pipelines[1])}], {}
+        if jobs := re.search(r"/pipelines/(\d+)/jobs$", path):
+            return 200, [{"id": int(jobs[1]), "name": "plan"}, {"id": 9999, "name": "publish"}], {}
+        if file := re.search(r"/jobs/(\d+)/artifacts/plan.json$", path):
+            content = host.artifacts.get(int(file[1]))
+            return (404, {"message": "Not Found"}, {}) if content is None or host.expired else (200, content, {})
+        return None
 
     def _list(self, page: int, per_page: int) -> tuple[int, object, dict[str, str]]:
         host = self.host

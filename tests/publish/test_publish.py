@@ -281,7 +281,7 @@ def test_a_report_is_published(project: Project, host: Imitation) -> None:
     """What an apply did, on the pull request that its commit came with."""
     done = project.run("apply", "-y", "--format", "json")
     (project.folder / "plan.json").write_text(done.out)
-    host.merged = [12]
+    host.pulls = {"*": [12]}
     file = project.folder / "outputs"
     environ = {"GITHUB_REF": "refs/heads/main", "CI_MERGE_REQUEST_IID": "", "GITHUB_OUTPUT": str(file)}
     published = publish(project, host, **environ)
