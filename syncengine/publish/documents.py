@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals
+from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.errors import Diagnostic, Row, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note
@@ -119,7 +120,7 @@ def _of_report(report: Report, name: str) -> Publication:
     counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
     outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
-    return Publication(lambda look: REPORT_FORMATS["markdown"](report, look), outputs)
+    return Publication(lambda look: REPORT_FORMATS["markdown"](report, look), outputs, report.circumstances.commit)
 
 
 def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:
@@ -200,7 +201,26 @@ def report_of(document: formats.ReportFormat) -> Report:
         Session(**msgspec.structs.asdict(document.session)),
         tuple(map(_result, document.results)),
         diagnostics_of(document.diagnostics),
+        _circumstances(document),
     )
+
+
+def _circumstances(document: formats.ReportFormat) -> Circumstances:
+    return Circumstances(
+        started=_seconds(document.started),
+        ended=_seconds(document.ended),
+        team=document.team,
+        environment=document.environment,
+        commit=document.commit,
+        tree=document.tree,
+        actor=document.actor,
+        job=document.job,
+        approvals=tuple(Approval(each.approve, each.by, each.line) for each in document.approvals),
+    )
+
+
+def _seconds(instant: str | None) -> float | None:
+    return datetime.fromisoformat(instant).timestamp() if instant else None
 
 
 def _result(item: formats.ResultItem) -> Result:
