@@ -15,7 +15,7 @@ from urllib.parse import quote
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere
 from syncengine.publish.hosts import HostKind
-from syncengine.publish.place import Place
+from syncengine.publish.place import CommentPlace
 
 LARGEST = 256 * 1024 * 1024
 """Bytes of an unpacked plan."""
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     file: str
 
 
-def reviewed_files(kind: HostKind, place: Place, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:
+def reviewed_files(kind: HostKind, place: CommentPlace, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:
     """The plans of the pull requests that these commits came with, each once; without those that have none."""
     if place.token is None:
         raise SyncengineError(f"{kind.client.variable} is not set: hand it to this step", code="no-token")
@@ -57,7 +57,7 @@ def reviewed_files(kind: HostKind, place: Place, commits: Iterable[str], wanted:
             raise SyncengineError(message, code="publish-host") from None
 
 
-def _of_github(api: HostApi, place: Place, commit: str, wanted: Wanted) -> Iterator[ReviewedFile]:
+def _of_github(api: HostApi, place: CommentPlace, commit: str, wanted: Wanted) -> Iterator[ReviewedFile]:
     repository = f"/repos/{place.project}"
     for pull in _list(api, f"{repository}/commits/{commit}/pulls"):
         if (pull["head"].get("repo") or {}).get("full_name") != place.project or not pull.get("merged_at"):
@@ -74,7 +74,7 @@ def _of_github(api: HostApi, place: Place, commit: str, wanted: Wanted) -> Itera
                 break
 
 
-def _of_gitlab(api: HostApi, place: Place, commit: str, wanted: Wanted) -> Iterator[ReviewedFile]:
+def _of_gitlab(api: HostApi, place: CommentPlace, commit: str, wanted: Wanted) -> Iterator[ReviewedFile]:
     project = f"/projects/{quote(place.project, safe='')}"
     for request in _list(api, f"{project}/repository/commits/{commit}/merge_requests"):
         if request["source_project_id"] != request["target_project_id"] or request["state"] != "merged":

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from syncengine.publish.documents import Publication
 from syncengine.publish.marker import Marker
-from syncengine.publish.place import Place
+from syncengine.publish.place import CommentPlace
 from syncengine.render.markdown import code
 from syncengine.render.style import Look
 
@@ -28,18 +28,18 @@ def utf8_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-class Limit(NamedTuple):
+class CommentLimit(NamedTuple):
     """The most that a comment may hold, in the units of `size`."""
 
     most: int
     size: Callable[[str], int]
 
 
-LIMITS = {"github": Limit(65_536, utf16_units), "gitlab": Limit(1_000_000, utf8_bytes)}
+LIMITS = {"github": CommentLimit(65_536, utf16_units), "gitlab": CommentLimit(1_000_000, utf8_bytes)}
 """GitHub counts characters, and documents do not say which; GitLab's count is exceeded by none of bytes."""
 
 
-def comment_of(publication: Publication, place: Place, marker: Marker, limit: Limit, look: Look) -> str:
+def comment_of(publication: Publication, place: CommentPlace, marker: Marker, limit: CommentLimit, look: Look) -> str:
     """The comment: the hidden marker, the rendering, and where it comes from."""
     opening, ending = f"{marker}\n", _ending(place)
     commit = publication.commit or place.head
@@ -74,7 +74,7 @@ def _cut(text: str, most: int, size: Callable[[str], int], job: str) -> str:
     return f"{kept}{closing}{note}"
 
 
-def _ending(place: Place) -> str:
+def _ending(place: CommentPlace) -> str:
     """The commit and the job, as far as they are known."""
     commit = f"Commit {code(place.head[:SHORT])}" if place.head else ""
     job = f"[job]({url})" if (url := _url(place.job)) else ""

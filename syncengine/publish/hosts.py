@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere, Transient
-from syncengine.publish.place import Environ, Place, github_place, gitlab_place
+from syncengine.publish.place import CommentPlace, Environ, github_place, gitlab_place
 
 ACTIONS_BOT = "github-actions[bot]"
 """The author of what a job's own token writes: the one thing that such a token may not ask for."""
@@ -32,7 +32,7 @@ class Host(ABC):
     """The right that the token needs to write."""
     variable: ClassVar[str]
 
-    def __init__(self, api: HostApi, place: Place, number: int) -> None:
+    def __init__(self, api: HostApi, place: CommentPlace, number: int) -> None:
         self.api = api
         self._place = place
         self._number = number
@@ -152,7 +152,7 @@ def _text(item: Mapping[str, Any], name: str) -> str:
 class HostKind(NamedTuple):
     """How a host is reached: its place, its headers for a token, its client, and where a commit's requests are."""
 
-    place: Callable[[Environ], Place]
+    place: Callable[[Environ], CommentPlace]
     headers: Callable[[str], Mapping[str, str]]
     client: type[Host]
     pulls: str
@@ -185,7 +185,7 @@ HOSTS: Mapping[str, HostKind] = {
 }
 
 
-def number_of_commit(kind: HostKind, api: HostApi, place: Place) -> int | None:
+def number_of_commit(kind: HostKind, api: HostApi, place: CommentPlace) -> int | None:
     """The pull request that a commit came with, for a job that runs after the merge; None where there is none."""
     project = quote(place.project, safe="/" if kind.client is GitHub else "")
     try:

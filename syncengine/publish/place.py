@@ -21,7 +21,7 @@ _PULL = re.compile(r"refs/pull/([0-9]+)/")
 Environ = Mapping[str, str]
 
 
-class Place(NamedTuple):
+class CommentPlace(NamedTuple):
     """The place of a comment. `number` None: the job belongs to no pull request, or its commit has to tell which.
 
     `token` None: none was handed to the job, as in one of a fork (`is_fork`). `page` shows the pull requests, `blob`
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     is_fork: bool
 
 
-def github_place(environ: Environ) -> Place:
+def github_place(environ: Environ) -> CommentPlace:
     """The place in GitHub Actions; a usage error that names every variable that is missing."""
     _need(environ, "GITHUB_REPOSITORY", "GITHUB_API_URL")
     repository = environ["GITHUB_REPOSITORY"]
@@ -50,7 +50,7 @@ def github_place(environ: Environ) -> Place:
     pull = _mapping(event.get("pull_request"))
     head = _mapping(pull.get("head"))
     web = f"{environ.get('GITHUB_SERVER_URL', 'https://github.com').rstrip('/')}/{repository}"
-    return Place(
+    return CommentPlace(
         api=environ["GITHUB_API_URL"].rstrip("/"),
         project=repository,
         number=_pull_number(event, pull, environ),
@@ -64,7 +64,7 @@ def github_place(environ: Environ) -> Place:
     )
 
 
-def gitlab_place(environ: Environ) -> Place:
+def gitlab_place(environ: Environ) -> CommentPlace:
     """The place in GitLab CI. A fork's pipeline runs in the fork; its merge request is in the project it goes to."""
     _need(environ, "CI_API_V4_URL", "CI_PROJECT_ID")
     project = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ["CI_PROJECT_ID"]
@@ -72,7 +72,7 @@ def gitlab_place(environ: Environ) -> Place:
         raise Usage(f"CI_PROJECT_ID is no project: {project!r}")
     source = environ.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") or project
     own = environ.get("CI_PROJECT_URL", "")
-    return Place(
+    return CommentPlace(
         api=environ["CI_API_V4_URL"].rstrip("/"),
         project=project,
         number=_number(environ, "CI_MERGE_REQUEST_IID") or None,

@@ -16,7 +16,7 @@ from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere
 from syncengine.publish.hosts import Comment, Host, HostKind, number_of_commit
 from syncengine.publish.marker import Marker, prefix, run_of
-from syncengine.publish.place import Place
+from syncengine.publish.place import CommentPlace
 
 LOOKS = 12
 """How often the comments are looked at, at most; two are usual."""
@@ -42,7 +42,7 @@ class Publishing(NamedTuple):
     reason: str = ""
 
 
-def publish(kind: HostKind, place: Place, marker: Marker, text: str) -> Publishing:
+def publish(kind: HostKind, place: CommentPlace, marker: Marker, text: str) -> Publishing:
     """Write the comment; Published.SUMMARY where this job may not, and the text has to go elsewhere."""
     title, host_class = kind.client.title, kind.client
     if place.token is None:

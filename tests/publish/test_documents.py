@@ -71,12 +71,12 @@ def test_a_document_makes_the_same_markdown_as_its_plan(tmp_path: Path) -> None:
     project.settle(tagCategories=[category("acme"), category("gone")], activityTypes=types, tags=before)
     after = [tag("ACME-1", category="acme", metadata={"a": "3"}), tag("NEW-1", previously=["OLD-1"])]
     project.wants(tagCategories=[category("acme", keywords=["k"])], activityTypes=types[1:], tags=after)
-    words = ("--report", "json=plan.json", "--report", "markdown=plan.md")
+    words = ("--report", "json=plan.json", "--report", "markdown=report.markdown")
     assert project.run("plan", *words).code == 0
     document = msgspec.json.decode((project.folder / "plan.json").read_bytes(), type=formats.PlanFormat)
     assert document.gate.tripped
     assert dumped(plan_document(plan_of(document))) == (project.folder / "plan.json").read_text()
     published = project.run("publish", "plan.json", "--to", "github", "--dry-run").out
-    printed = (project.folder / "plan.md").read_text().rstrip()
+    printed = (project.folder / "report.markdown").read_text().rstrip()
     missing = [line for line in printed.splitlines() if line not in published and "first sync session" not in line]
     assert missing == []

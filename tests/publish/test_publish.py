@@ -107,7 +107,7 @@ def test_a_next_page_on_another_host_gets_no_token(project: Project, host: Imita
 def test_a_forks_token_leaves_the_text_to_the_summary(project: Project, host: Imitation) -> None:
     """It may read and not write: exit 0, and the reviewer finds the plan where the job is."""
     host.reads_only = True
-    summary = project.folder / "summary.md"
+    summary = project.folder / "summary"
     done = publish(project, host, GITHUB_STEP_SUMMARY=str(summary))
     assert (done.code, "may not write" in done.err) == (0, True)
     assert "### Plan: 2 to create" in summary.read_text()
