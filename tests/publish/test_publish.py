@@ -425,3 +425,17 @@ def test_nothing_of_a_manifest_reaches_the_comment_as_markup(project: Project, h
     text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", host.bodies()[0].partition("-->")[2])
     for sign in ("@team", "#123", "!4", "~bug", "%1", "&5", "$6", "<img", "evil.example"):
         assert sign not in text, text
+
+
+REFERENCES = "@team #123 GH-5 !4 ~bug %1 &5 $6 a/b#3 a/b!3 www.evil.example https://evil.example <b> ![x](y) [z](y) -->"
+
+
+def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, host: Imitation) -> None:
+    """Sentences quote names of manifests: they mention nobody and lead nowhere."""
+    finding = {"severity": "error", "code": "x", "message": REFERENCES, "file": None, "line": None}
+    document = {"format": "syncengine.diagnostics/v1", "diagnostics": [{**finding, "column": None, "address": None}]}
+    (project.folder / "plan.json").write_text(json.dumps(document))
+    assert publish(project, host).code == 0
+    text = host.bodies()[0].partition("-->")[2].rpartition("<sub>")[0]
+    for sign in REFERENCES.split():
+        assert not re.search(rf"(?<!\S){re.escape(sign)}(?!\S)", text), sign
