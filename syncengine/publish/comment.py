@@ -15,6 +15,8 @@ from syncengine.render.style import Look
 
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
+CUT = "**Cut here"
+"""The beginning of what Markdown says of lines that it has no room for; no other text has it unescaped."""
 _ROUNDS = 6
 _SPARE = 100
 
@@ -41,28 +43,28 @@ LIMITS = {"github": CommentLimit(65_536, utf16_units), "gitlab": CommentLimit(1_
 
 def comment_of(publication: Publication, place: CommentPlace, marker: Marker, limit: CommentLimit, look: Look) -> str:
     """The comment: the hidden marker, the rendering, and where it comes from."""
-    opening, ending = f"{marker}\n", _ending(place)
-    commit = publication.commit or place.head
-    blob = f"{place.blob}/{commit}" if place.blob and commit else ""
-    look = replace(look, job=_url(place.job), blob=_url(blob))
-    room = limit.most - limit.size(opening) - limit.size(ending)
-    return f"{opening}{_fitted(publication.markdown, look, room, limit.size)}{ending}"
+    opening, ending, job = f"{marker}\n", _ending(place), _url(place.job)
+    elsewhere = f"\n**[The job]({job}) has the whole plan.**\n" if job else ""
+    look = replace(look, links=look.links.at(publication.commit or place.head))
+    room = limit.most - limit.size(f"{opening}{elsewhere}{ending}")
+    text = _fitted(publication.markdown, look, room, limit.size)
+    return f"{opening}{text}{elsewhere if CUT in text else ''}{ending}"
 
 
-def _fitted(render: Callable[[Look], str], look: Look, most: int, size: Callable[[str], int]) -> str:
+def _fitted(render: Callable[[Look, int], str], look: Look, most: int, size: Callable[[str], int]) -> str:
     """The rendering in at most so many units: letters outside ASCII may count more than one."""
     room = most
     for _ in range(_ROUNDS):
-        text = render(replace(look, room=room))
+        text = render(look, room)
         if (units := size(text)) <= most:
             return text
         room = room * most // units - _SPARE
-    return _cut(text, most, size, look.job)
+    return _shortened(text, most, size)
 
 
-def _cut(text: str, most: int, size: Callable[[str], int], job: str) -> str:
+def _shortened(text: str, most: int, size: Callable[[str], int]) -> str:
     """The first lines that fit, for a text that cannot be rendered shorter."""
-    note = f"\n**Cut here.** {f'The job has the rest: {job}' if job else 'The plan as JSON has the rest.'}\n"
+    note = f"\n{CUT}**\n"
     lines, room = [], most - size(note) - _SPARE
     for line in text.splitlines(keepends=True):
         room -= size(line)

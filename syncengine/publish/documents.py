@@ -21,11 +21,12 @@ from syncengine.plan.aim import Note
 from syncengine.plan.calls import Call
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Approval, Gate
-from syncengine.plan.model import Basis, Plan, Summary
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary
 from syncengine.plan.sweep import Sweep
 from syncengine.render import formats
 from syncengine.render.json import SHOWN
-from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
+from syncengine.render.markdown import plan_markdown, trouble_markdown
+from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
 from syncengine.resource import Key, Source
 from syncengine.service.operations import COMPLETE_SYNC_SESSION
@@ -39,9 +40,9 @@ Outputs = Mapping[str, str]
 
 
 class Publication(NamedTuple):
-    """A document as it is published. `markdown` fits into the room that the look grants."""
+    """A document as it is published. `markdown` takes the most characters that it should have."""
 
-    markdown: Callable[[Look], str]
+    markdown: Callable[[Look, int], str]
     outputs: Outputs
     commit: str | None = None
 
@@ -110,7 +111,7 @@ def _of_plan(plan: Plan, name: str) -> Publication:
     removals = plan.summary.delete + plan.summary.retire + plan.summary.forget
     counts = {"create": plan.summary.create, "update": plan.summary.update, "remove": removals}
     outputs = _outputs(plan.changes_something, counts, plan.gate.is_closed, plan.id, name)
-    return Publication(lambda look: PLAN_FORMATS["markdown"](plan, look), outputs, plan.basis.commit)
+    return Publication(lambda look, most: plan_markdown(plan, look, most), outputs, plan.basis.commit)
 
 
 def _of_report(report: Report, name: str) -> Publication:
@@ -120,13 +121,13 @@ def _of_report(report: Report, name: str) -> Publication:
     counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
     outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
-    return Publication(lambda look: REPORT_FORMATS["markdown"](report, look), outputs, report.circumstances.commit)
+    return Publication(lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit)
 
 
 def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:
     """Findings that kept a plan from being made: nothing may be applied after them."""
     outputs = _outputs(False, {"create": 0, "update": 0, "remove": 0}, False, "", "")
-    return Publication(lambda look: TROUBLE_FORMATS["markdown"](diagnostics, look), outputs)
+    return Publication(lambda look, _: trouble_markdown(diagnostics, look), outputs)
 
 
 def _outputs(changes: bool, counts: Mapping[str, int], is_closed: bool, plan_id: str, name: str) -> Outputs:
@@ -155,14 +156,32 @@ def plan_of(document: formats.PlanFormat) -> Plan:
     nothing = Call("", COMPLETE_SYNC_SESSION.id, ())
     return Plan(
         Basis(document.id, document.created, document.service.base_url, document.service.team, commit=document.commit),
-        Summary(**msgspec.structs.asdict(document.summary)),
+        Summary(**{name: getattr(document.summary, name) for name in Summary.__struct_fields__}),
         Gate(gate.tripped or approved is not None, gate.reasons, gate.approve, approved),
         Sweep(sweep.known, (), nothing) if sweep else None,
         tuple(map(_change, document.changes)),
         tuple(Note(Key.parse(n.address), n.kind, n.message, _source(n.source)) for n in document.notes),
         (),
         diagnostics=diagnostics_of(document.diagnostics),
+        compared=_base(document, document.base) if document.base else msgspec.UNSET,
     )
+
+
+def _base(document: formats.PlanFormat, base: formats.BaseItem) -> Base:
+    """The other side of a plan of two; the reason of a change that waits says why it does."""
+    trips = tuple(map(ChangeOrigin, document.gate.tripped_by))
+    return Base(
+        base.ref,
+        base.commit,
+        {item.address: item.reason or "" for item in document.changes if _waits(item)},
+        trips=trips,
+        only_together=len(trips) > 1,
+        asks=ChangeOrigin.PULL_REQUEST in trips,
+    )
+
+
+def _waits(item: formats.ChangeItem) -> bool:
+    return item.origin is not None and ChangeOrigin(item.origin) is ChangeOrigin.WAITING
 
 
 def _change(item: formats.ChangeItem) -> Change:
@@ -176,7 +195,7 @@ def _change(item: formats.ChangeItem) -> Change:
         metadata_set=item.metadata.set,
         metadata_deleted=item.metadata.delete,
         metadata_before=item.metadata.before,
-        reason=item.reason,
+        reason=None if _waits(item) else item.reason,
         cascade=Key.parse(item.cascade) if item.cascade else None,
         previously=item.previously,
     )

@@ -24,8 +24,7 @@ Environ = Mapping[str, str]
 class CommentPlace(NamedTuple):
     """The place of a comment. `number` None: the job belongs to no pull request, or its commit has to tell which.
 
-    `token` None: none was handed to the job, as in one of a fork (`is_fork`). `page` shows the pull requests, `blob`
-    the files of a repository at a commit.
+    `token` None: none was handed to the job, as in one of a fork (`is_fork`). `page` shows the pull requests.
     """
 
     api: str
@@ -36,7 +35,6 @@ class CommentPlace(NamedTuple):
     run: RunOrder
     job: str | None
     page: str
-    blob: str
     is_fork: bool
 
 
@@ -59,7 +57,6 @@ def github_place(environ: Environ) -> CommentPlace:
         run=RunOrder(*(_number(environ, f"GITHUB_RUN_{name}") for name in ("ID", "NUMBER", "ATTEMPT"))),
         job=job_url(environ),
         page=f"{web}/pull",
-        blob=f"{web}/blob",
         is_fork=bool(_mapping(head.get("repo")).get("fork")),
     )
 
@@ -81,7 +78,6 @@ def gitlab_place(environ: Environ) -> CommentPlace:
         run=RunOrder(*(_number(environ, name) for name in ("CI_PIPELINE_ID", "CI_PIPELINE_IID", "CI_JOB_ID"))),
         job=job_url(environ),
         page=f"{environ.get('CI_MERGE_REQUEST_PROJECT_URL') or own}/-/merge_requests",
-        blob=f"{own}/-/blob" if own else "",
         is_fork=source != project,
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from itertools import islice
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
+from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.text import gate_heading
@@ -31,9 +33,6 @@ from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, secti
 from syncengine.render.words import FEW, TO_DO, number
 
 LIMIT = 60_000
-"""Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
-
-LIMIT = PLAIN.room
 """Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
 
 OPEN_ROWS = 12
@@ -59,8 +58,9 @@ class MarkdownBlock(NamedTuple):
     ending: str = ""
 
 
-def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
+def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
+    look = replace(look, links=look.links.at(plan.basis.commit))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections, foremost = sections_of(own, fold), said_first(plan)
     blocks = (
@@ -68,22 +68,22 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
         *_gate(plan.gate, tripped_by(plan.base)),
         *diagnostic_blocks(d for d in plan.diagnostics if d not in foremost),
-        *map(_section, sections),
-        *_waiting(plan, fold),
+        *(_section(section, look) for section in sections),
+        *_waiting(plan, fold, look),
     )
-    return within(blocks, LIMIT)
+    return within(blocks, limit)
 
 
-def _waiting(plan: Plan, fold: Fold) -> Iterator[MarkdownBlock]:
+def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
-        lines = (line for section in sections_of(waiting, fold) for line in _flat(section))
+        lines = (line for section in sections_of(waiting, fold) for line in _flat(section, look))
         yield MarkdownBlock(title, lines, "</details>")
 
 
-def _flat(section: Section) -> Iterator[str]:
-    yield from (f"**{prose(section.title)}**", "", *map(_row, section.rows), "")
+def _flat(section: Section, look: Look) -> Iterator[str]:
+    yield from (f"**{prose(section.title)}**", "", *(_row(row, look) for row in section.rows), "")
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -188,18 +188,25 @@ def folding(title: str, lines: list[str]) -> MarkdownBlock:
     return MarkdownBlock(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
 
 
-def _section(section: Section) -> MarkdownBlock:
-    return folding(section.title, [*(f"{prose(sentence)}\n" for sentence in section.says), *map(_row, section.rows)])
+def _section(section: Section, look: Look) -> MarkdownBlock:
+    rows = (_row(row, look) for row in section.rows)
+    return folding(section.title, [*(f"{prose(sentence)}\n" for sentence in section.says), *rows])
 
 
-def _row(row: SectionRow) -> str:
+def _row(row: SectionRow, look: Look) -> str:
     subject = f"**{prose(row.subject)}**" if row.label else f"**{code(row.subject)}**"
     parts = [code(row.symbol), subject, *(code(str(detail)) for detail in row.details)]
     if row.label:
         parts.append(_names(row.names))
     if row.place:
-        parts.append(f"— {code(row.place)}")
+        parts.append(f"— {_place(row, look)}")
     return f"{'  ' * row.depth}- {' '.join(parts)}"
+
+
+def _place(row: SectionRow, look: Look) -> str:
+    """The place of a row, which leads to its line if the host of the repository is known."""
+    address = "" if row.label else link_to(row.members[0].source, look)
+    return f"[{code(row.place)}](<{address}>)" if address else code(row.place)
 
 
 def _names(names: list[str]) -> str:

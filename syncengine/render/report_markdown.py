@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from syncengine.apply.report import Circumstances, Outcome, Report, Result
-from syncengine.render.markdown import MarkdownBlock, code, diagnostic_blocks, folding, linked, prose, within
+from syncengine.render.markdown import LIMIT, MarkdownBlock, code, diagnostic_blocks, folding, prose, within
 from syncengine.render.outcomes import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import count_of, number, place, when
@@ -17,11 +17,11 @@ def report_markdown(report: Report, look: Look = PLAIN) -> str:
     return within(
         (
             MarkdownBlock(f"### {prose(headline(report))}\n", _opening(report)),
-            *_troubles(report, look),
-            *_achievements(report, look),
+            *_troubles(report),
+            *_achievements(report),
             *diagnostic_blocks(report.diagnostics),
         ),
-        look,
+        LIMIT,
     )
 
 
@@ -54,28 +54,29 @@ def _about(run: Circumstances) -> Iterator[str]:
     yield from (f"approved {code(each.text)} ({code(str(each))})" for each in run.approvals)
 
 
-def _troubles(report: Report, look: Look) -> Iterator[MarkdownBlock]:
+def _troubles(report: Report) -> Iterator[MarkdownBlock]:
     groups = alike(report)
     if groups:
-        lines = [line for group in groups for line in _group(group, look)]
+        lines = [line for group in groups for line in _group(group)]
         yield folding(f"Not applied: {count_of(sum(map(len, groups)), 'change')}", lines)
 
 
-def _achievements(report: Report, look: Look) -> Iterator[MarkdownBlock]:
+def _achievements(report: Report) -> Iterator[MarkdownBlock]:
     """Addresses of all that was applied, by action."""
-    applied = (result for result in report.results if result.outcome is Outcome.APPLIED)
-    lines = [f"- {result.action.word} {_located(result, look)}" for result in applied]
+    lines = [
+        f"- {result.action.word} {_located(result)}" for result in report.results if result.outcome is Outcome.APPLIED
+    ]
     if lines:
         yield folding(f"Applied: {count_of(len(lines), 'change')}", lines)
 
 
-def _group(group: Sequence[Result], look: Look) -> Iterator[str]:
+def _group(group: Sequence[Result]) -> Iterator[str]:
     """One change in one line; several with the same words below these."""
     if len(group) == 1:
-        yield f"- {_located(group[0], look)}: {_said(group[0])}"
+        yield f"- {_located(group[0])}: {_said(group[0])}"
         return
     yield f"- **{count_of(len(group), 'change')}**: {_said(group[0])}"
-    yield from (f"  - {_located(result, look)}" for result in islice(group, PLACES))
+    yield from (f"  - {_located(result)}" for result in islice(group, PLACES))
     if len(group) > PLACES:
         yield f"  - … and {number(len(group) - PLACES)} more"
 
@@ -84,6 +85,6 @@ def _said(result: Result) -> str:
     return f"{TROUBLES[result.outcome].code}: {code(words(result))}{prose(sent_as(result.error))}"
 
 
-def _located(result: Result, look: Look) -> str:
-    where = f" — {linked(code(place(result.source)), result.source, look)}" if result.source else ""
+def _located(result: Result) -> str:
+    where = f" — {code(place(result.source))}" if result.source else ""
     return f"{code(str(result.key))}{where}"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from syncengine.render.links import NO_LINKS, Links
+
 SourceLines = Callable[[str], Sequence[str] | None]
 """A file of the project → its lines, or None where they are not at hand or not to be shown."""
 
@@ -15,8 +17,7 @@ class Look:
     """The properties of the place where a text is read.
 
     `lines` gives the source lines that carets point into; None: no carets. `prefix` is the project's folder relative to
-    the repository's root, for formats whose readers expect paths from there. `room` is the most characters that a
-    Markdown text may have, `job` the page that has the rest, `blob` the address of files at a commit; both may be "".
+    the repository's root, for formats whose readers expect paths from there. `links` lead to lines at its host.
     """
 
     width: int = 80
@@ -25,9 +26,7 @@ class Look:
     verbose: bool = False
     lines: SourceLines | None = None
     prefix: str = ""
-    room: int = 60_000
-    job: str = ""
-    blob: str = ""
+    links: Links = NO_LINKS
 
 
 PLAIN = Look()

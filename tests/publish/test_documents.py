@@ -16,13 +16,14 @@ DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
 PLANS = sorted(path.stem for path in DOCUMENTS.glob("plan*.json") if '"syncengine.plan/v1"' in path.read_text())
 REPORTS = sorted(path.stem for path in DOCUMENTS.glob("*.json") if '"syncengine.report/v1"' in path.read_text())
 READ = {
-    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics",
+    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics base",
+    formats.BaseItem: "ref commit",
     formats.PlannedService: "base_url team",
-    formats.GateState: "tripped reasons approve approved",
+    formats.GateState: "tripped reasons approve approved tripped_by",
     formats.GateApproval: "by line",
     formats.SweepItem: "known unknown",
     formats.NoteItem: "address kind message source",
-    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously",
+    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin",
     formats.FieldChangeItem: "name before after effect",
     formats.KeywordChange: "add delete",
     formats.MetadataChange: "set delete before",

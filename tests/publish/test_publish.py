@@ -411,7 +411,7 @@ def test_lines_are_linked_at_the_commit(project: Project, host: Imitation) -> No
     """So that a reviewer is a click away from the manifest."""
     publish(project, host)
     base = "https://host.example/acme/tags/" + ("blob" if host.kind == "github" else "-/blob")
-    assert f"[`manifests/all.yaml:2`]({base}/{1:040x}/manifests/all.yaml#L2)" in host.bodies()[0]
+    assert f"[`manifests/all.yaml:2`](<{base}/{1:040x}/manifests/all.yaml#L2>)" in host.bodies()[0]
 
 
 HOSTILE = "@team #123 !4 ~bug %1 &5 $6 <img src=x onerror=alert(1)> [x](https://evil.example) https://evil.example -->"
