@@ -104,7 +104,7 @@ def test_nothing_privileged_meets_what_a_fork_made() -> None:
     assert [n for n, step in steps.items() if "secrets." in json.dumps(step)] == ["Plan"]
     assert "!github.event.pull_request.head.repo.fork" in steps["Plan"]["if"]
     assert "SYNCENGINE_API_KEY" not in json.dumps(plan)
-    own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID"
+    own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
     for job in ("plan", "publish"):
         assert all(own in rule["if"] for rule in jobs(CI["gitlab"])[job]["rules"])
 

@@ -5,6 +5,7 @@ What a file says is what is run: every condition, expression and action must be 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -137,6 +138,10 @@ class GitHubRunner(Runner):
             "GITHUB_EVENT_NAME": event.kind,
         }
         more |= {name: str(self.folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        file = self.folder / "event.json"
+        file.write_text(json.dumps({"pull_request": {"number": event.number, "head": {"repo": {"fork": event.fork}}}}))
+        more |= {"GITHUB_EVENT_PATH": str(file), "GITHUB_BASE_REF": "main"} if event.number else {}
+        self.host.reads_only = event.fork
         environ = self.host.environ(self.runs, **more)
         del environ["GITHUB_TOKEN"]
         return environ
@@ -238,6 +243,9 @@ class GitLabRunner(Runner):
         if event.number:
             environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"] = "8" if event.fork else "77"
             environ["CI_MERGE_REQUEST_PROJECT_ID"] = "77"
+            environ["CI_PROJECT_ID"] = environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"]
+            environ["CI_MERGE_REQUEST_TARGET_BRANCH_NAME"] = "main"
+            environ["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git(self.bare, "merge-base", "main", event.head)
         else:
             environ["CI_COMMIT_BRANCH"] = "main"
         return environ

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from syncengine.cli.apply import apply
 from syncengine.state.tables import METADATA
 from tests.cli.program import Project, tag
 from tests.cli.service import KEY, Service, serving
@@ -145,6 +146,9 @@ def checked(end: JobEnd, *, passed: bool = True) -> JobEnd:
     return end
 
 
+@pytest.mark.skipif(
+    not any("--reviewed" in option.opts for option in apply.params), reason="the jobs need `apply --reviewed`"
+)
 def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forge) -> None:
     """One comment through all of it; what was reviewed is applied, and a revert undoes it."""
     forge.branch("change")
@@ -180,11 +184,13 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
 
 
 def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:
-    """It is validated, and nothing is written; its findings fail the job."""
+    """What it changes in Git is shown, and nothing is written; its findings fail the job."""
     forge.branch("fork")
     forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
     assert forge.author.run("fmt").code == 0
-    checked(forge.plan(forge.propose("from elsewhere", fork=True)))
+    planned = checked(forge.plan(forge.propose("from elsewhere", fork=True)))
+    assert "NEW-1" in planned.log + planned.summary
+    assert "HELD-1" not in planned.log + planned.summary
     forge.author.wants("new.yaml", tags=[{"nme": "NEW-1"}])
     checked(forge.plan(forge.propose("misspelt", fork=True)), passed=False)
     assert forge.host.comments == {}
