@@ -126,15 +126,19 @@ def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
 
 
 def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> None:
-    """Write renderings, each with its format, to their files; `-` is stdout."""
+    """Write renderings, each with its format, to their files; `-` is stdout. One that cannot be written comes last."""
+    trouble: SyncengineError | None = None
     for format, text, file in reports:
         if file == "-":
-            output.data(text, format)
             continue
         try:
             content = text if format in COMMANDS else safe(text)
             write_whole(Path(file), [content.encode(errors="backslashreplace")])
         except OSError as error:
-            raise SyncengineError(
-                f"the report {file} cannot be written: {error.strerror}", code="report-file"
-            ) from None
+            words = f"the report {file} cannot be written: {error.strerror}"
+            trouble = trouble or SyncengineError(words, code="report-file")
+    for format, text, file in reports:
+        if file == "-":
+            output.data(text, format)
+    if trouble is not None:
+        raise trouble

@@ -49,6 +49,9 @@ _COPIED = re.compile(
     r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
 )
 """An approval in a sentence (project_file.APPROVAL)."""
+_REFERENCE = re.compile(r"(?:[!%$^]|\\~|&amp;|\bGH)(?=[\w\"-])")
+_ADDRESS = re.compile(r"\bwww(?=\.)|:(?=//)", re.IGNORECASE)
+"""Beginnings of a host's references, and of what it makes a link of; after these they are broken."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
 
 
@@ -152,21 +155,22 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def prose(text: str) -> str:
-    """A sentence without markup, HTML, mentions or references.
+def prose(text: str, *, links: bool = False) -> str:
+    """A sentence without markup, HTML, mentions, references or links; an address of our own may be one (`links`).
 
     Approvals in it are in code spans, since they are copied.
     """
-    return "".join(code(part) if n % 2 else _plain(part) for n, part in enumerate(_COPIED.split(text)))
+    return "".join(code(part) if n % 2 else _plain(part, links=links) for n, part in enumerate(_COPIED.split(text)))
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, *, links: bool) -> str:
     escaped = _PUNCTUATION.sub(r"\\\1", escape(visible(text), quote=False))
-    return escaped.replace("@", "@&#8203;").replace("\\#", "#&#8203;")
+    unlinked = escaped if links else _ADDRESS.sub(r"\g<0>&#8203;", escaped)
+    return _REFERENCE.sub(r"\g<0>&#8203;", unlinked).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
 
 def _opening(plan: Plan, sections: Iterable[Section]) -> Iterator[str]:
-    yield from (prose(scope(plan)), "", *_table(plan.summary))
+    yield from (prose(scope(plan), links=True), "", *_table(plan.summary))
     if is_abridged(sections):
         yield from ("", prose(ABRIDGED))
 
