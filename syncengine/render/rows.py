@@ -134,7 +134,10 @@ def folded(entries: Sequence[Entry], make: RowMaker, how: Folding) -> FoldedRows
     """The rows of all entries: what is odd first, then what is alike, then what is not."""
     found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries) > how.least)
     fold = _Rows(entries, make, how)
-    odd = (*fold.singles(found.odd, is_odd=True), *(fold.group(each, Rank.FIRST) for each in found.odd_groups))
+    odd = (
+        *fold.singles(found.odd, is_odd=True),
+        *fold.capped([fold.group(each, Rank.FIRST) for each in found.odd_groups]),
+    )
     groups = [fold.group(each, _or(how.rank, Rank.MASS)) for each in found.groups]
     count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
     budget = max(MANY, MOST - len(odd))
