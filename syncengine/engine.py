@@ -327,7 +327,10 @@ class Application:
 
 def _approvals_of(plan: Plan | None) -> tuple[Approval, ...]:
     """The approvals that let a plan through the gate."""
-    return (plan.gate.approved,) if plan and plan.gate.approved else ()
+    if plan is None:
+        return ()
+    at_hand = (plan.gate.approved, *(unit.approved for unit in plan.gate.shown))
+    return tuple(dict.fromkeys(each for each in at_hand if each is not None))
 
 
 class _Silent:

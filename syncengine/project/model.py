@@ -104,7 +104,8 @@ class Project:
 
     `checkout`: the files of another revision, which manifests and data are read from; state, cache and secrets stay in
     `root`. `approval_lines`: where the approvals of the project file stand; the others are of the environment.
-    `policy_lines`: where its limits and rules stand, by their names below `policy`.
+    `policy_lines`: where its limits and rules stand, by their names below `policy`. `blob`: the address of a line of a
+    file, at the host of the repository.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -128,6 +129,7 @@ class Project:
     serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()
     data_folders: tuple[str, ...] = ()
+    blob: str | None = None
     _state: str | Secret = field(default=".syncengine/state.db", repr=False)
     _secrets: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 

@@ -114,6 +114,10 @@ class GateUnit(OpenModel, frozen=True):
     count: Annotated[int, "How many removals it has."]
     approve: Annotated[str, "COUNT@HASH, the approval of just these."]
     approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
+    kind: Annotated[str, "Its kind: `category`, `source`, `manifest`, `activity-types`, `opened`, …"] = ""
+    lost: Annotated[Mapping[str, int], "How many tags, keywords, … it removes, by kind."] = {}
+    missing: Annotated[int, "Of a source: how many of its rows or resources are gone."] = 0
+    total: Annotated[int, "Of a source: how many there were; 0 elsewhere."] = 0
 
 
 Side = Annotated[str, one_of(*ChangeOrigin)]

@@ -16,7 +16,7 @@ from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change, FieldChange
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
@@ -76,8 +76,13 @@ def _by_origin(plan: Plan) -> dict[str, int]:
 
 
 def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
-    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved)) for u in gate.shown]
+    units = [_unit(unit) for unit in gate.shown]
     return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), tripped_by)
+
+
+def _unit(unit: Unit) -> formats.GateUnit:
+    approved, lost = _approval(unit.approved), dict(unit.lost)
+    return formats.GateUnit(unit.name, unit.count, unit.approve, approved, unit.kind, lost, unit.missing, unit.total)
 
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:
