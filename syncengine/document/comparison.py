@@ -1,0 +1,67 @@
+"""Two sets of values by name → what is new, gone and different, and the parts in which values differ; pure.
+
+Equal values are found with `==`. deepdiff looks at those that differ, one at a time: whole sets take it a hundred times
+as long. It is imported where it is used, since loading it takes as long as many a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+class ValueChange(NamedTuple):
+    """One part that differs, by its path; None where one of the two has none."""
+
+    path: tuple[str | int, ...]
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Generic[Name]):
+    """What two sets have not in common, and the number of equal values. `different` is in the order of the second."""
+
+    new: tuple[Name, ...]
+    gone: tuple[Name, ...]
+    different: Mapping[Name, tuple[ValueChange, ...]]
+    same: int
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.new or self.gone or self.different)
+
+
+def compare(before: Mapping[Name, object], after: Mapping[Name, object]) -> Comparison[Name]:
+    """Compare values that have the same name."""
+    common = [name for name in after if name in before]
+    different = [name for name in common if before[name] != after[name]]
+    return Comparison(
+        new=tuple(name for name in after if name not in before),
+        gone=tuple(name for name in before if name not in after),
+        different={name: value_changes(before[name], after[name]) for name in different},
+        same=len(common) - len(different),
+    )
+
+
+def value_changes(before: object, after: object, **more: Any) -> tuple[ValueChange, ...]:
+    """The parts in which two values differ, by path. `more`: further options of deepdiff."""
+    from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
+
+    found = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0, **more)
+    changes = (_change(level) for levels in found.values() for level in levels)
+    return tuple(sorted(changes, key=lambda change: [str(part) for part in change.path]))
+
+
+def _change(level: Any) -> ValueChange:
+    """One difference as deepdiff found it; of a repeated item that is there more or less often: one."""
+    from deepdiff.helper import notpresent
+
+    before, after = (None if value is notpresent else value for value in (level.t1, level.t2))
+    times = level.additional.get("repetition")
+    if times:
+        before, after = (None, after) if times["new_repeat"] > times["old_repeat"] else (before, None)
+    return ValueChange(tuple(part for part in level.path(output_format="list") if part is not None), before, after)
