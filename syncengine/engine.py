@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from syncengine.apply import applier, guards
+from syncengine.apply import applier, guards, reviewed
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
 from syncengine.apply.report import RECORDED_EXITS, Circumstances, Report, RunStatus
@@ -106,6 +106,11 @@ class Application:
                 plan = self._proven(saved, state) if saved else self._planned(state, manifests)
                 self._chronicle.plan = plan
                 self._guard(plan, state)
+                if saved:
+                    guards.refuse_unmerged(plan, project.root, allowed=request.allow_unmerged)
+                self._guard_review(plan, state)
+                if plan.changes_something and not self._around.confirm(plan):
+                    raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
                 before = state.facts()
                 exit_code = self._apply(plan, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
@@ -200,8 +205,12 @@ class Application:
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
         guards.refuse_ungated(plan)
-        if plan.changes_something and not self._around.confirm(plan):
-            raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
+
+    def _guard_review(self, plan: Plan, state: State) -> None:
+        review = self._request.review
+        for file in review.missing if review else ():
+            self._chronicle.remark(reviewed.MISSING, f"the reviewed plan {file} is not there")
+        reviewed.refuse_more_than_reviewed(plan, review, state, self._project)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
         if not plan.sends_something:
@@ -278,6 +287,7 @@ class Application:
                 commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
                 approvals=(plan.gate.approve,) if plan.gate.tripped and plan.gate.approve else (),
+                reviewed=tuple(each.plan for each in self._request.review.plans) if self._request.review else (),
             ),
             plan.sources,
         )

@@ -17,10 +17,14 @@ from syncengine.plan.gate import gate
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
+from syncengine.plan.tree import not_merged
 from syncengine.project import git
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.store import Facts, State, open_state
+
+UNMERGED = "not-merged"
+"""The code of a saved plan that was made from another tree than is checked out."""
 
 
 def refuse_new_state(url: str) -> None:
@@ -56,6 +60,15 @@ def refuse_other_service(facts: Facts, base_url: str) -> None:
     if of_another_service(facts, base_url):
         message = f"the state belongs to {facts.base_url}, and the project's service is {base_url}"
         raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
+
+
+def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
+    """A saved plan is of what is checked out, so that nothing is applied that was never merged (docs/planning.md 6)."""
+    why = None if allowed else not_merged(plan, root)
+    if why is not None:
+        raise StalePlan(
+            f"the plan was not merged as it was made: {why}; plan again, or --allow-unmerged", code=UNMERGED
+        )
 
 
 def refuse_stale(plan: Plan, state: State, base_url: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
 from syncengine.cli.completion import files
 from syncengine.cli.help import Command
@@ -17,6 +18,9 @@ from syncengine.cli.output import Output, report_targets, takes_stdout, write_re
 from syncengine.cli.selection import selection
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError, Usage
+from syncengine.plan.model import Plan
+from syncengine.plan.review import ReviewedPlan
+from syncengine.project.model import Project
 from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
 
 
@@ -31,7 +35,12 @@ from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
     multiple=True,
     help="Also write the plan in this format (- is stdout).",
 )
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes, 4 if they need approval.")
+@click.option("--since", metavar="FILE", shell_complete=files, help="Compare with a plan that was reviewed.")
+@click.option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help="Exit 2 if there are changes, 4 if they need approval, 5 if they are more than those of --since.",
+)
 @selection
 @with_globals
 @no_collection()
@@ -41,6 +50,7 @@ def plan(
     out: str | None,
     format: str,
     reports: Sequence[str],
+    since: str | None,
     detailed_exitcode: bool,
     **chosen: Any,
 ) -> int:
@@ -57,11 +67,14 @@ def plan(
         project = options.project()
         output = Output(options, project.root)
         announce(project, output)
-        request = request_of("plan", project, options, paths, chosen)
+        reviewed = _read(since, options.folder) if since is not None else None
+        request = request_of("plan", project, options, paths, chosen, saves=out is not None)
         result = make_plan(project, request, Runtime(os.environ))
         if out is not None:
             result = saved.save(result, SHOWN, Path(out))
         result = with_approvals(result, project, request)
+        if reviewed is not None:
+            result = _compared(result, reviewed, project)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)
         raise
@@ -78,7 +91,23 @@ def plan(
         return ExitCode.DONE
     if result.gate.is_closed:
         return ExitCode.GATE
+    if result.since and result.since.excess:
+        return ExitCode.STALE
     return ExitCode.CHANGES if result.changes_something else ExitCode.DONE
+
+
+def _read(file: str, folder: Path) -> ReviewedPlan:
+    from syncengine.render.reviewed import read_reviewed
+
+    return read_reviewed(folder / file, file)
+
+
+def _compared(plan: Plan, reviewed: ReviewedPlan, project: Project) -> Plan:
+    from syncengine.apply.reviewed import compared
+    from syncengine.state.store import open_state
+
+    with open_state(project.state, write=False) as state:
+        return structs.replace(plan, since=compared(plan, [reviewed], state, project))
 
 
 def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tuple[str, str]]) -> None:

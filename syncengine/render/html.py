@@ -14,6 +14,7 @@ from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.rows import Fold, Member, Section, SectionRow
+from syncengine.render.since import excess_lines, heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines, gate_heading
@@ -52,11 +53,18 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     body = chain(
         _opening(plan),
         _gate(plan.gate),
+        _since(plan),
         chain.from_iterable(map(_section, sections)),
         _diagnostics(plan.diagnostics),
         [f'<p class="quiet">{ABRIDGED}</p>'] if is_abridged(sections) else [],
     )
     return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
+
+
+def _since(plan: Plan) -> Iterator[str]:
+    if plan.since:
+        yield f"<section><h2>{_said(heading(plan.since))}</h2><p>{_said(verdict(plan.since))}</p>"
+        yield f"<ul>{''.join(f'<li>{_said(line)}</li>' for line in excess_lines(plan.since))}</ul></section>"
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:

@@ -8,16 +8,17 @@ from dataclasses import asdict, fields
 from typing import Any
 
 import msgspec
-from msgspec import structs, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from syncengine.apply.report import Circumstances, Report, Result
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Basis, Plan, Tree
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
+from syncengine.render.since import since_item
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
 from syncengine.resource import Source
@@ -60,7 +61,18 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         commit=plan.basis.commit,
         changes=[_change(change) for change in plan.changes],
         diagnostics=_diagnostics(plan.diagnostics),
+        basis=_basis(plan.basis),
+        since=since_item(plan.since) if plan.since is not UNSET else None,
     )
+
+
+def _basis(basis: Basis) -> formats.PlanBasis | None:
+    """None of a plan that an earlier version made."""
+    if basis.environment is UNSET:
+        return None
+    tree = basis.tree if isinstance(basis.tree, Tree) else None
+    uncommitted = tuple(tree.uncommitted) if tree and tree.uncommitted is not None else None
+    return formats.PlanBasis(basis.environment or None, basis.lineage or None, tree.id if tree else None, uncommitted)
 
 
 def _gate(gate: Gate) -> formats.GateState:

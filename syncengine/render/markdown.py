@@ -17,6 +17,7 @@ from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.rows import Fold, Section, SectionRow
+from syncengine.render.since import excess_lines, heading, verdict
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.text import gate_heading
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
@@ -51,10 +52,17 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     blocks = (
         MarkdownBlock(f"### {prose(headline(plan))}\n", _opening(plan, sections)),
         *_gate(plan.gate),
+        *_since(plan),
         *diagnostic_blocks(plan.diagnostics),
         *map(_section, sections),
     )
     return within(blocks, LIMIT)
+
+
+def _since(plan: Plan) -> Iterator[MarkdownBlock]:
+    if plan.since:
+        lines = (prose(verdict(plan.since)), "", *(f"- {code(line)}" for line in excess_lines(plan.since)))
+        yield MarkdownBlock(f"**{prose(heading(plan.since))}**\n", lines)
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:

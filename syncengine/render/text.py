@@ -13,6 +13,7 @@ from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, file_name, visible, wrapped
 from syncengine.render.rows import Fold, Section, SectionRow
+from syncengine.render.since import excess_lines, heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
 from syncengine.render.words import among, comma_list
@@ -37,6 +38,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     blocks = (
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
         _opening(plan, look),
+        _since(plan, look),
         *(_section(section, look) for section in sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         _gate(plan.gate, look),
@@ -62,6 +64,16 @@ def _opening(plan: Plan, look: Look) -> Iterator[str]:
     if details := among(plan.summary):
         yield from paragraph(details, look)
     yield from paragraph(scope(plan), look, Tone.QUIET)
+
+
+def _since(plan: Plan, look: Look) -> Iterator[str]:
+    if not plan.since:
+        return
+    yield from paragraph(heading(plan.since), look)
+    yield from paragraph(verdict(plan.since), look, Tone.ERROR if plan.since.excess else None)
+    for line in excess_lines(plan.since):
+        first, *more = paragraph(line, look, None, _INDENT * 2)
+        yield from (f"{_INDENT}- {first.lstrip()}", *more)
 
 
 # --- sections and rows ------------------------------------------------------------------------------------------------

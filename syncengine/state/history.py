@@ -16,6 +16,7 @@ from syncengine.state.holder import Holder, actor
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, SETTLED
 from syncengine.state.journal_detail import Detail, read
+from syncengine.state.queries import among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
@@ -30,8 +31,8 @@ UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
-    `actor` had the CI job run, `approvals` are those that the run needed. A run that was refused has the exit code of
-    that, and the reason.
+    `actor` had the CI job run, `approvals` are those that the run needed, `reviewed` the plans that it was not to go
+    beyond. A run that was refused has the exit code of that, and the reason.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Run:
     counts: Mapping[str, int] = field(default_factory=dict)
     actor: str | None = None
     approvals: tuple[str, ...] = ()
+    reviewed: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str | None = None
 
@@ -100,6 +102,7 @@ def close_run(connection: sa.Connection, run: str, now: float, outcome: str, cou
 
 def _values(run: Run) -> dict[str, Any]:
     about = {"actor": run.actor, "approvals": run.approvals, "exit": run.exit_code, "reason": run.reason}
+    about["reviewed"] = run.reviewed
     return {
         "id": run.id,
         "started": run.started,
@@ -117,6 +120,12 @@ def _values(run: Run) -> dict[str, Any]:
 def runs(connection: sa.Connection, limit: int) -> list[Run]:
     """The last runs, latest first."""
     query = sa.select(RUNS).order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(limit)
+    return [_run(row) for row in connection.execute(query)]
+
+
+def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
+    """The runs of these ids, as many as there are."""
+    query = sa.select(RUNS).where(among(connection, RUNS.c.id, list(ids)))
     return [_run(row) for row in connection.execute(query)]
 
 
@@ -139,6 +148,7 @@ def _run(row: sa.Row[Any]) -> Run:
         counts=about["counts"],
         actor=about.get("actor"),
         approvals=tuple(about.get("approvals", ())),
+        reviewed=tuple(about.get("reviewed", ())),
         exit_code=about.get("exit"),
         reason=about.get("reason"),
     )
