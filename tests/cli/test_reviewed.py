@@ -381,7 +381,7 @@ def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Proj
     project.settings("sources:", "  crm: {sql: 'sqlite:///crm.db'}", "policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
     manifests = project.folder / "manifests"
     manifests.mkdir()
-    query = "{source: crm, query: SELECT name, words FROM matters}"
+    query = "{source: crm, query: 'SELECT name, words FROM matters'}"
     template = "{name: '{{ row.name }}', keywords: ['{{ row.words }}']}"
     (manifests / "live.yaml").write_text(f"generate:\n  - forEach: {{sql: {query}}}\n    tags: [{template}]\n")
     live(project, [("L-1", "a"), ("L-2", "b"), ("L-3", "c")])
