@@ -54,7 +54,7 @@ def _finding(excess: Excess) -> Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
-class _RecordedPast:
+class RecordedPast:
     """The recorded state as a comparison asks for it."""
 
     state: State
@@ -68,7 +68,7 @@ class _RecordedPast:
 
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
     """Compare a plan of today with reviewed ones. What is more has its cause, where the history knows one."""
-    since = since_review(plan, reviewed, _RecordedPast(state), cache(lambda name: is_live(project, name)))
+    since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
     traced = (_with_cause(each, state) for each in since.excess[:TRACED])
     return replace(since, excess=(*traced, *since.excess[TRACED:]))
 

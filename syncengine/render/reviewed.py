@@ -29,7 +29,11 @@ Printed = PlanFormat | Diagnostics
 
 def read_reviewed(path: Path, file: str) -> ReviewedPlan:
     """Read the plan in a file; SyncengineError (`plan-file`) says why there is none to be had. `file` names it."""
-    data = _content(path, file)
+    return reviewed_in(_content(path, file), file)
+
+
+def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
+    """Read the plan in a document; SyncengineError (`plan-file`) where there is none."""
     with no_collection():
         document = _document(data, file)
         if isinstance(document, Diagnostics):

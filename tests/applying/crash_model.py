@@ -24,12 +24,15 @@ from syncengine.apply.events import Event, Remark
 from syncengine.apply.guards import refuse_inconsistent, refuse_stale
 from syncengine.apply.landing import Patience
 from syncengine.apply.report_builder import Chronicle
+from syncengine.apply.reviewed import RecordedPast
 from syncengine.apply.run import ApplyRun
 from syncengine.errors import Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.review import ReviewedPlan, since_review
+from syncengine.plan.since import Excess
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox import activity_types
@@ -220,6 +223,7 @@ class Ending:
     status: report.RunStatus | None = None
     died: bool = False
     troubles: tuple[str, ...] = ()
+    excess: tuple[Excess, ...] = ()
 
 
 class InFlight(NamedTuple):
@@ -362,7 +366,7 @@ class House:
 
     def planned(self, manifest: Manifest, *, reassert: bool = False) -> Plan:
         facts = self.state.facts()
-        basis = Basis(f"plan-{next(self._runs)}", "now", URL, swept_before=facts.owns_activity_types)
+        basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
         recorded = {row.key: row for row in self.state.rows()}
         return plan(
             Desired(manifest.resources, manifest.removed),
@@ -381,6 +385,20 @@ class House:
         self._manifest = manifest
         return self._perform(planned, Clockwork(troubles, self.land))
 
+    def apply_reviewed(
+        self, manifest: Manifest, reviewed: Sequence[ReviewedPlan], troubles: Sequence[Trouble] = ()
+    ) -> Ending:
+        """Plan and apply, unless that is more than was reviewed: then the ending says in what way."""
+        try:
+            planned = self.planned(manifest)
+        except Problems:
+            return Ending(None)
+        since = since_review(planned, reviewed, RecordedPast(self.state), lambda name: False)
+        if since.excess:
+            return Ending(planned, excess=since.excess)
+        self._manifest = manifest
+        return self._perform(planned, Clockwork(troubles, self.land), tuple(each.plan for each in reviewed))
+
     def resume(self, ending: Ending) -> Ending | None:
         """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
         assert ending.plan is not None
@@ -390,10 +408,13 @@ class House:
             return None
         return self._perform(ending.plan, Clockwork())
 
-    def _perform(self, planned: Plan, clockwork: Clockwork) -> Ending:
+    def _perform(self, planned: Plan, clockwork: Clockwork, reviewed: tuple[str, ...] = ()) -> Ending:
         self._plan = planned
         number = next(self._runs)
-        self.state.begin_run(Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None))
+        run_here = Run(
+            f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None, reviewed=reviewed
+        )
+        self.state.begin_run(run_here)
         chronicle = Chronicle(lambda event: None)
         chronicle.plan, chronicle.began = planned, True
         ledger: Any = MortalLedger(self.state, clockwork)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from .estate import AFTER, DELETES_TAGS
-from .conftest import Estate
 from .program import Ended, Project, category, ended, tag
 from .service import Json, Service
 
@@ -285,7 +282,12 @@ def renaming(project: Project) -> Project:
     project.settings("policy: {maxDeletes: {tags: 100%, keywords: 100%}}")
     project.settle(
         tagCategories=[category("gone"), category("stays")],
-        tags=[tag("OLD-1", keywords=["k"]), tag("MOVES-1", category="gone"), tag("GOES-1", category="gone"), tag("OTHER-1")],
+        tags=[
+            tag("OLD-1", keywords=["k"]),
+            tag("MOVES-1", category="gone"),
+            tag("GOES-1", category="gone"),
+            tag("OTHER-1"),
+        ],
     )
     project.wants(
         tagCategories=[category("stays")],
@@ -296,25 +298,32 @@ def renaming(project: Project) -> Project:
 
 
 HALVES = {
-    "the old name alone leaves": dict(
-        tagCategories=[category("stays")], tags=[tag("MOVES-1", category="stays"), tag("OTHER-1")]
-    ),
-    "the old name stays": dict(
-        tagCategories=[category("stays")],
-        tags=[tag("OLD-1", keywords=["k"]), tag("NEW-1", keywords=["k"]), tag("MOVES-1", category="stays"), tag("OTHER-1")],
-    ),
-    "the category stays, and the tag moves": dict(
-        tagCategories=[category("gone"), category("stays")],
-        tags=[
+    "the old name alone leaves": {
+        "tagCategories": [category("stays")],
+        "tags": [tag("MOVES-1", category="stays"), tag("OTHER-1")],
+    },
+    "the old name stays": {
+        "tagCategories": [category("stays")],
+        "tags": [
+            tag("OLD-1", keywords=["k"]),
+            tag("NEW-1", keywords=["k"]),
+            tag("MOVES-1", category="stays"),
+            tag("OTHER-1"),
+        ],
+    },
+    "the category stays, and the tag moves": {
+        "tagCategories": [category("gone"), category("stays")],
+        "tags": [
             tag("NEW-1", keywords=["k"], previously=["OLD-1"]),
             tag("MOVES-1", category="stays"),
             tag("GOES-1", category="gone"),
             tag("OTHER-1"),
         ],
-    ),
-    "the tag goes along": dict(
-        tagCategories=[category("stays")], tags=[tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("OTHER-1")]
-    ),
+    },
+    "the tag goes along": {
+        "tagCategories": [category("stays")],
+        "tags": [tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("OTHER-1")],
+    },
 }
 
 
@@ -378,7 +387,9 @@ def live(project: Project, rows: list[tuple[str, str]]) -> None:
 
 def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Project, service: Service) -> None:
     """What a database says now was in no pull request."""
-    project.settings("sources:", "  crm: {sql: 'sqlite:///crm.db'}", "policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
+    project.settings(
+        "sources:", "  crm: {sql: 'sqlite:///crm.db'}", "policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}"
+    )
     manifests = project.folder / "manifests"
     manifests.mkdir()
     query = "{source: crm, query: 'SELECT name, words FROM matters'}"
