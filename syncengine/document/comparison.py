@@ -1,7 +1,7 @@
 """Two sets of values by name → what is new, gone and different, and the parts in which values differ; pure.
 
-Equal values are found with `==`. deepdiff looks at those that differ, one at a time: whole sets take it a hundred times
-as long. It is imported where it is used, since loading it takes as long as many a plan.
+Equal values, and equal parts of mappings, are found with `==`. deepdiff looks at what differs, one value at a time:
+whole sets take it a hundred times as long. It is imported where it is used: loading it takes as long as many a plan.
 """
 
 from __future__ import annotations
@@ -51,9 +51,29 @@ def value_changes(before: object, after: object, **more: Any) -> tuple[ValueChan
     """The parts in which two values differ, by path. `more`: further options of deepdiff."""
     from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
 
-    found = DeepDiff(before, after, view="tree", threshold_to_diff_deeper=0, **more)
+    found = DeepDiff(*_unlike(before, after), view="tree", threshold_to_diff_deeper=0, **more)
     changes = (_change(level) for levels in found.values() for level in levels)
     return tuple(sorted(changes, key=lambda change: [str(part) for part in change.path]))
+
+
+def _unlike(before: Any, after: Any) -> tuple[Any, Any]:
+    """Both values without the parts of mappings that are equal."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return before, after
+    differing = {
+        name: _unlike(before[name], after[name]) for name in before if name in after and before[name] != after[name]
+    }
+    mine = {
+        name: differing[name][0] if name in differing else before[name]
+        for name in before
+        if name not in after or name in differing
+    }
+    theirs = {
+        name: differing[name][1] if name in differing else after[name]
+        for name in after
+        if name not in before or name in differing
+    }
+    return mine, theirs
 
 
 def _change(level: Any) -> ValueChange:

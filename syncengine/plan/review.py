@@ -98,7 +98,7 @@ class _Review:
 
     def _is_same(self, change: Change) -> bool:
         candidates = (each.changes[change.key] for each in self.reviewed if change.key in each.changes)
-        is_same = any(meaning(change) == meaning(candidate) for candidate in candidates)
+        is_same = any(_is_alike(change, each) or meaning(change) == meaning(each) for each in candidates)
         self.same += is_same
         return is_same
 
@@ -211,6 +211,17 @@ def _frame(change: Change) -> tuple[object, ...]:
 
 def meaning(change: Change) -> tuple[object, ...]:
     return _frame(change), atoms(change)
+
+
+def _is_alike(change: Change, other: Change) -> bool:
+    """Whether two changes are the same word for word, as nearly all are: quicker than their meaning."""
+    return _frame(change) == _frame(other) and _words(change) == _words(other)
+
+
+def _words(change: Change) -> tuple[object, ...]:
+    fields = [(each.name, each.before, each.after) for each in change.fields]
+    keywords = change.keywords_added, change.keywords_deleted
+    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before
 
 
 def shown(change: Change) -> dict[str, Any]:
