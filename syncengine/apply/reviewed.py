@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 
 from msgspec.structs import replace
 
+from syncengine.apply.causes import last_change
 from syncengine.errors import Diagnostic, Severity, StalePlan
 from syncengine.plan.model import Plan
 from syncengine.plan.request import Review
@@ -20,7 +20,6 @@ from syncengine.plan.since import Excess, Since
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.resource import Key, Recorded
-from syncengine.state.history import HistoryEntry
 from syncengine.state.store import State
 
 MORE, NOT_REVIEWED, MISSING = "more-than-reviewed", "not-reviewed", "reviewed-missing"
@@ -65,6 +64,9 @@ class RecordedPast:
     def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
         return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in self.state.runs_of(runs)}
 
+    def last_run(self, key: Key) -> str | None:
+        return next((entry.run for entry in reversed(self.state.history(key))), None)
+
 
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
     """Compare a plan of today with reviewed ones. What is more has its cause, where the history knows one."""
@@ -83,16 +85,7 @@ def is_live(project: Project, name: str) -> bool:
 
 
 def _with_cause(excess: Excess, state: State) -> Excess:
-    last = next(reversed(state.history(Key.parse(excess.address))), None) if excess.address else None
-    return excess if last is None or last.run is None else replace(excess, cause=f"last changed by {_actor(last)}")
-
-
-def _actor(entry: HistoryEntry) -> str:
-    at = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    who = f" by {entry.user}@{entry.host}" if entry.user else ""
-    commit = f" at commit {entry.commit[:12]}" if entry.commit else ""
-    job = f" ({entry.job_url})" if entry.job_url else ""
-    return f"run {entry.run} ({entry.command}{commit}){who}, {at}{job}"
+    return replace(excess, cause=last_change(state, Key.parse(excess.address))) if excess.address else excess
 
 
 def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:

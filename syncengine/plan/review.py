@@ -57,6 +57,10 @@ class Past(Protocol):
         """The plans that each run applied: its own, and those that were reviewed for it."""
         ...
 
+    def last_run(self, key: Key) -> str | None:
+        """The last run that wrote or doubted a row."""
+        ...
+
 
 def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_live: Callable[[str], bool]) -> Since:
     """Compare a plan of today with reviewed ones, all of which count together. `is_live`: whether a source is."""
@@ -105,23 +109,40 @@ class _Review:
     # --- one change
 
     def _judge(self, unlike: Sequence[Change]) -> None:
-        known = [c for c in unlike if any(c.key in each.changes for each in self.reviewed)]
+        known = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
         rows = self.past.rows([change.key for change in known]) if known else {}
-        plans = self._plans_of(rows)
+        plans = self._plans_of(row.run for row in rows.values())
         for change in unlike:
             row = rows.get(change.key)
-            begun = plans.get(row.run, frozenset()) | {row.plan} if row is not None and row.run else frozenset()
+            begun = plans.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
             candidates = [
-                _Candidate(r.changes[change.key], r.plan in begun) for r in self.reviewed if change.key in r.changes
+                _Candidate(each.changes[change.key], each.plan in begun)
+                for each in self.reviewed
+                if change.key in each.changes
             ]
-            if candidates and _is_covered(change, candidates, row):
+            if (candidates and _is_covered(change, candidates, row)) or self._is_begun(change, row, candidates, begun):
                 self.same += 1
             else:
                 self._tell(change, candidates)
 
-    def _plans_of(self, rows: Mapping[Key, Recorded]) -> Mapping[str, frozenset[str]]:
-        runs = {row.run for row in rows.values() if row.run}
-        return self.past.plans_of(runs) if runs else {}
+    def _is_begun(
+        self, change: Change, row: Recorded | None, candidates: Iterable[_Candidate], begun: Container[str | None]
+    ) -> bool:
+        """Whether a run of a reviewed plan left a resource in doubt that it did not change: in a sweep, for example."""
+        if row is None or row.status is not Status.ACTIVE or not _is_repeat(change):
+            return False
+        is_type = change.key.kind is Kind.ACTIVITY_TYPE  # one that a sweep was to delete was uploaded, to be kept
+        if not all(candidate.change.action in WRITES or is_type for candidate in candidates):
+            return False
+        if any(each.plan in begun for each in self.reviewed):
+            return True
+        run = self.past.last_run(change.key)
+        plans = self._plans_of([run]).get(run or "", frozenset())
+        return any(each.plan in plans for each in self.reviewed)
+
+    def _plans_of(self, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
+        known = {run for run in runs if run}
+        return self.past.plans_of(known) if known else {}
 
     def _tell(self, change: Change, candidates: Sequence[_Candidate]) -> None:
         address, needs_review = str(change.key), not self._is_of_live_rows(change)
@@ -264,6 +285,11 @@ class _Candidate:
             return mine.action in WRITES and change.previously in (None, mine.previously)
         is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
         return is_weaker and change.cascade in (None, mine.cascade)
+
+
+def _is_repeat(change: Change) -> bool:
+    """Whether a resource is only sent again as it is recorded."""
+    return change.action in WRITES and change.previously is None and not atoms(change)
 
 
 def _is_covered(change: Change, candidates: Sequence[_Candidate], row: Recorded | None) -> bool:

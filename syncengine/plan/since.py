@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ class Excess(Struct, frozen=True):
     @property
     def message(self) -> str:
         """What is more, in a sentence: address, values that differ, cause."""
-        parts = "; ".join(f"{'.'.join(map(str, c.path))}: {_shown(c.before)} → {_shown(c.after)}" for c in self.changes)
+        parts = in_words(self.changes)
         subject = f"{self.address}: {self.why}" if self.address else self.why
         return "; ".join(part for part in (subject, parts and f"reviewed → today: {parts}", self.cause) if part)
 
@@ -37,6 +37,11 @@ class Since(Struct, frozen=True):
     different: Mapping[str, tuple[ValueChange, ...]]
     same: int
     excess: tuple[Excess, ...]
+
+
+def in_words(changes: Iterable[ValueChange]) -> str:
+    """Values that differ, each by its path."""
+    return "; ".join(f"{'.'.join(map(str, c.path))}: {_shown(c.before)} → {_shown(c.after)}" for c in changes)
 
 
 def _shown(value: object) -> str:
