@@ -53,7 +53,9 @@ def value_changes(before: object, after: object, **more: Any) -> tuple[ValueChan
 
     found = DeepDiff(*_unlike(before, after), view="tree", threshold_to_diff_deeper=0, **more)
     changes = (_change(level) for levels in found.values() for level in levels)
-    return tuple(sorted(changes, key=lambda change: [str(part) for part in change.path]))
+    return tuple(
+        sorted(changes, key=lambda change: ([*map(str, change.path)], repr(change.before), repr(change.after)))
+    )
 
 
 def _unlike(before: Any, after: Any) -> tuple[Any, Any]:

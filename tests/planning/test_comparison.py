@@ -23,8 +23,8 @@ def test_what_only_one_has_is_none_in_the_other() -> None:
     assert value_changes(before, after) == (
         ValueChange(("gone",), 1, None),
         ValueChange(("new",), None, {"x": 1}),
-        ValueChange(("words",), None, "c"),
         ValueChange(("words",), "a", None),
+        ValueChange(("words",), None, "c"),
     )
 
 
