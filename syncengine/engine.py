@@ -154,7 +154,7 @@ class Application:
     def _proven(self, saved: Plan, state: State) -> Plan:
         """The saved plan, if it fits the state; its gate counts losses since it was made."""
         project, request = self._project, self._request
-        options = options_of(project, request)
+        options = options_of(project, request, state.facts())
         guards.refuse_stale(saved, state, project.base_url())
         guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         return with_approvals(
@@ -286,6 +286,7 @@ class Application:
                 plan=plan.id,
                 commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
+                limits=self._project.policy.limits() if plan.is_whole else {},
                 approvals=(plan.gate.approve,) if plan.gate.tripped and plan.gate.approve else (),
                 reviewed=tuple(each.plan for each in self._request.review.plans) if self._request.review else (),
             ),

@@ -7,20 +7,23 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
+from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import Earlier, Gate, Loss, gate
 from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
@@ -58,25 +61,46 @@ def plan(
         options.reassert,
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
+
+    judge = _judge(desired, recorded, options, basis, totals, recent)
+    judgement = judge(delta.differences, result.sweep, desired.sources)
+    all_of_it = (delta.differences, result.sweep, desired.sources, judgement)
     return replace(
         result,
-        gate=gate(
-            delta.differences,
-            recorded,
-            options.limits,
-            desired.resources,
-            sweep=result.sweep,
-            team=basis.team,
-            lineage=basis.lineage,
-            totals_of_all=totals,
-            sources=desired.sources,
-            had=basis.sources,
-            recent=recent,
-        ),
+        gate=judgement,
+        compared=side_of(options.other, *all_of_it, judge) if options.other else UNSET,
         diagnostics=diagnostics,
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
     )
+
+
+def _judge(
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    options: Options,
+    basis: Basis,
+    totals: Callable[[], Mapping[str, int]] | None,
+    recent: Callable[[], Mapping[Loss, Earlier]],
+) -> Judge:
+    """The gate of this plan, for all of its removals or some."""
+
+    def judge(differences: Collection[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
+        return gate(
+            differences,
+            recorded,
+            options.limits,
+            desired.resources,
+            sweep=sweep,
+            team=basis.team,
+            lineage=basis.lineage,
+            totals_of_all=totals,
+            sources=sources,
+            had=basis.sources,
+            recent=recent,
+        )
+
+    return judge
 
 
 def derived(

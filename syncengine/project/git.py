@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -12,6 +13,8 @@ ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The tree of a folder that no commit has."""
+READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
+"""So that a question does not write the index anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,12 @@ def may_keep(folder: Path, *names: str) -> bool:
     return answer is None or answer.returncode != 0 or bool(answer.stdout)
 
 
+def contains(folder: Path, commit: str) -> bool:
+    """Whether HEAD contains the commit, as far as the clone knows."""
+    answer = _git(folder, "merge-base", "--is-ancestor", commit, "HEAD")
+    return answer is not None and answer.returncode == 0
+
+
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     command = ["git", "-C", str(folder), *arguments]
     try:
@@ -98,6 +107,7 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | No
             errors="surrogateescape",  # names of files may be any bytes
             timeout=ASK_SECONDS,
             check=False,
+            env={**os.environ, **READS_ONLY},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
@@ -78,6 +78,10 @@ class Policy:
     max_deletes: Mapping[str, Limit] = field(default_factory=lambda: dict(LIMITS))
     diagnostics: Mapping[str, Level] = field(default_factory=dict)
 
+    def limits(self) -> dict[str, str]:
+        """The limits as the project file has them."""
+        return {name: str(each) for name, each in self.max_deletes.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Serve:
@@ -87,11 +91,20 @@ class Serve:
     listen: tuple[str, int] = ("127.0.0.1", 9100)
 
 
+class Checkout(NamedTuple):
+    """The files of another revision: `top` stands for the repository's folder, `folder` for the project's in it."""
+
+    top: Path
+    folder: Path
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
-    `approval_lines`: where the approvals of the project file stand; the others are of the environment.
+    `checkout`: the files of another revision, which manifests and data are read from; state, cache and secrets stay in
+    `root`. `approval_lines`: where the approvals of the project file stand; the others are of the environment.
+    `policy_lines`: where its limits and rules stand, by their names below `policy`.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -101,9 +114,11 @@ class Project:
     service: Service
     manifests: tuple[Path, ...]
     is_sandbox: bool = False
+    checkout: Checkout | None = None
     policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()
     approval_lines: Mapping[str, int] = field(default_factory=dict)
+    policy_lines: Mapping[str, int] = field(default_factory=dict)
     allow_env: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -120,6 +135,11 @@ class Project:
     def config_name(self) -> str:
         """The project file as diagnostics name it: relative to the project's folder."""
         return self.config.name if self.config else FILE_NAME
+
+    @property
+    def files(self) -> Path:
+        """The folder that manifests are read from, and data by their side."""
+        return self.checkout.folder if self.checkout else self.root
 
     @property
     def state(self) -> str:
@@ -142,6 +162,17 @@ class Project:
                 files |= sqlite_files(found)
         return files
 
+    def without_secrets(self) -> Project:
+        """The project where none of its secrets is at hand, and none is looked up."""
+        databases = frozenset(place for place in self._secrets.databases if isinstance(place, str))
+        return replace(
+            self,
+            service=replace(self.service, base_url=self.service.base_url or "", api_key=None),
+            environ={name: self.environ[name] for name in self.allow_env if name in self.environ},
+            _secrets=self._secrets._replace(databases=databases),
+            _state="",
+        )
+
     def _place(self, written: str | Reference) -> str:
         """The text of a place, with its reference resolved; empty where that leads nowhere."""
         if isinstance(written, str):
@@ -153,8 +184,8 @@ class Project:
     def _file(self, name: str) -> Iterator[Path]:
         """The file that is meant, without links; nothing for text that can be no path."""
         with suppress(OSError, RuntimeError, ValueError):
-            if name:
-                yield (self.root / Path(name).expanduser()).resolve()
+            for folder in {self.root, self.files} if name else ():
+                yield (folder / Path(name).expanduser()).resolve()
 
     def base_url(self) -> str:
         """The service's URL, `sandbox` for the embedded one; Problems when none is set."""

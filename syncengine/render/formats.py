@@ -14,6 +14,7 @@ from syncengine.apply.report import Outcome, RunStatus
 from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
 from syncengine.plan.diff import Action, FieldEffect
+from syncengine.plan.model import ChangeOrigin
 from syncengine.resource import Kind
 
 
@@ -72,7 +73,7 @@ class PlannedService(OpenModel, frozen=True):
     team: Annotated[str | None, "The team that the state belongs to; null before its first apply."]
 
 
-class PlanSummary(OpenModel, frozen=True):
+class PlanSummary(OpenModel, frozen=True, omit_defaults=True):
     """Counts of the planned changes."""
 
     create: Annotated[int, "Resources that would be created."]
@@ -87,6 +88,8 @@ class PlanSummary(OpenModel, frozen=True):
     cascaded_tags: Annotated[int, "Tags that would be deleted with their category."]
     kept: Annotated[int, "Resources that no manifest declares and that stay on the service, with a note."]
     requests: Annotated[int, "Requests that an apply would send, without retries and the one that asks for the team."]
+    pull_request: Annotated[int | None, "Changes of the pull request itself; with `plan --base` only."] = None
+    waiting: Annotated[int | None, "Changes that the plan of the base makes too; with `plan --base` only."] = None
 
 
 class GateApproval(OpenModel, frozen=True):
@@ -102,13 +105,19 @@ class ApprovalItem(GateApproval, frozen=True):
     approve: Annotated[str, "COUNT@HASH."]
 
 
-class GateState(OpenModel, frozen=True):
+Side = Annotated[str, one_of(*ChangeOrigin)]
+
+
+class GateState(OpenModel, frozen=True, omit_defaults=True):
     """Whether removals need an approval; `approve` is the argument of --approve-deletes."""
 
     tripped: Annotated[bool, "Whether the removals need an approval that is not at hand."]
     reasons: Annotated[tuple[str, ...], "Why, each with its numbers and its limit."]
     approve: Annotated[str | None, "COUNT@HASH, the argument of --approve-deletes; null where no approval is needed."]
-    approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."] = None
+    approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."]
+    tripped_by: Annotated[
+        tuple[Side, ...], "Whose removals trip it; both where they do only together. With `plan --base` only."
+    ] = ()
 
 
 class SweepItem(OpenModel, frozen=True):
@@ -161,6 +170,10 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     reason: Annotated[str | None, "The reason, if the differences do not show it."]
     cascade: Annotated[Address | None, "The deleted category that takes this tag along."] = None
     previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
+    origin: Annotated[
+        Side | None,
+        "Whether the plan of the base makes this change too (`waiting`), with its reason; with `plan --base` only.",
+    ] = None
 
 
 class PlanBasis(OpenModel, frozen=True):
@@ -208,7 +221,15 @@ class SinceItem(OpenModel, frozen=True):
     more: Annotated[list[ExcessItem], "What was not reviewed: `apply --reviewed` refuses the plan where there is any."]
 
 
-class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.plan/v1", omit_defaults=True):
+class BaseItem(OpenModel, frozen=True):
+    """The revision that `plan --base` compares with."""
+
+    schema_name = "Base"
+    ref: Annotated[str, "The revision, as it was named."]
+    commit: Annotated[str, "Its commit."]
+
+
+class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.plan/v1"):
     """`plan --format json` and `show --format json`."""
 
     id: Annotated[str, "The name of this plan, which reports refer to."]
@@ -225,6 +246,7 @@ class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pla
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
     basis: Annotated[PlanBasis | None, "What it was made for, and from; absent from plans of earlier versions."] = None
     since: Annotated[SinceItem | None, "Its comparison with a reviewed plan; absent without `--since`."] = None
+    base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
 
 
 class ReportSummary(OpenModel, frozen=True):

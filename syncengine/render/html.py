@@ -18,6 +18,14 @@ from syncengine.render.since import excess_lines, heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines, gate_heading
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, among, number
 from syncengine.render.words import place as placed
@@ -49,13 +57,16 @@ _PAGE = """<!doctype html>
 
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
-    sections = sections_of(plan, _fold(plan, look))
+    own, foremost = own_part(plan), said_first(plan)
+    sections = sections_of(own, _fold(plan, look))
     body = chain(
-        _opening(plan),
-        _gate(plan.gate),
+        (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
+        _opening(own),
+        _gate(plan.gate, tripped_by(plan.base)),
         _since(plan),
         chain.from_iterable(map(_section, sections)),
-        _diagnostics(plan.diagnostics),
+        _waiting(plan, look),
+        _diagnostics([d for d in plan.diagnostics if d not in foremost]),
         [f'<p class="quiet">{ABRIDGED}</p>'] if is_abridged(sections) else [],
     )
     return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
@@ -65,6 +76,14 @@ def _since(plan: Plan) -> Iterator[str]:
     if plan.since:
         yield f"<section><h2>{_said(heading(plan.since))}</h2><p>{_said(verdict(plan.since))}</p>"
         yield f"<ul>{''.join(f'<li>{_said(line)}</li>' for line in excess_lines(plan.since))}</ul></section>"
+
+
+def _waiting(plan: Plan, look: Look) -> Iterator[str]:
+    """The changes that are not the pull request's, folded behind one line."""
+    if (waiting := waiting_part(plan)) is not None:
+        yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
+        yield from chain.from_iterable(map(_section, sections_of(waiting, _fold(plan, look))))
+        yield "</details>"
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -104,11 +123,13 @@ def _counts(summary: Summary) -> Iterator[str]:
             yield f"<li><b>{number(count)}</b>{word}</li>"
 
 
-def _gate(gate: Gate) -> Iterator[str]:
+def _gate(gate: Gate, whose: str | None = None) -> Iterator[str]:
     if not gate.tripped:
         return
     tone = Tone.ERROR if gate.is_closed else Tone.NOTE
     yield f'<section class="{tone.value}"><h2>{_said(gate_heading(gate))}</h2>'
+    if whose:
+        yield _tagged("p", "says", _said(whose))
     yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
     if gate.approve and gate.is_closed:
         lines = "\n".join(map(_said, approval_lines(gate.approve)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Basis, Plan, Tree
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.since import since_item
@@ -54,15 +55,16 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         id=plan.id,
         created=plan.basis.created,
         service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
-        summary=formats.PlanSummary(**structs.asdict(plan.summary)),
-        gate=_gate(plan.gate),
+        summary=formats.PlanSummary(**structs.asdict(plan.summary), **_by_origin(plan)),
+        gate=_gate(plan.gate, plan.base.trips if plan.base else ()),
         sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,
-        changes=[_change(change) for change in plan.changes],
+        changes=list(map(change_items(plan), plan.changes)),
         diagnostics=_diagnostics(plan.diagnostics),
         basis=_basis(plan.basis),
         since=since_item(plan.since) if plan.since is not UNSET else None,
+        base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
     )
 
 
@@ -75,13 +77,32 @@ def _basis(basis: Basis) -> formats.PlanBasis | None:
     return formats.PlanBasis(basis.environment or None, basis.lineage or None, tree.id if tree else None, uncommitted)
 
 
-def _gate(gate: Gate) -> formats.GateState:
+def _by_origin(plan: Plan) -> dict[str, int]:
+    """The counts of a plan with two sides."""
+    if plan.base is None:
+        return {}
+    waiting = sum(plan.base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
+    return {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
+
+
+def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
     approved = formats.GateApproval(gate.approved.by, gate.approved.line) if gate.approved else None
-    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, approved)
+    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, approved, tripped_by)
 
 
 def _note(note: Note) -> formats.NoteItem:
     return formats.NoteItem(str(note.key), note.kind, note.message, _place(note.source))
+
+
+def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
+    """The function that shows a change of this plan."""
+    return _change if plan.base is None else partial(_change_of_two_sides, plan.base)
+
+
+def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
+    waits = base.waiting.get(str(change.key))
+    reason = "; ".join(filter(None, (change.reason, waits))) or None
+    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason)
 
 
 def _change(change: Change) -> formats.ChangeItem:
@@ -99,7 +120,7 @@ def _change(change: Change) -> formats.ChangeItem:
     )
 
 
-SHOWN = Shown(plan_document, _change)
+SHOWN = Shown(plan_document, change_items)
 """The renderer of a saved plan's document beside its execution."""
 
 

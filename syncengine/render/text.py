@@ -15,6 +15,14 @@ from syncengine.render.escape import cells, file_name, visible, wrapped
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.since import excess_lines, heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
 from syncengine.render.words import among, comma_list
 
@@ -33,18 +41,30 @@ _GAP = "  "
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Summary, removals, additions, updates, notes, the gate and diagnostics, in this order."""
-    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
-    first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
+    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
+    sections = sections_of(own, fold)
+    foremost, first = said_first(plan), [d for d in plan.diagnostics if d.code in SAID_FIRST]
     blocks = (
+        (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
-        _opening(plan, look),
+        _opening(own, look),
         _since(plan, look),
         *(_section(section, look) for section in sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
-        _gate(plan.gate, look),
-        diagnostic_lines([d for d in plan.diagnostics if d not in first], look),
+        *_waiting(plan, fold, look),
+        _gate(plan.gate, look, tripped_by(plan.base)),
+        diagnostic_lines([d for d in plan.diagnostics if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
+
+
+def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[Iterable[str]]:
+    """One line for the changes that are not the pull request's; their sections behind it where all is listed."""
+    if (waiting := waiting_part(plan)) is not None:
+        ending = ":" if look.verbose else "; --verbose lists them."
+        yield paragraph(waiting_line(waiting) + ending, look, Tone.NOTE)
+        if look.verbose:
+            yield from (_section(section, look) for section in sections_of(waiting, fold))
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -145,10 +165,12 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
 # --- gate -------------------------------------------------------------------------------------------------------------
 
 
-def _gate(gate: Gate, look: Look) -> Iterator[str]:
+def _gate(gate: Gate, look: Look, whose: str | None = None) -> Iterator[str]:
     if not gate.tripped:
         return
     yield painted(lettered(gate_heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
+    if whose:
+        yield from paragraph(whose, look, None, _INDENT)
     for reason in gate.reasons:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)

@@ -32,7 +32,7 @@ class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
     `actor` had the CI job run, `approvals` are those that the run needed, `reviewed` the plans that it was not to go
-    beyond. A run that was refused has the exit code of that, and the reason.
+    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Run:
     actor: str | None = None
     approvals: tuple[str, ...] = ()
     reviewed: tuple[str, ...] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     reason: str | None = None
 
@@ -101,8 +102,14 @@ def close_run(connection: sa.Connection, run: str, now: float, outcome: str, cou
 
 
 def _values(run: Run) -> dict[str, Any]:
-    about = {"actor": run.actor, "approvals": run.approvals, "exit": run.exit_code, "reason": run.reason}
-    about["reviewed"] = run.reviewed
+    about = {
+        "actor": run.actor,
+        "approvals": run.approvals,
+        "reviewed": run.reviewed,
+        "limits": run.limits,
+        "exit": run.exit_code,
+        "reason": run.reason,
+    }
     return {
         "id": run.id,
         "started": run.started,
@@ -149,6 +156,7 @@ def _run(row: sa.Row[Any]) -> Run:
         actor=about.get("actor"),
         approvals=tuple(about.get("approvals", ())),
         reviewed=tuple(about.get("reviewed", ())),
+        limits=about.get("limits", {}),
         exit_code=about.get("exit"),
         reason=about.get("reason"),
     )
