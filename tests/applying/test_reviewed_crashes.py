@@ -25,7 +25,7 @@ from tests.support.profiles import tried
 from .crash_model import House, Manifest
 from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, house, manifests, renames
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
 ATTEMPTS = st.lists(TROUBLES, min_size=1, max_size=3)
 STATISTICS: Counter[str] = Counter()

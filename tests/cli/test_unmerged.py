@@ -215,6 +215,25 @@ def test_files_that_are_no_inputs_do_not_matter(repository: Project) -> None:
     assert_applied(repository)
 
 
+def test_a_plan_behind_its_base_is_of_the_merge_of_both(repository: Project, service: Service) -> None:
+    """It is not what the branch has, and what the base has once the branch is merged."""
+    git(repository.folder, "checkout", "-q", "main")
+    repository.wants("more.yaml", tags=[tag("THIRD-1")])
+    commit(repository)
+    git(repository.folder, "checkout", "-q", "topic")
+    save(repository, "--base", "main")
+    done = repository.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
+    git(repository.folder, "checkout", "-q", "main")
+    git(repository.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    assert_applied(repository)
+
+
+def test_a_plan_with_a_base_names_uncommitted_inputs(repository: Project) -> None:
+    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
+    assert "does not hold as they are: manifests/all.yaml" in save(repository, "--base", "main").out
+
+
 def test_outside_git_nothing_is_compared(project: Project) -> None:
     project.wants(tags=[tag("FIRST-1")])
     assert "does not hold" not in save(project).out
