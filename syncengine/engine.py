@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from msgspec import structs
 
-from syncengine.apply import applier, guards
+from syncengine.apply import applier, guards, reviewed
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
 from syncengine.apply.report import RECORDED_EXITS, Circumstances, Report, RunStatus
@@ -116,6 +116,11 @@ class Application:
                 plan = self._proven(saved, state) if saved else self._planned(state, manifests)
                 self._chronicle.plan = plan
                 self._guard(plan, state)
+                if saved:
+                    guards.refuse_unmerged(plan, project.root, allowed=request.allow_unmerged)
+                self._guard_review(plan, state)
+                if plan.changes_something and not self._around.confirm(plan):
+                    raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
                 before = state.facts()
                 exit_code = self._apply(plan, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
@@ -214,8 +219,12 @@ class Application:
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
         guards.refuse_ungated(plan)
-        if plan.changes_something and not self._around.confirm(plan):
-            raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
+
+    def _guard_review(self, plan: Plan, state: State) -> None:
+        review = self._request.review
+        for file in review.missing if review else ():
+            self._chronicle.remark(reviewed.MISSING, f"the reviewed plan {file} is not there")
+        reviewed.refuse_more_than_reviewed(plan, review, state, self._project)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
         if not plan.sends_something:
@@ -293,6 +302,7 @@ class Application:
                 clean=commit.clean if commit else None,
                 limits=self._project.policy.limits() if plan.is_whole else {},
                 approvals=plan.gate.at_hand,
+                reviewed=tuple(each.plan for each in self._request.review.plans) if self._request.review else (),
             ),
             plan.sources,
             approved,

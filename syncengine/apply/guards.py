@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from syncengine.apply.staleness import mismatches
+from syncengine.apply.causes import last_change
+from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
@@ -17,11 +18,16 @@ from syncengine.plan.diff import Change, Difference
 from syncengine.plan.gate import gate
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
+from syncengine.plan.tree import not_merged
 from syncengine.project import git
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.store import Facts, State, open_state
+
+UNMERGED = "not-merged"
+"""The code of a saved plan that was made from another tree than is checked out."""
 
 
 def refuse_new_state(url: str) -> None:
@@ -59,6 +65,15 @@ def refuse_other_service(facts: Facts, base_url: str) -> None:
         raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
 
 
+def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
+    """A saved plan is of what is checked out, so that nothing is applied that was never merged (docs/planning.md 6)."""
+    why = None if allowed else not_merged(plan, root)
+    if why is not None:
+        raise StalePlan(
+            f"the plan was not merged as it was made: {why}; plan again, or --allow-unmerged", code=UNMERGED
+        )
+
+
 def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
     """A saved plan fits one state, once (docs/planning.md 6)."""
     facts = state.facts()
@@ -69,11 +84,21 @@ def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan("the plan was made for another state or service")
     if plan.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan was made for team {plan.basis.team!r}, the state belongs to {facts.team!r}")
-    differing = mismatches(plan, state.get(plan.prior), _grouped(plan, state))
+    rows = state.get(plan.prior)
+    differing = mismatches(plan, rows, _grouped(plan, state))
     if differing:
-        first = "; ".join(f"{mismatch.key}: {mismatch.why}" for mismatch in differing[:5])
+        changes = {change.key: change for change in plan.changes}
+        few = differing[:5]
+        first = "; ".join(_in_words(each, changes.get(each.key), rows.get(each.key), state) for each in few)
         more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
         raise StalePlan(f"the plan is stale: {first}{more}")
+
+
+def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:
+    """What is other than the plan knows, and who changed it."""
+    details = (in_words(changed_since(change, row)), last_change(state, mismatch.key))
+    known = "; ".join(filter(None, details))
+    return f"{mismatch.key}: {mismatch.why}" + (f" ({known})" if known else "")
 
 
 def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:

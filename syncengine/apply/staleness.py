@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from syncengine.document.comparison import ValueChange, value_changes
+from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan
-from syncengine.resource import Key, Recorded
+from syncengine.plan.review import atoms
+from syncengine.resource import Body, Key, Recorded
 from syncengine.state.codec import digest
 
 
@@ -15,6 +18,20 @@ class Mismatch(NamedTuple):
 
     key: Key
     why: str
+
+
+def changed_since(change: Change | None, row: Recorded | None) -> tuple[ValueChange, ...]:
+    """The values that a change was planned from and that the row holds no more; none where only its doubt differs."""
+    if change is None:
+        return ()
+    body, parts = row.body if row is not None else Body(), atoms(change)
+    now = {
+        "fields": {name: body.fields.get(name) for part, name in parts if part == "fields"},
+        "keywords": {word: word in body.keywords for part, word in parts if part == "keywords"},
+        "metadata": {name: body.metadata.get(name) for part, name in parts if part == "metadata"},
+    }
+    planned = {kind: {name: before for (part, name), (before, _) in parts.items() if part == kind} for kind in now}
+    return value_changes(planned, now) if planned != now else ()
 
 
 def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:

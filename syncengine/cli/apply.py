@@ -28,7 +28,7 @@ from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan.model import Plan
-from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.request import PlanRequest, Review, Runtime
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.plan.uses import CODES
 from syncengine.project import folder
@@ -66,6 +66,15 @@ class Seconds(click.ParamType[float]):
     metavar="DURATION",
     help="How long to wait for the lock and for calls that may still be executed (default: lease + timeout + landing).",
 )
+@click.option(
+    "--reviewed",
+    metavar="FILE",
+    multiple=True,
+    shell_complete=files,
+    help="Do nothing that is not in this reviewed plan (repeatable).",
+)
+@click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is not there.")
+@click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of another tree than is checked out.")
 @click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
 @click.option("--new-state", is_flag=True, help="Allow a CI job to create the state.")
 @selection
@@ -179,13 +188,29 @@ def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: it cannot be combined with a selection")
+    if chosen["reviewed"] or chosen["require_reviewed"]:
+        raise Usage("a saved plan is applied as it is: --reviewed compares plans that are made now")
     plan = saved_plan.load(options.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
 
 
+def _review(options: Globals, chosen: Mapping[str, Any]) -> Review | None:
+    """The reviewed plans of `--reviewed`; a file that is not there is told in the report."""
+    from syncengine.render.reviewed import read_reviewed
+
+    named = {name: options.folder / name for name in dict.fromkeys(chosen["reviewed"])}
+    plans = tuple(read_reviewed(path, name) for name, path in named.items() if os.path.lexists(path))
+    missing = tuple(name for name, path in named.items() if not os.path.lexists(path))
+    return Review(plans, missing, chosen["require_reviewed"]) if named or chosen["require_reviewed"] else None
+
+
+MORE = ("allow_older", "allow_unmerged", "new_state", "max_errors", "lock_timeout")
+
+
 def _request(project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> PlanRequest:
-    more = {name: chosen[name] for name in ("allow_older", "new_state", "max_errors", "lock_timeout")}
+    more = {name: chosen[name] for name in MORE}
+    more["review"] = _review(options, chosen)
     return request_of("apply", project, options, paths, chosen, **more)
 
 

@@ -31,6 +31,9 @@ EXAMPLES: Mapping[str, Example] = {
     "state": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state list": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state show": Example("syncengine state show tag/ACME-0042", "everything recorded about one"),
+    "state diff": Example(
+        "syncengine --env live state diff test", "what this state records and that of `test` does not"
+    ),
     "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),

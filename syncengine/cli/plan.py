@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import structs
 
 from syncengine.cli.completion import files
 from syncengine.cli.options import Globals, with_globals
@@ -21,6 +22,7 @@ from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
     from syncengine.plan.request import PlanRequest
+    from syncengine.plan.review import ReviewedPlan
     from syncengine.project.model import Project
 
 
@@ -37,7 +39,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="Also write the plan, or annotations of its changes: github, gitlab, sarif, rdjson (- is stdout).",
 )
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes, 4 if they need approval.")
+@click.option("--since", metavar="FILE", shell_complete=files, help="Compare with a plan that was reviewed.")
+@click.option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help="Exit 2 if there are changes, 4 if they need approval, 5 if they are more than those of --since.",
+)
 @selection
 @with_globals
 @no_collection()
@@ -49,6 +56,7 @@ def plan(
     out: str | None,
     format: str,
     reports: Sequence[str],
+    since: str | None,
     detailed_exitcode: bool,
     **chosen: Any,
 ) -> int:
@@ -57,7 +65,7 @@ def plan(
     try:
         with reporting.instead():
             targets = report_targets(reports, list(PLAN_REPORTS))
-            result = _planned(options, reporting, paths, out, revision, chosen, uses_state=not no_state)
+            result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             texts = reporting.rendered(result)
     except SyncengineError as error:
         return reporting.output.refusal(error, "text" if takes_stdout(reporting.targets) else format)
@@ -73,6 +81,8 @@ def plan(
 
     if result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails):
         return ExitCode.GATE
+    if result.since and result.since.excess:
+        return ExitCode.STALE
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
 
 
@@ -82,6 +92,7 @@ def _planned(
     paths: Sequence[str],
     out: str | None,
     revision: str | None,
+    since: str | None,
     chosen: Mapping[str, Any],
     *,
     uses_state: bool,
@@ -98,11 +109,13 @@ def _planned(
     project = options.project()
     reporting.output = Output(options, project.root, project.blob)
     announce(project, reporting.output)
-    request = request_of("plan", project, options, paths, chosen)
+    reviewed = _read(since, options.folder) if since is not None else None
+    request = request_of("plan", project, options, paths, chosen, saves=out is not None)
     result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
         result = saved.save(result, SHOWN, Path(out))
-    return with_approvals(result, project, request)
+    result = with_approvals(result, project, request)
+    return _compared(result, reviewed, project) if reviewed is not None else result
 
 
 def _of_sides(
@@ -117,3 +130,17 @@ def _of_sides(
     from syncengine.plan.two_sides import plan_two_sides
 
     return plan_two_sides(revision, project, options.project_at, request, around, uses_state=uses_state)
+
+
+def _read(file: str, folder: Path) -> ReviewedPlan:
+    from syncengine.render.reviewed import read_reviewed
+
+    return read_reviewed(folder / file, file)
+
+
+def _compared(plan: Plan, reviewed: ReviewedPlan, project: Project) -> Plan:
+    from syncengine.apply.reviewed import compared
+    from syncengine.state.store import open_state
+
+    with open_state(project.state, write=False) as state:
+        return structs.replace(plan, since=compared(plan, [reviewed], state, project))

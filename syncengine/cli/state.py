@@ -82,6 +82,18 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
     return show(options, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
+@state.command("diff")
+@click.argument("other", metavar="OTHER", shell_complete=files)
+@printing_command
+def diff_states(options: Globals, format: str, other: str) -> int:
+    """Compare what is recorded with OTHER: an environment of the project file, or what `state export` wrote."""
+    from syncengine.cli.state_diff import differences
+    from syncengine.render.state_diff import diff_document, diff_text
+
+    compared = differences(options, other)
+    return show(options, format, diff_document(compared, other), diff_text(compared, other))
+
+
 @state.command("forget")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")

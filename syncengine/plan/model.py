@@ -14,6 +14,7 @@ from syncengine.plan.calls import Call, Item
 from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate
 from syncengine.plan.scope import Scope
+from syncengine.plan.since import Since
 from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
 from syncengine.project.schema import Level, Limit
@@ -44,8 +45,21 @@ class Summary(Struct, frozen=True, gc=False):
     requests: int = 0
 
 
+class Tree(Struct, frozen=True, gc=False):
+    """The project's folder in Git, as it was checked out: the id of its tree.
+
+    `uncommitted`: the inputs of the plan that this tree does not hold as they were, with the SHA-256 of each, empty for
+    one that was deleted; None where nobody looked.
+    """
+
+    id: str
+    uncommitted: Mapping[str, str] | None = None
+
+
 class Basis(Struct, frozen=True, gc=False):
     """The service, team and commit that a plan was made for. `lineage` is empty before the first apply.
+
+    `environment`: its name, empty without one. `tree`: None outside Git. Plans of earlier versions have neither.
 
     `settles`: the mark of manifests that are settled once all of it is applied (`planner`). `sources`: the rows
     that each source of data had when it was applied last.
@@ -57,6 +71,8 @@ class Basis(Struct, frozen=True, gc=False):
     team: str | None = None
     lineage: str = ""
     commit: str | None = None
+    environment: str | UnsetType = UNSET
+    tree: Tree | UnsetType | None = UNSET
     swept_before: bool = False
     settles: str | None = None
     sources: Mapping[str, int] = field(default_factory=dict)
@@ -112,8 +128,8 @@ class Plan(Struct, frozen=True, gc=False):
 
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
-    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `compared`: the
-    other side, where there is one.
+    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
+    comparison with plans that were reviewed; `compared`: the other side, where there is one.
     """
 
     basis: Basis
@@ -131,6 +147,7 @@ class Plan(Struct, frozen=True, gc=False):
     diagnostics: tuple[Diagnostic, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = False
+    since: Since | UnsetType = UNSET
 
     @property
     def id(self) -> str:

@@ -28,12 +28,13 @@ from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.losses import Earlier, Loss, totals_of
-from syncengine.plan.model import BasePlan, Basis, Options, Plan
+from syncengine.plan.model import BasePlan, Basis, Options, Plan, Tree
 from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.tree import with_inputs
 from syncengine.plan.uses import approval_warnings
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -116,6 +117,8 @@ def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
         draft = plan_in(state, manifests, project, request, around)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         listed = warnings_of_approvals(draft, state, project, request)
+        if request.saves:
+            draft = with_inputs(draft, project, manifests)
         return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *listed))
 
 
@@ -382,6 +385,8 @@ def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
         team=facts.team,
         lineage=facts.lineage if facts.team else "",
         commit=commit.id if commit else None,
+        environment=project.environment or "",
+        tree=Tree(commit.tree or git.EMPTY_TREE) if commit else None,
         swept_before=facts.owns_activity_types,
         sources=facts.sources,
     )

@@ -331,7 +331,12 @@ def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
     """The old name is retired, whatever the policy; only a line under `removed` may say otherwise."""
     statement = j.removed.get(row.key)
     way = RemovalKind(statement.how.value) if statement else RemovalKind.RETIRE
-    _let_go(j, row, way, statement, f"renamed to {new.name}", new)
+    _let_go(j, row, way, statement, renamed_to(new), new)
+
+
+def renamed_to(new: Key) -> str:
+    """The reason for which a former name leaves."""
+    return f"renamed to {new.name}"
 
 
 def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:

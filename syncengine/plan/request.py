@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncengine.plan.model import Plan
+from syncengine.plan.review import ReviewedPlan
 from syncengine.plan.scope import Scope
 
 
@@ -30,8 +31,20 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """The reviewed plans of an apply. `missing`: files that were named and are not there; `required`: none may be."""
+
+    plans: tuple[ReviewedPlan, ...] = ()
+    missing: tuple[str, ...] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRequest:
     """The options of planning and applying.
+
+    `saves`: the plan is to be saved, and remembers what it was made from. `review`: the reviewed plans that it may not
+    go beyond. `allow_unmerged`: a saved plan may be of another tree than is checked out.
 
     `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead
     holder and its last call may take.
@@ -42,7 +55,10 @@ class PlanRequest:
     sweep: bool = False
     reassert: bool = False
     approvals: tuple[str, ...] = ()
+    saves: bool = False
+    review: Review | None = None
     allow_older: bool = False
+    allow_unmerged: bool = False
     new_state: bool = False
     max_errors: int | None = None
     lock_timeout: float | None = None

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from syncengine.document.digest import GrowingSha256
+from syncengine.document.digest import GrowingSha256, sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved_v1
@@ -174,6 +174,14 @@ def _found(path: Path, file: BufferedReader) -> Found | None:
     if digest.decode("ascii", "replace") != total.text():
         raise _changed(path)
     return Found(start, b"{" + last.removeprefix(b"],"))
+
+
+def is_altered(content: bytes) -> bool:
+    """Whether the content of a file was saved with parts to execute, and its digest is another by now."""
+    if EXECUTION not in content:
+        return False
+    rest, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
+    return digest.decode("ascii", "replace") != sha256_of(rest)
 
 
 def _of_before(path: Path) -> SyncengineError:

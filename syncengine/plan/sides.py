@@ -11,12 +11,16 @@ from syncengine.project.model import Project
 
 @dataclass(slots=True)
 class Sides:
-    """The head and its base, which is `commit`. `base` None: there is none, or it is invalid."""
+    """The head and its base, which is `commit`. `base` None: there is none, or it is invalid.
+
+    `tree`: what both were merged to, if so.
+    """
 
     head: Project
     commit: str
     base: Project | None = None
     is_merged: bool = False
+    tree: str = ""
     found: list[Diagnostic] = field(default_factory=list)
 
     def warn(self, code: str, message: str) -> None:

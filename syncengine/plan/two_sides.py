@@ -15,9 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.errors import Problems, SyncengineError
-from syncengine.manifest.desired import manifest_set
+from syncengine.manifest.desired import ManifestSet, manifest_set
 from syncengine.plan.git_with_git import plan_in_git
-from syncengine.plan.model import Base, BasePlan, Plan
+from syncengine.plan.model import Base, BasePlan, Plan, Tree
 from syncengine.plan.origins import MERGED, NO_BASE
 from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
@@ -25,6 +25,7 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.sides import Sides, invalid
 from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.tree import with_inputs
 from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, repository
@@ -58,7 +59,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
-        sides.head, sides.is_merged = _loaded(files, load), True
+        sides.head, sides.is_merged, sides.tree = _loaded(files, load), True, repo.folder_of(tree)
         sides.found += (*conflicts, *files.found)
         sides.warn(MERGED, f"HEAD does not contain {name}: this is the plan of both merged")
     files = RevisionFiles(repo, commit, name, repo.objects / "base")
@@ -101,9 +102,18 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
         draft = plan_in(state, manifests, project, request, around, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
+        if request.saves:
+            draft = _with_tree(draft, sides, manifests)
         base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, opened, project.state, around.now))
         listed = warnings_of_approvals(draft, state, project, request)
         return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
+
+
+def _with_tree(draft: Plan, sides: Sides, manifests: ManifestSet) -> Plan:
+    """The plan with the tree that it was made from, which is the merged one where both sides were merged."""
+    if not sides.is_merged:
+        return with_inputs(draft, sides.head, manifests)
+    return replace(draft, basis=replace(draft.basis, tree=Tree(sides.tree, {})))
 
 
 def _other(

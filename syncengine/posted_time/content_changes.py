@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
+from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.posted_time.group import Content, content, read_group
 from syncengine.state.inbox import Event, InboxEntry
 from syncengine.state.inbox_states import EventKind
@@ -30,32 +30,25 @@ class ContentChange:
 
 def changes(before: str, after: str) -> tuple[ContentChange, ...]:
     """The differences of two contents as JSON; rows and tags may come in any order."""
-    from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
-
     one, other = _content(before), _content(after)
     rows = max(len(one["timeRows"]), len(other["timeRows"]))
-    found = DeepDiff(
+    found = value_changes(
         one,
         other,
-        view="tree",
         ignore_order=True,
         report_repetition=True,
         ignore_nan_inequality=True,
-        threshold_to_diff_deeper=0,
         cutoff_intersection_for_pairs=1 if rows <= PAIRED else 0.7,
         cutoff_distance_for_pairs=0.6,
     )
-    levels = (level for levels in found.values() for level in levels)
-    return tuple(sorted(map(_change, levels), key=lambda change: change.field))
+    return tuple(sorted(map(_change, found), key=lambda change: change.field))
 
 
-def _change(level: Any) -> ContentChange:
-    """One difference as deepdiff found it; of a repeated item that is there more or less often: one."""
-    before, after = (value if isinstance(value, str | int | float | dict) else None for value in (level.t1, level.t2))
-    times = level.additional.get("repetition")
-    if times:
-        before, after = (None, after) if times["new_repeat"] > times["old_repeat"] else (before, None)
-    return ContentChange(_field(level.path(output_format="list")), before, after)
+def _change(change: ValueChange) -> ContentChange:
+    before, after = (
+        value if isinstance(value, str | int | float | dict) else None for value in (change.before, change.after)
+    )
+    return ContentChange(_field(change.path), before, after)
 
 
 def _content(body: str) -> Content:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 ASK_SECONDS = 10.0
+OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""The tree of a folder that no commit has."""
 READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
 """So that a question does not write the index anew."""
 
@@ -26,18 +31,47 @@ class Commit:
 
 def head(folder: Path) -> Commit | None:
     """Return the commit of the folder; None when it is not under Git or Git is not installed."""
-    commit = _git(folder, "rev-parse", "--verify", "HEAD")
-    if commit is None or commit.returncode != 0:
+    commit, tree = _checked_out(folder)
+    if commit is None:
         return None
     changes = _git(folder, "status", "--porcelain", "--", ".")
-    is_clean = changes is not None and changes.returncode == 0 and not changes.stdout
-    return Commit(commit.stdout.strip(), is_clean, _tree(folder))
+    return Commit(commit, changes is not None and changes.returncode == 0 and not changes.stdout, tree)
 
 
-def _tree(folder: Path) -> str | None:
-    """The tree of a folder at the commit that is checked out."""
-    tree = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD:./")
-    return tree.stdout.strip() if tree is not None and tree.returncode == 0 else None
+def tree_of(folder: Path) -> str | None:
+    """Return the tree of the folder in the commit that is checked out, which may be empty; None outside Git."""
+    commit, tree = _checked_out(folder)
+    return None if commit is None else tree or EMPTY_TREE
+
+
+def _checked_out(folder: Path) -> tuple[str | None, str | None]:
+    """The commit, and the tree that it has of the folder."""
+    answer = _git(folder, "rev-parse", "HEAD", "HEAD:./")
+    ids = [word for word in (answer.stdout.split() if answer is not None else ()) if OBJECT_ID.fullmatch(word)]
+    return (ids[0], ids[1] if len(ids) > 1 else None) if ids else (None, None)
+
+
+def uncommitted(folder: Path, names: Iterable[str]) -> list[str] | None:
+    """Return those of the files, relative to the folder, that its commit does not hold as they are, and all that were
+    deleted since; None where Git does not say.
+    """
+    kept = _git(folder, "ls-files", "-z", "--", ".")
+    differing = _git(
+        folder, "diff", "--no-ext-diff", "--no-renames", "--relative", "--name-status", "-z", "HEAD", "--", "."
+    )
+    if kept is None or differing is None or kept.returncode or differing.returncode:
+        return None
+    words = differing.stdout.split("\0")
+    changes = dict(zip(words[1::2], words[::2], strict=False))
+    tracked = {*kept.stdout.split("\0")}
+    deleted = [name for name, status in changes.items() if status == "D"]
+    return [*(name for name in names if name not in tracked or name in changes), *deleted]
+
+
+def differing_files(folder: Path, tree: str, other: str) -> set[str] | None:
+    """Return the names of files that differ between two trees; None where Git does not know one of them."""
+    answer = _git(folder, "diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)
+    return None if answer is None or answer.returncode else {*answer.stdout.split("\0")} - {""}
 
 
 def is_older(folder: Path, commit: str, than: str) -> bool | None:
@@ -73,7 +107,13 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | No
     command = ["git", "-C", str(folder), *arguments]
     try:
         return subprocess.run(  # noqa: S603 - words of ours and the user's own folder, nothing of a manifest
-            command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False, env={**os.environ, **READS_ONLY}
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",  # names of files may be any bytes
+            timeout=ASK_SECONDS,
+            check=False,
+            env={**os.environ, **READS_ONLY},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -90,6 +90,10 @@ class Repository:
             raise Problems(found)
         return tree, found
 
+    def folder_of(self, tree: str) -> str:
+        """The tree of the project's folder in a tree of the repository."""
+        return self._text("rev-parse", "--verify", f"{tree}:{self.prefix}").strip()
+
     def _conflict(self, file: str, name: str) -> Diagnostic:
         inside = file.startswith(self.prefix)
         cure = "no plan can be right until they are merged" if inside else "it is outside the project's folder"

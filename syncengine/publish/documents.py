@@ -15,21 +15,24 @@ from typing import NamedTuple
 import msgspec
 
 from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
-from syncengine.errors import Diagnostic, Row, Severity, SyncengineError
+from syncengine.document.comparison import ValueChange
+from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.calls import Call
-from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary, Tree
+from syncengine.plan.since import Excess, Since
 from syncengine.plan.sweep import Sweep
 from syncengine.render import formats
+from syncengine.render.documents import change_of, row_of, source_of
 from syncengine.render.json import SHOWN
 from syncengine.render.markdown import plan_markdown, trouble_markdown
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
-from syncengine.resource import Key, Source
+from syncengine.resource import Key
 from syncengine.service.operations import COMPLETE_SYNC_SESSION
 
 CURE = "`syncengine plan --report json=FILE` writes one, whatever its exit code"
@@ -154,16 +157,42 @@ def plan_of(document: formats.PlanFormat) -> Plan:
     sweep = document.sweep
     nothing = Call("", COMPLETE_SYNC_SESSION.id, ())
     return Plan(
-        Basis(document.id, document.created, document.service.base_url, document.service.team, commit=document.commit),
+        _basis(document, document.basis),
         Summary(**{name: getattr(document.summary, name) for name in Summary.__struct_fields__}),
         _gate(document.gate),
         Sweep(sweep.known, (), nothing) if sweep else None,
-        tuple(map(_change, document.changes)),
-        tuple(Note(Key.parse(n.address), n.kind, n.message, _source(n.source)) for n in document.notes),
+        tuple(map(change_of, document.changes)),
+        tuple(Note(Key.parse(n.address), n.kind, n.message, source_of(n.source)) for n in document.notes),
         (),
         diagnostics=diagnostics_of(document.diagnostics),
         compared=_base(document, document.base) if document.base else msgspec.UNSET,
+        since=_since(document.since) if document.since else msgspec.UNSET,
     )
+
+
+def _basis(document: formats.PlanFormat, basis: formats.PlanBasis | None) -> Basis:
+    service = document.service
+    plain = Basis(document.id, document.created, service.base_url, service.team, commit=document.commit)
+    if basis is None:
+        return plain
+    uncommitted = None if basis.uncommitted is None else dict.fromkeys(basis.uncommitted, "")
+    return msgspec.structs.replace(
+        plain,
+        lineage=basis.lineage or "",
+        environment=basis.environment or "",
+        tree=Tree(basis.tree, uncommitted) if basis.tree is not None else None,
+    )
+
+
+def _since(item: formats.SinceItem) -> Since:
+    """The comparison with a reviewed plan; each way of being more is a sentence by now."""
+    different = {each.address: tuple(map(_value_change, each.changes)) for each in item.different}
+    excess = tuple(Excess(each.message) for each in item.more)
+    return Since((item.plan,), item.new, item.gone, different, item.same, excess)
+
+
+def _value_change(item: formats.ValueChangeItem) -> ValueChange:
+    return ValueChange(item.path, item.before, item.after)
 
 
 def _gate(gate: formats.GateState) -> Gate:
@@ -196,7 +225,7 @@ def _base(document: formats.PlanFormat, base: formats.BaseItem) -> Base:
     return Base(
         base.ref,
         base.commit,
-        {item.address: item.reason or "" for item in document.changes if _waits(item)},
+        {item.address: item.waits or "" for item in document.changes if _waits(item)},
         own=needs if ChangeOrigin.PULL_REQUEST in trips else Gate(),
         theirs=needs if ChangeOrigin.WAITING in trips else Gate(),
     )
@@ -204,33 +233,6 @@ def _base(document: formats.PlanFormat, base: formats.BaseItem) -> Base:
 
 def _waits(item: formats.ChangeItem) -> bool:
     return item.origin is not None and ChangeOrigin(item.origin) is ChangeOrigin.WAITING
-
-
-def _change(item: formats.ChangeItem) -> Change:
-    return Change(
-        key=Key.parse(item.address),
-        action=Action[item.action.upper()],
-        source=_source(item.source),
-        fields=tuple(_field(field) for field in item.fields),
-        keywords_added=item.keywords.add,
-        keywords_deleted=item.keywords.delete,
-        metadata_set=item.metadata.set,
-        metadata_deleted=item.metadata.delete,
-        metadata_before=item.metadata.before,
-        reason=None if _waits(item) else item.reason,
-        cascade=Key.parse(item.cascade) if item.cascade else None,
-        previously=item.previously,
-    )
-
-
-def _field(item: formats.FieldChangeItem) -> FieldChange:
-    before, after = (
-        tuple(map(str, value)) if isinstance(value, list) else value for value in (item.before, item.after)
-    )
-    for value in (before, after):
-        if not isinstance(value, str | bool | int | tuple | None):
-            raise ValueError(f"the field {item.name} has a value that no field has")
-    return FieldChange(item.name, before, after, FieldEffect(item.effect))
 
 
 def report_of(document: formats.ReportFormat) -> Report:
@@ -269,7 +271,7 @@ def _result(item: formats.ResultItem) -> Result:
         CallError(item.error.message, item.error.operation, item.error.index, item.error.status) if item.error else None
     )
     action, outcome = Action[item.action.upper()], Outcome(item.outcome)
-    return Result(Key.parse(item.address), action, outcome, _source(item.source), error)
+    return Result(Key.parse(item.address), action, outcome, source_of(item.source), error)
 
 
 def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic, ...]:
@@ -282,15 +284,7 @@ def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic,
             line=item.line,
             column=item.column,
             address=item.address,
-            data=_row(item.data),
+            data=row_of(item.data),
         )
         for item in items
     )
-
-
-def _source(place: formats.Place | None) -> Source | None:
-    return Source(place.file, place.line, _row(place.data)) if place else None
-
-
-def _row(row: formats.DataRow | None) -> Row | None:
-    return Row(row.file, row.row) if row else None

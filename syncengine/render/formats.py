@@ -193,6 +193,51 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     waits: Annotated[str | None, "Why it waits, which `reason` ends with; with `plan --base` only."] = None
 
 
+class PlanBasis(OpenModel, frozen=True):
+    """What the plan was made for, and from."""
+
+    environment: Annotated[str | None, "The environment of the project file; null without one."]
+    lineage: Annotated[str | None, "The state; null before its first apply."]
+    tree: Annotated[str | None, "The Git tree of the project's folder in its commit; null outside Git."]
+    uncommitted: Annotated[
+        tuple[str, ...] | None,
+        "Files that it was made from and that this tree does not hold as they were; null where the plan was not saved.",
+    ]
+
+
+class ValueChangeItem(OpenModel, frozen=True):
+    """A part of a change in which two plans differ."""
+
+    path: Annotated[tuple[str | int, ...], "Where it is in the change: `[fields, description, after]`."]
+    before: Annotated[Any, "The value in the reviewed plan; null if there is none."]
+    after: Annotated[Any, "The value in today's plan; null if there is none."]
+
+
+class DifferentChange(OpenModel, frozen=True):
+    """A change that both plans have, in two meanings."""
+
+    address: Annotated[Address, "The resource that changes."]
+    changes: Annotated[list[ValueChangeItem], "In what it differs."]
+
+
+class ExcessItem(OpenModel, frozen=True):
+    """One way in which today's plan is more than the reviewed one."""
+
+    address: Annotated[Address | None, "The resource; null where it is about the plan as a whole."]
+    message: Annotated[str, "In what way."]
+
+
+class SinceItem(OpenModel, frozen=True):
+    """Today's plan compared with the reviewed one (`plan --since`)."""
+
+    plan: Annotated[str, "The id of the reviewed plan."]
+    new: Annotated[tuple[str, ...], "Addresses that only today's plan changes."]
+    gone: Annotated[tuple[str, ...], "Addresses that only the reviewed plan changes."]
+    different: Annotated[list[DifferentChange], "Changes that mean something else today."]
+    same: Annotated[int, "Changes that are as they were reviewed, or begun."]
+    more: Annotated[list[ExcessItem], "What was not reviewed: `apply --reviewed` refuses the plan where there is any."]
+
+
 class BaseItem(OpenModel, frozen=True):
     """The revision that `plan --base` compares with."""
 
@@ -216,6 +261,8 @@ class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format",
     commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."]
     changes: Annotated[list[ChangeItem], "What would change, resource by resource."]
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
+    basis: Annotated[PlanBasis | None, "What it was made for, and from; absent from plans of earlier versions."] = None
+    since: Annotated[SinceItem | None, "Its comparison with a reviewed plan; absent without `--since`."] = None
     base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
 
 

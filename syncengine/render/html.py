@@ -25,6 +25,7 @@ from syncengine.render.gate import UnitLine, heading, more_units, unit_lines
 from syncengine.render.page_script import SCRIPT
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Member, Section, SectionRow
+from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines
@@ -74,6 +75,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
         _opening(own),
         _gate(plan.gate, tripped_by(plan)),
+        _since(plan),
         [_FILTERS] if sections or waiting else [],
         sections,
         waiting,
@@ -85,6 +87,12 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
 def _sections(plan: Plan, look: Look, origin: str | None) -> Iterator[str]:
     fold = Fold.NOTHING if look.verbose else Fold.BEHIND
     return chain.from_iterable(_section(section, look, origin) for section in sections_of(plan, fold))
+
+
+def _since(plan: Plan) -> Iterator[str]:
+    if plan.since:
+        yield f"<section><h2>{_said(since_heading(plan.since))}</h2><p>{_said(verdict(plan.since))}</p>"
+        yield f"<ul>{''.join(f'<li>{_said(line)}</li>' for line in excess_lines(plan.since))}</ul></section>"
 
 
 def _waiting(plan: Plan, look: Look) -> Iterator[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import structs, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from syncengine.apply.report import Circumstances, Report, Result
 from syncengine.errors import Diagnostic, Row
@@ -17,10 +17,11 @@ from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.model import Base, ChangeOrigin, Plan
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree
 from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
+from syncengine.render.since import since_item
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
 from syncengine.resource import Source
@@ -63,8 +64,19 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         commit=plan.basis.commit,
         changes=list(map(change_items(plan), plan.changes)),
         diagnostics=_diagnostics(plan.diagnostics),
+        basis=_basis(plan.basis),
+        since=since_item(plan.since) if plan.since is not UNSET else None,
         base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
     )
+
+
+def _basis(basis: Basis) -> formats.PlanBasis | None:
+    """None of a plan that an earlier version made."""
+    if basis.environment is UNSET:
+        return None
+    tree = basis.tree if isinstance(basis.tree, Tree) else None
+    uncommitted = tuple(tree.uncommitted) if tree and tree.uncommitted is not None else None
+    return formats.PlanBasis(basis.environment or None, basis.lineage or None, tree.id if tree else None, uncommitted)
 
 
 def _by_origin(plan: Plan) -> dict[str, int]:

@@ -19,6 +19,7 @@ from syncengine.render.escape import cut, visible
 from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
+from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.two_sides import (
     first_sentence,
@@ -81,11 +82,18 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
         *_gate(plan.gate, tripped_by(plan)),
+        *_since(plan),
         *diagnostic_blocks(d for d in plan.diagnostics if d not in foremost),
         *(block for section in sections for block in _section(section, look, names)),
         *_waiting(plan, fold, look),
     )
     return within(blocks, limit)
+
+
+def _since(plan: Plan) -> Iterator[MarkdownBlock]:
+    if plan.since:
+        lines = (prose(verdict(plan.since)), "", *(f"- {code(line)}" for line in excess_lines(plan.since)))
+        yield MarkdownBlock(f"**{prose(since_heading(plan.since))}**\n", lines)
 
 
 def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:

@@ -14,6 +14,7 @@ from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible, wrapped
 from syncengine.render.gate import heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
+from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.two_sides import (
     first_sentence,
@@ -48,6 +49,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
         _opening(own, look),
+        _since(plan, look),
         *(_section(section, look) for section in sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         *_waiting(plan, fold, look),
@@ -83,6 +85,16 @@ def _opening(plan: Plan, look: Look) -> Iterator[str]:
     if details := among(plan.summary):
         yield from paragraph(details, look)
     yield from paragraph(scope(plan), look, Tone.QUIET)
+
+
+def _since(plan: Plan, look: Look) -> Iterator[str]:
+    if not plan.since:
+        return
+    yield from paragraph(since_heading(plan.since), look)
+    yield from paragraph(verdict(plan.since), look, Tone.ERROR if plan.since.excess else None)
+    for line in excess_lines(plan.since):
+        first, *more = paragraph(line, look, None, _INDENT * 2)
+        yield from (f"{_INDENT}- {first.lstrip()}", *more)
 
 
 # --- sections and rows ------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from syncengine.serve.config_watch import LOOK_SECONDS, fingerprint
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
 from syncengine.serve.readiness import Standing
+from syncengine.serve.reload_changes import changes_between, settings_in
 from syncengine.serve.worker import Shift
 from syncengine.state.lock import LockLost
 
@@ -34,13 +35,14 @@ from syncengine.state.lock import LockLost
 class Configuration:
     """A project that was found to be valid, and the delivery that was checked with it.
 
-    `fingerprint`: of the files that were looked at last. `before`: the project to go back to, should the service not
-    accept this one.
+    `fingerprint`: of the files that were looked at last. `settings`: those of the project file, to tell what a reload
+    changed. `before`: the project to go back to, should the service not accept this one.
     """
 
     project: Project
     delivery: Delivery | None
     fingerprint: str
+    settings: Mapping[str, str]
     before: Project | None = None
 
 
@@ -135,10 +137,11 @@ class Process:
         self._guard(project)
         section = project.posted_time
         if section is None or section.mode is Mode.OFF:
-            return Configuration(project, None, fingerprint)
+            return Configuration(project, None, fingerprint, settings_in(project.config))
         if section.mode is Mode.WEBHOOK:
             callback_of(project, self.environ).key.read()
-        return Configuration(project, Delivery.of(project, self.environ, now=self.log.now), fingerprint)
+        delivery = Delivery.of(project, self.environ, now=self.log.now)
+        return Configuration(project, delivery, fingerprint, settings_in(project.config))
 
     def _guard(self, project: Project) -> None:
         """No line of the log shows this project's secrets, nor those of the one before it."""
@@ -208,7 +211,8 @@ class Process:
             self._kept(SyncengineError(said(error), code="defect"))
             return False
         self.standing.configuration = None
-        self.log.info("configuration", "the project file was reloaded")
+        changes = changes_between(now.settings, self._next.settings)
+        self.log.info("configuration", f"the project file was reloaded: {changes}")
         return True
 
     def _kept(self, error: SyncengineError) -> None:

@@ -16,6 +16,7 @@ from syncengine.state.holder import Holder, actor
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, SETTLED
 from syncengine.state.journal_detail import Detail, read
+from syncengine.state.queries import among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
@@ -30,8 +31,8 @@ UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
-    `actor` had the CI job run, `approvals` are those that the run needed, `limits` those of its project. A run that was
-    refused has the exit code of that, and the reason.
+    `actor` had the CI job run, `approvals` are those that the run needed, `reviewed` the plans that it was not to go
+    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Run:
     counts: Mapping[str, int] = field(default_factory=dict)
     actor: str | None = None
     approvals: tuple[str, ...] = ()
+    reviewed: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     reason: str | None = None
@@ -106,6 +108,7 @@ def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
     about = {
         "actor": run.actor,
         "approvals": run.approvals,
+        "reviewed": run.reviewed,
         "limits": run.limits,
         "exit": run.exit_code,
         "reason": run.reason,
@@ -131,6 +134,12 @@ def runs(connection: sa.Connection, limit: int) -> list[Run]:
     return [_run(row) for row in connection.execute(query)]
 
 
+def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
+    """The runs of these ids, as many as there are."""
+    query = sa.select(RUNS).where(among(connection, RUNS.c.id, list(ids)))
+    return [_run(row) for row in connection.execute(query)]
+
+
 def _run(row: sa.Row[Any]) -> Run:
     about = from_json(row.counts)
     if not isinstance(about.get("counts"), dict):  # as it was written before there was more than counts
@@ -150,6 +159,7 @@ def _run(row: sa.Row[Any]) -> Run:
         counts=about["counts"],
         actor=about.get("actor"),
         approvals=tuple(about.get("approvals", ())),
+        reviewed=tuple(about.get("reviewed", ())),
         limits=about.get("limits", {}),
         exit_code=about.get("exit"),
         reason=about.get("reason"),

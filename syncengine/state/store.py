@@ -158,6 +158,11 @@ class State:
         with self.database.transaction() as connection:
             return history.runs(connection, limit)
 
+    def runs_of(self, ids: Iterable[str]) -> list[Run]:
+        """The runs of these ids, as many as there are."""
+        with self.database.transaction() as connection:
+            return history.runs_of(connection, ids)
+
     def history(self, key: Key) -> list[HistoryEntry]:
         """The history of one resource, oldest first."""
         with self.database.transaction() as connection:

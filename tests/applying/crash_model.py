@@ -25,6 +25,7 @@ from syncengine.apply.events import Event, Remark
 from syncengine.apply.guards import refuse_inconsistent, refuse_stale, with_gate_of_today
 from syncengine.apply.landing import Patience
 from syncengine.apply.report_builder import Chronicle
+from syncengine.apply.reviewed import RecordedPast
 from syncengine.apply.run import ApplyRun
 from syncengine.errors import Problems, StalePlan
 from syncengine.manifest.desired import Desired
@@ -33,6 +34,8 @@ from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.review import ReviewedPlan, since_review
+from syncengine.plan.since import Excess
 from syncengine.plan.units import REMOVED
 from syncengine.plan.uses import approved_of
 from syncengine.project.schema import Limit
@@ -263,6 +266,8 @@ class Approvals:
         for text, covers in self.given.items():
             self.over[text] |= {loss for loss in covers if not any(loss.covers(each) for each in wanted)}
 
+    excess: tuple[Excess, ...] = ()
+
 
 class InFlight(NamedTuple):
     """A call that will be executed, who asked for it, and when it can land no more."""
@@ -405,7 +410,7 @@ class House:
 
     def planned(self, manifest: Manifest, *, reassert: bool = False) -> Plan:
         facts = self.state.facts()
-        basis = Basis(f"plan-{next(self._runs)}", "now", URL, swept_before=facts.owns_activity_types)
+        basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
         recorded = {row.key: row for row in self.state.rows()}
         return plan(
             Desired(manifest.resources, manifest.removed),
@@ -438,6 +443,20 @@ class House:
         self._manifest = manifest
         return self._perform(planned, Clockwork(troubles, self.land))
 
+    def apply_reviewed(
+        self, manifest: Manifest, reviewed: Sequence[ReviewedPlan], troubles: Sequence[Trouble] = ()
+    ) -> Ending:
+        """Plan and apply, unless that is more than was reviewed: then the ending says in what way."""
+        try:
+            planned = self.planned(manifest)
+        except Problems:
+            return Ending(None)
+        since = since_review(planned, reviewed, RecordedPast(self.state), lambda name: False)
+        if since.excess:
+            return Ending(planned, excess=since.excess)
+        self._manifest = manifest
+        return self._perform(planned, Clockwork(troubles, self.land), tuple(each.plan for each in reviewed))
+
     def resume(self, ending: Ending) -> Ending | None:
         """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
         assert ending.plan is not None
@@ -449,10 +468,10 @@ class House:
         assert not resumed.gate.is_closed, "a killed run goes on without a new approval"
         return self._perform(resumed, Clockwork())
 
-    def _perform(self, planned: Plan, clockwork: Clockwork) -> Ending:
+    def _perform(self, planned: Plan, clockwork: Clockwork, reviewed: tuple[str, ...] = ()) -> Ending:
         self._plan = planned
         number = next(self._runs)
-        run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None)
+        run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None, reviewed=reviewed)
         self.approvals.begin(planned)
         self.state.begin_run(run, approved=approved_of(planned))
         chronicle = Chronicle(lambda event: None)

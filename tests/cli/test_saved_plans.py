@@ -102,7 +102,10 @@ def test_a_saved_plan_is_stale_once_what_it_touches_has_changed(saved: Project, 
     asked = service.asked()
     stale = saved.run("apply", "saved.plan", "--format", "json")
     assert (stale.code, stale.codes) == (5, ["stale-plan"])
-    assert "tag/TOUCHED-1" in stale.document["diagnostics"][0]["message"]
+    message = stale.document["diagnostics"][0]["message"]
+    assert "tag/TOUCHED-1: it changed since the plan was made (fields.description: nothing → overtaken" in message
+    run = saved.run("state", "history", "--format", "json").document["runs"][1]["id"]
+    assert f"last changed by run {run} (apply)" in message
     assert service.asked() == asked
 
 

@@ -16,7 +16,9 @@ DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
 PLANS = sorted(path.stem for path in DOCUMENTS.glob("plan*.json") if '"syncengine.plan/v1"' in path.read_text())
 REPORTS = sorted(path.stem for path in DOCUMENTS.glob("*.json") if '"syncengine.report/v1"' in path.read_text())
 READ = {
-    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics base",
+    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics base basis since",
+    formats.PlanBasis: "environment lineage tree uncommitted",
+    formats.SinceItem: "plan new gone different same more",
     formats.BaseItem: "ref commit",
     formats.PlannedService: "base_url team",
     formats.GateState: "tripped reasons approve units approved tripped_by",
@@ -24,7 +26,7 @@ READ = {
     formats.GateApproval: "by line",
     formats.SweepItem: "known unknown",
     formats.NoteItem: "address kind message source",
-    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin",
+    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin waits",
     formats.FieldChangeItem: "name before after effect",
     formats.KeywordChange: "add delete",
     formats.MetadataChange: "set delete before",

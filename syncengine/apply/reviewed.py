@@ -1,0 +1,99 @@
+"""A plan of today, reviewed plans, the state → their comparison, and the refusal to do more than was reviewed.
+
+Reads the state: what is done and begun, and from the history who changed what differs (docs/reviews.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from msgspec.structs import replace
+
+from syncengine.apply.causes import last_change
+from syncengine.errors import Diagnostic, Severity, StalePlan
+from syncengine.plan.model import Plan
+from syncengine.plan.request import Review
+from syncengine.plan.review import ReviewedPlan, since_review
+from syncengine.plan.since import Excess, Since
+from syncengine.project import git
+from syncengine.project.model import Project
+from syncengine.resource import Key, Recorded
+from syncengine.state.store import State
+
+MORE, NOT_REVIEWED, MISSING = "more-than-reviewed", "not-reviewed", "reviewed-missing"
+TRACED = 20
+"""Differences whose cause is looked up in the history."""
+TOLD = 100
+SQLITE = b"SQLite format 3\0"
+
+
+class MoreThanReviewed(StalePlan):
+    """Today's plan does something that nobody reviewed. `excess`: what, one each."""
+
+    code = MORE
+
+    def __init__(self, reviewed: str, excess: Sequence[Excess]) -> None:
+        super().__init__(f"today's plan does more than was reviewed in {reviewed}; nothing was sent: review a new plan")
+        self.excess = tuple(excess)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The refusal, then each difference at its address."""
+        more = len(self.excess) - TOLD
+        rest = [Excess(f"and {more:,} more")] if more > 0 else []
+        return (
+            *super().diagnostics(),
+            *(_finding(each) for each in (*self.excess[:TOLD], *rest)),
+        )
+
+
+def _finding(excess: Excess) -> Diagnostic:
+    return Diagnostic(severity=Severity.ERROR, code=MORE, message=excess.message, address=excess.address)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPast:
+    """The recorded state as a comparison asks for it."""
+
+    state: State
+
+    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]:
+        return self.state.get(keys)
+
+    def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in self.state.runs_of(runs)}
+
+    def last_run(self, key: Key) -> str | None:
+        return next((entry.run for entry in reversed(self.state.history(key))), None)
+
+
+def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
+    """Compare a plan of today with reviewed ones. What is more has its cause, where the history knows one."""
+    since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
+    traced = (_with_cause(each, state) for each in since.excess[:TRACED])
+    return replace(since, excess=(*traced, *since.excess[TRACED:]))
+
+
+def is_live(project: Project, name: str) -> bool:
+    """Whether rows of this name come from a database or a service, and so from no commit."""
+    path = project.root / name
+    if not path.is_file():
+        return name in project.sources
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE and not git.may_keep(path.parent, path.name)
+
+
+def _with_cause(excess: Excess, state: State) -> Excess:
+    return replace(excess, cause=last_change(state, Key.parse(excess.address))) if excess.address else excess
+
+
+def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
+    """Refuse what nobody reviewed; without a reviewed plan, only where one is required."""
+    if review is None:
+        return
+    if review.required and (review.missing or not review.plans):
+        what = f"{', '.join(review.missing)} is not there" if review.missing else "no --reviewed names one"
+        raise StalePlan(f"a reviewed plan is required, and {what}; nothing was sent", code=NOT_REVIEWED)
+    if review.plans and (excess := compared(plan, review.plans, state, project).excess):
+        raise MoreThanReviewed(", ".join(each.file for each in review.plans), excess)

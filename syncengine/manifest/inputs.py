@@ -1,0 +1,52 @@
+"""Manifests → the files that their resources are made of: themselves, data, templates. Reads what depends on others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from syncengine.document.diagnostics import Collector
+from syncengine.manifest.context import LoadContext
+from syncengine.manifest.desired import ManifestSet
+from syncengine.manifest.files import ManifestFile
+
+LIVE = ("sql", "http")
+"""What the names of answers begin with that are not asked for again."""
+
+
+@dataclass(frozen=True)
+class _Recording(LoadContext):
+    """A context that remembers which files were asked for."""
+
+    opened: set[Path] = field(default_factory=set)
+
+    def data(self, name: str, folder: Path) -> Path:
+        path = super().data(name, folder)
+        self.opened.update((path, folder / name))
+        return path
+
+    def template(self, name: str) -> Path:
+        path = super().template(name)
+        self.opened.update((path, self.root / name))
+        return path
+
+
+def input_files(manifests: ManifestSet) -> Iterator[Path]:
+    """The files of manifests and all that those read; a file behind a link, and the link."""
+    for file in manifests.files:
+        yield from (file.path, file.path.resolve())
+        if file.given is not None and file.generates():
+            yield from _files_read(file, file.given)
+
+
+def _files_read(file: ManifestFile, context: LoadContext) -> set[Path]:
+    from syncengine.manifest.dependencies import digest_with_inputs  # it loads templates
+
+    recording = _Recording(**{each.name: getattr(context, each.name) for each in fields(LoadContext)})
+    memo = {key: value for key, value in context.memo.items() if isinstance(key, tuple) and key[0] in LIVE}
+    object.__setattr__(recording, "memo", memo)
+    data = file.content(Collector(file.name))
+    if data is not None:
+        digest_with_inputs(file, data, recording)
+    return recording.opened

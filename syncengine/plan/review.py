@@ -1,0 +1,386 @@
+"""Today's plan and those that were reviewed → whether it does no more than they; pure (docs/reviews.md).
+
+Changes are compared in their meaning: action, values before and after, keywords, metadata, cascade, former name, and
+the reason of a removal. Ids, times, lines and the order do not count. A change of today may do less than the reviewed
+one only where the rest is recorded as done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from syncengine.document.comparison import ValueChange, value_changes
+from syncengine.document.setting_types import canonical_url
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.model import Plan
+from syncengine.plan.policy import renamed_to
+from syncengine.plan.since import Excess, Since
+from syncengine.resource import Body, Key, Kind, Recorded, Status
+
+WRITES = frozenset({Action.CREATE, Action.UPDATE})
+STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
+"""How much a removal takes away."""
+LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.DELETED: 3}
+NOTHING = Body()
+
+Atoms = Mapping[tuple[str, str], Any]
+"""The parts of a change, each with its value before and after: fields, keywords, metadata."""
+
+
+class ReviewedPlan(Struct, frozen=True):
+    """A plan as it was reviewed. `lineage` None: it was made before the first apply. `sweep`: the codes that it showed.
+
+    `file` is where it was read.
+    """
+
+    file: str
+    plan: str
+    base_url: str
+    team: str | None
+    lineage: str | None
+    environment: str | None
+    changes: Mapping[Key, Change]
+    sweep: frozenset[str] | None = None
+
+
+class Past(Protocol):
+    """The recorded state, as far as a comparison asks for it."""
+
+    def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]: ...
+
+    def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        """The plans that each run applied: its own, and those that were reviewed for it."""
+        ...
+
+    def last_run(self, key: Key) -> str | None:
+        """The last run that wrote or doubted a row."""
+        ...
+
+
+def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_live: Callable[[str], bool]) -> Since:
+    """Compare a plan of today with reviewed ones, all of which count together. `is_live`: whether a source is."""
+    return _Review(plan, reviewed, past, is_live).since()
+
+
+@dataclass
+class _Review:
+    plan: Plan
+    reviewed: Sequence[ReviewedPlan]
+    past: Past
+    is_live: Callable[[str], bool]
+    same: int = 0
+    new: list[str] = field(default_factory=list)
+    excess: list[Excess] = field(default_factory=list)
+    different: dict[str, tuple[ValueChange, ...]] = field(default_factory=dict)
+
+    def since(self) -> Since:
+        for each in self.reviewed:
+            self.excess += [Excess(why) for why in _other_basis(self.plan, each)]
+        unlike = [change for change in self.plan.changes if not self._is_same(change)]
+        self._judge(unlike)
+        for each in self.reviewed:
+            self.excess += self._separated(each)
+        self.excess += self._sweep()
+        gone = dict.fromkeys(key for each in self.reviewed for key in each.changes if key not in self._today)
+        return Since(
+            plans=tuple(each.plan for each in self.reviewed),
+            new=tuple(self.new),
+            gone=tuple(map(str, gone)),
+            different=self.different,
+            same=self.same,
+            excess=tuple(self.excess),
+        )
+
+    @cached_property
+    def _today(self) -> Mapping[Key, Change]:
+        return {change.key: change for change in self.plan.changes}
+
+    def _is_same(self, change: Change) -> bool:
+        candidates = (each.changes[change.key] for each in self.reviewed if change.key in each.changes)
+        is_same = any(_is_alike(change, each) or meaning(change) == meaning(each) for each in candidates)
+        self.same += is_same
+        return is_same
+
+    # --- one change
+
+    def _judge(self, unlike: Sequence[Change]) -> None:
+        known = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
+        rows = self.past.rows([change.key for change in known]) if known else {}
+        plans = self._plans_of(row.run for row in rows.values())
+        for change in unlike:
+            row = rows.get(change.key)
+            begun = plans.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
+            candidates = [
+                _Candidate(each.changes[change.key], each.plan in begun)
+                for each in self.reviewed
+                if change.key in each.changes
+            ]
+            if (candidates and _is_covered(change, candidates, row)) or self._is_begun(change, row, candidates, begun):
+                self.same += 1
+            else:
+                self._tell(change, candidates)
+
+    def _is_begun(
+        self, change: Change, row: Recorded | None, candidates: Iterable[_Candidate], begun: Container[str | None]
+    ) -> bool:
+        """Whether a run of a reviewed plan left a resource in doubt that it did not change: in a sweep, for example."""
+        if row is None or row.status is not Status.ACTIVE or not _is_repeat(change):
+            return False
+        is_type = change.key.kind is Kind.ACTIVITY_TYPE  # one that a sweep was to delete was uploaded, to be kept
+        if not all(candidate.change.action in WRITES or is_type for candidate in candidates):
+            return False
+        if any(each.plan in begun for each in self.reviewed):
+            return True
+        run = self.past.last_run(change.key)
+        plans = self._plans_of([run]).get(run or "", frozenset())
+        return any(each.plan in plans for each in self.reviewed)
+
+    def _plans_of(self, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
+        known = {run for run in runs if run}
+        return self.past.plans_of(known) if known else {}
+
+    def _tell(self, change: Change, candidates: Sequence[_Candidate]) -> None:
+        address, needs_review = str(change.key), not self._is_of_live_rows(change)
+        if not candidates:
+            self.new.append(address)
+            if needs_review:
+                self.excess.append(Excess(f"{change.action.word} was not reviewed", address))
+            return
+        changes = value_changes(shown(candidates[-1].change), shown(change))
+        self.different[address] = changes
+        if needs_review:
+            self.excess.append(Excess(f"{change.action.word} differs from the reviewed change", address, changes))
+
+    def _is_of_live_rows(self, change: Change) -> bool:
+        """Whether it brings what a database or a service says now, which nobody reviews, and removes nothing."""
+        data = change.source.data if change.source else None
+        return data is not None and change.action in WRITES and self.is_live(data.file)
+
+    # --- what stays whole
+
+    def _separated(self, reviewed: ReviewedPlan) -> Iterator[Excess]:
+        """Parts of a rename, or of a category's delete with its moves, that are missing and not done."""
+        today = self._today
+        missing = {key for key in reviewed.changes if key not in today}
+        going = [c.key for c in reviewed.changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
+        if not missing or not (going or any(change.previously for change in reviewed.changes.values())):
+            return
+        ids = {row.server_id: key for key, row in self.past.rows(going).items() if row.server_id}
+        for unit in _units(reviewed.changes, ids):
+            parts = [key for key in unit if key in missing]
+            present = next(
+                (key for key in unit if key in today and _takes_part(today[key], reviewed.changes[key])), None
+            )
+            if present is not None and parts:
+                yield from self._undone(reviewed, parts, present)
+
+    def _undone(self, reviewed: ReviewedPlan, parts: Sequence[Key], present: Key) -> Iterator[Excess]:
+        changes = reviewed.changes
+        rows = self.past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
+        for key in parts:
+            if not is_done(changes[key], rows):
+                why = f"{changes[key].action.word} was reviewed together with {present}, and is missing and not done"
+                yield Excess(why, str(key))
+
+    def _sweep(self) -> Iterator[Excess]:
+        if self.plan.sweep is None:
+            return
+        shown_codes = [each.sweep for each in self.reviewed if each.sweep is not None]
+        if not shown_codes:
+            yield Excess("a sweep of activity types was not reviewed")
+        elif more := {*self.plan.sweep.known}.difference(*shown_codes):
+            yield Excess(f"the sweep deletes more than was reviewed: {', '.join(sorted(more))}")
+
+
+def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
+    """Ways in which a plan was made for something else. One from before the first apply knows no team and no state."""
+    basis = plan.basis
+    if canonical_url(reviewed.base_url) != canonical_url(basis.base_url):
+        yield f"{reviewed.file} was made for another service: {reviewed.base_url}, not {basis.base_url}"
+    if (reviewed.environment or "") != (basis.environment or ""):
+        yield f"{reviewed.file} was made for environment {reviewed.environment}, not {basis.environment or None}"
+    if reviewed.lineage is not None and reviewed.lineage != basis.lineage:
+        yield f"{reviewed.file} was made for another state"
+    if reviewed.team is not None and reviewed.team != basis.team:
+        yield f"{reviewed.file} was made for team {reviewed.team!r}, not {basis.team!r}"
+
+
+# --- the meaning of a change
+
+
+def atoms(change: Change) -> Atoms:
+    """The parts of a change, each with its value before and after."""
+    metadata, before = {**change.metadata_set, **dict.fromkeys(change.metadata_deleted)}, change.metadata_before
+    return {
+        **{("fields", f.name): (f.before, f.after) for f in change.fields},
+        **{("keywords", word): (False, True) for word in change.keywords_added},
+        **{("keywords", word): (True, False) for word in change.keywords_deleted},
+        **{("metadata", name): (before.get(name), after) for name, after in metadata.items()},
+    }
+
+
+def _frame(change: Change) -> tuple[object, ...]:
+    """All that a change means besides its atoms. A reason decides nothing, but a removal is reviewed for it."""
+    reason = None if change.action in WRITES else change.reason
+    return change.action, change.cascade, change.previously, reason
+
+
+def meaning(change: Change) -> tuple[object, ...]:
+    return _frame(change), atoms(change)
+
+
+def _is_alike(change: Change, other: Change) -> bool:
+    """Whether two changes are the same word for word, as nearly all are: quicker than their meaning."""
+    return _frame(change) == _frame(other) and _words(change) == _words(other)
+
+
+def _words(change: Change) -> tuple[object, ...]:
+    fields = [(each.name, each.before, each.after) for each in change.fields]
+    keywords = change.keywords_added, change.keywords_deleted
+    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before
+
+
+def shown(change: Change) -> dict[str, Any]:
+    """The meaning as plain values, named as in the machine format of plans."""
+    _, cascade, previously, reason = _frame(change)
+    parts: dict[str, dict[str, Any]] = {"fields": {}, "keywords": {}, "metadata": {}}
+    for (part, name), (before, after) in atoms(change).items():
+        parts[part][name] = {"before": before, "after": after}
+    words = {"add": [k for k, v in parts["keywords"].items() if v["after"]]}
+    words["delete"] = [k for k, v in parts["keywords"].items() if v["before"]]
+    frame = {"cascade": cascade and str(cascade), "previously": previously, "reason": reason}
+    return {
+        "action": change.action.word,
+        **{name: value for name, value in frame.items() if value is not None},
+        **parts,
+        "keywords": {name: frozenset(value) for name, value in words.items()},
+    }
+
+
+# --- less than was reviewed
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A reviewed change of a resource. `is_begun`: a run of its plan wrote the row last."""
+
+    change: Change
+    is_begun: bool
+
+    def has(self, name: tuple[str, str], value: tuple[Any, Any]) -> bool:
+        mine = atoms(self.change).get(name)
+        return mine is not None and (mine == value or (self.is_begun and mine[1] == value[1]))
+
+    def frames(self, change: Change) -> bool:
+        """Whether the rest of a change is as it was reviewed; of one that was begun, only where it leads to counts."""
+        mine = self.change
+        if not self.is_begun:
+            return _frame(change) == _frame(mine)
+        if change.action in WRITES:
+            return mine.action in WRITES and change.previously in (None, mine.previously)
+        is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
+        return is_weaker and change.cascade in (None, mine.cascade)
+
+
+def _is_repeat(change: Change) -> bool:
+    """Whether a resource is only sent again as it is recorded."""
+    return change.action in WRITES and change.previously is None and not atoms(change)
+
+
+def _is_covered(change: Change, candidates: Sequence[_Candidate], row: Recorded | None) -> bool:
+    """Whether the change does nothing that was not reviewed, and leaves out nothing that is not done."""
+    framing = [candidate for candidate in candidates if candidate.frames(change)]
+    if change.action not in WRITES and any(candidate.is_begun for candidate in framing):
+        return True  # a removal that was begun may have to be done in another way, which takes no more
+    parts = atoms(change)
+    if not framing or not all(any(c.has(name, value) for c in framing) for name, value in parts.items()):
+        return False
+    body = row.body if row is not None else NOTHING
+    if not parts:
+        return any(_holds(body, candidate.change) for candidate in framing)
+    used = (c for c in framing if any(c.has(name, value) for name, value in parts.items()))
+    return all(_holds(body, candidate.change, parts) for candidate in used)
+
+
+def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ()) -> bool:
+    """Whether a recorded body has all that a change leaves behind."""
+    holds: Mapping[str, Callable[[str], Any]] = {
+        "fields": body.fields.get,
+        "keywords": {*body.keywords}.__contains__,
+        "metadata": body.metadata.get,
+    }
+    return all(
+        holds[part](name) == after for (part, name), (_, after) in atoms(change).items() if (part, name) not in besides
+    )
+
+
+def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
+    """Whether the state records a change as done, without a doubt. A cascade is done with its category."""
+    row = rows.get(change.key)
+    category = rows.get(change.cascade) if change.cascade is not None else None
+    if category is not None and category.status is Status.DELETED and not category.doubtful:
+        return True
+    if row is None or row.doubtful:
+        return False
+    if change.action not in WRITES:
+        return LEFT_AS.get(row.status, 0) >= STRENGTH[change.action]
+    return row.confirmed and row.status is Status.ACTIVE and _holds(row.body, change)
+
+
+# --- units
+
+
+def _takes_part(change: Change, reviewed: Change) -> bool:
+    """Whether a change of today does some of a reviewed one; it may as well be another's."""
+    candidate, parts = _Candidate(reviewed, is_begun=True), atoms(change)
+    return change.action not in WRITES or not parts or any(candidate.has(name, value) for name, value in parts.items())
+
+
+def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[list[Key]]:
+    """Changes that stay together: the names of a rename; a deleted category, its cascade, and the tags that leave it.
+
+    `ids`: deleted categories by their server ids, by which a tag may refer to its category.
+    """
+    groups = _Groups()
+    names = {renamed_to(key): key for key, change in changes.items() if change.action in WRITES}
+    for key, change in changes.items():
+        for other in _bound_to(change, names, ids):
+            if other in changes and (other.kind is key.kind or changes[other].action is Action.DELETE):
+                groups.join(key, other)
+    yield from groups.parts()
+
+
+def _bound_to(change: Change, names: Mapping[str, Key], ids: Mapping[str, Key]) -> Iterator[Key]:
+    """What a change belongs to. `names`: new names of tags by the reason that their former names leave for."""
+    if change.previously is not None:
+        yield Key(change.key.kind, change.previously)
+    if change.action not in WRITES and change.reason in names:
+        yield names[str(change.reason)]
+    if change.cascade is not None:
+        yield change.cascade
+    for each in change.fields:
+        if each.name == "category" and each.before:
+            yield Key(Kind.CATEGORY, str(each.before))
+        if each.name == "tagCategoryId" and each.before in ids:
+            yield ids[str(each.before)]
+
+
+class _Groups:
+    """Keys that belong together, joined pair by pair."""
+
+    def __init__(self) -> None:
+        self._of: dict[Key, list[Key]] = {}
+
+    def join(self, one: Key, other: Key) -> None:
+        mine, theirs = self._of.get(one, [one]), self._of.get(other, [other])
+        if mine is not theirs:
+            mine += theirs
+            self._of.update(dict.fromkeys(mine, mine))
+
+    def parts(self) -> Iterator[list[Key]]:
+        yield from {id(part): part for part in self._of.values()}.values()

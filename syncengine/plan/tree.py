@@ -1,0 +1,93 @@
+"""The Git tree that a plan was made from, and whether it is the one that is checked out now (docs/reviews.md).
+
+Reads Git and files. A tree is equal after a merge, a squash or a rebase that brought nothing else into the project.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from syncengine.document.digest import sha256_of_file
+from syncengine.errors import Diagnostic, Severity
+from syncengine.manifest.desired import ManifestSet
+from syncengine.manifest.inputs import input_files
+from syncengine.plan.model import Plan, Tree
+from syncengine.project import git
+from syncengine.project.model import Project
+
+UNCOMMITTED = "uncommitted-inputs"
+"""The code of the warning that no commit holds what a plan was made from."""
+SHOWN = 5
+
+
+def with_inputs(plan: Plan, project: Project, manifests: ManifestSet) -> Plan:
+    """The plan with the inputs that its tree does not hold as they were, and a warning that names them."""
+    tree = plan.basis.tree
+    if not isinstance(tree, Tree):
+        return plan
+    root = project.root.resolve()
+    names = {os.path.relpath(_settled(path), root) for path in (*input_files(manifests), *_config(project))}
+    outside = sorted(name for name in names if name.startswith(os.pardir + os.sep))
+    inside = sorted(names.difference(outside))
+    differing = git.uncommitted(root, inside)
+    inputs = digests_of(root, [*(inside if differing is None else differing), *outside])
+    basis = replace(plan.basis, tree=replace(tree, uncommitted=inputs))
+    return replace(plan, basis=basis, diagnostics=(*_warning(inputs), *plan.diagnostics))
+
+
+def _config(project: Project) -> Iterator[Path]:
+    if project.config is not None:
+        yield project.config
+
+
+def _settled(path: Path) -> Path:
+    """The path with its folder resolved; a link itself is what Git holds, and its target is an input beside it."""
+    return path.parent.resolve() / path.name
+
+
+def _warning(inputs: Mapping[str, str]) -> Iterator[Diagnostic]:
+    if inputs:
+        message = f"made from files that the project's commit does not hold as they are: {_some(inputs)}"
+        cure = "commit them and plan again, or `apply` of this plan needs the very same files beside it"
+        yield Diagnostic(severity=Severity.WARNING, code=UNCOMMITTED, message=f"{message}; {cure}")
+
+
+def digests_of(root: Path, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of files, by their names as seen from the root; empty for one that is not there."""
+    return {name: _digest(root / name) for name in names}
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb", buffering=0) as file:
+            return sha256_of_file(file)
+    except OSError:
+        return ""
+
+
+def not_merged(plan: Plan, root: Path) -> str | None:
+    """Why a saved plan was not made from what is checked out; None if it was, and where Git does not know either."""
+    tree = plan.basis.tree
+    if tree is UNSET or tree is None or (now := git.tree_of(root)) is None:
+        return None
+    inputs = tree.uncommitted or {}
+    if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
+        return f"it was made from files that are others here, or not committed: {_some(other)}"
+    if tree.id == now:
+        return None
+    differing = git.differing_files(root, tree.id, now)
+    if differing is not None and differing <= inputs.keys():
+        return None  # what was not committed is so now
+    which = f": {_some(sorted(differing))} differ" if differing else ""
+    return f"it was made from tree {tree.id[:12]}, and {now[:12]} is checked out{which}"
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

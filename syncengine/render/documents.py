@@ -1,0 +1,48 @@
+"""Parts of documents for machines → the values that they show, as they were written (`render.json`); pure.
+
+A document comes back from elsewhere: ValueError or KeyError for a word of no meaning.
+"""
+
+from __future__ import annotations
+
+from syncengine.errors import Row
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.render import formats
+from syncengine.render.json import own_reason
+from syncengine.resource import Key, Source
+from syncengine.state.codec import frozen
+
+
+def change_of(item: formats.ChangeItem) -> Change:
+    """The change, with the reason that it has of its own."""
+    return Change(
+        key=Key.parse(item.address),
+        action=Action[item.action.upper()],
+        source=source_of(item.source),
+        fields=tuple(map(_field, item.fields)),
+        keywords_added=item.keywords.add,
+        keywords_deleted=item.keywords.delete,
+        metadata_set=item.metadata.set,
+        metadata_deleted=item.metadata.delete,
+        metadata_before=item.metadata.before,
+        reason=own_reason(item),
+        cascade=Key.parse(item.cascade) if item.cascade else None,
+        previously=item.previously,
+    )
+
+
+def _field(item: formats.FieldChangeItem) -> FieldChange:
+    before, after = frozen(item.before), frozen(item.after)
+    for value in (before, after):
+        texts = value if isinstance(value, tuple) else ()
+        if not (isinstance(value, str | bool | int | tuple | None) and all(isinstance(text, str) for text in texts)):
+            raise ValueError(f"the field {item.name} has a value that no field has")
+    return FieldChange(item.name, before, after, FieldEffect(item.effect))
+
+
+def source_of(place: formats.Place | None) -> Source | None:
+    return Source(place.file, place.line, row_of(place.data)) if place else None
+
+
+def row_of(row: formats.DataRow | None) -> Row | None:
+    return Row(row.file, row.row) if row else None

@@ -1,0 +1,109 @@
+"""A file that holds a plan → the plan as it was reviewed, or a refusal (docs/reviews.md). Reads the file.
+
+What `plan --format json` prints and what `plan --out` saves are the same document. It comes back from elsewhere: what
+is damaged, cut off or of another kind is refused, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from syncengine.document.gc_pause import no_collection
+from syncengine.errors import SyncengineError
+from syncengine.plan import saved
+from syncengine.plan.diff import Change
+from syncengine.plan.review import ReviewedPlan
+from syncengine.render.documents import change_of
+from syncengine.render.formats import Diagnostics, PlanBasis, PlanFormat
+from syncengine.resource import Key
+
+CODE = "plan-file"
+MAX_BYTES = 512 * 1024 * 1024
+Printed = PlanFormat | Diagnostics
+
+
+def read_reviewed(path: Path, file: str) -> ReviewedPlan:
+    """Read the plan in a file; SyncengineError (`plan-file`) says why there is none to be had. `file` names it."""
+    return reviewed_in(_content(path, file), file)
+
+
+def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
+    """Read the plan in a document; SyncengineError (`plan-file`) where there is none."""
+    with no_collection():
+        document = _document(data, file)
+        if isinstance(document, Diagnostics):
+            raise _unfit(f"{file} holds no plan: there were errors when it was made; mend them and plan again")
+        if document.basis is None:
+            raise _unfit(f"{file} was made by an earlier version of syncengine, and does not say what for: plan again")
+        try:
+            return _reviewed(document, document.basis, file)
+        except (ValueError, KeyError, TypeError) as error:
+            raise _damaged(file) from error
+
+
+def _content(path: Path, file: str) -> bytes:
+    try:
+        if not path.is_file():
+            raise _unfit(f"{file} cannot be read: it {'is not a file' if path.exists() else 'does not exist'}")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise _unfit(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MAX_BYTES:
+        raise _unfit(f"{file} is larger than {MAX_BYTES // 1024 // 1024} MB: no plan that was reviewed is")
+    if saved.is_altered(data):
+        raise _unfit(f"{file} was changed after it was saved: plan again")
+    return data
+
+
+def _document(data: bytes, file: str) -> Printed:
+    try:
+        document: Printed = msgspec.json.decode(data, type=Printed)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _loosely(data, file, error)
+    return document
+
+
+def _loosely(data: bytes, file: str, error: Exception) -> Printed:
+    """Read text with half a surrogate pair, which the fast reader does not know."""
+    if isinstance(error, RecursionError) or b"\\ud" not in data.lower():
+        raise _damaged(file) from error
+    try:
+        document: Printed = msgspec.convert(json.loads(data), type=Printed)
+    except (ValueError, RecursionError):
+        raise _damaged(file) from error
+    return document
+
+
+def _reviewed(document: PlanFormat, basis: PlanBasis, file: str) -> ReviewedPlan:
+    return ReviewedPlan(
+        file=file,
+        plan=document.id,
+        base_url=document.service.base_url,
+        team=document.service.team,
+        lineage=basis.lineage,
+        environment=basis.environment,
+        changes=_by_key(replace(change_of(item), source=None) for item in document.changes),
+        sweep=frozenset(document.sweep.known) if document.sweep else None,
+    )
+
+
+def _by_key(changes: Iterable[Change]) -> dict[Key, Change]:
+    by_key: dict[Key, Change] = {}
+    for change in changes:
+        if by_key.setdefault(change.key, change) is not change:
+            raise ValueError(f"{change.key} appears twice")
+    return by_key
+
+
+def _damaged(file: str) -> SyncengineError:
+    return _unfit(f"{file} is not a plan, or is damaged: it must be what `plan --format json` or `plan --out` wrote")
+
+
+def _unfit(message: str) -> SyncengineError:
+    return SyncengineError(message, code=CODE)

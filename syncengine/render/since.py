@@ -1,0 +1,53 @@
+"""The comparison of a plan with reviewed ones → its part of the machine format, and lines for people; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import to_builtins
+
+from syncengine.document.comparison import ValueChange
+from syncengine.plan.since import Since
+from syncengine.render import formats
+from syncengine.render.escape import visible
+from syncengine.render.words import count_of
+
+AT_MOST = 10
+"""Ways of being more that are listed; the rest is counted."""
+
+
+def since_item(since: Since) -> formats.SinceItem:
+    return formats.SinceItem(
+        plan=", ".join(since.plans),
+        new=since.new,
+        gone=since.gone,
+        different=[
+            formats.DifferentChange(address, list(map(_item, changes))) for address, changes in since.different.items()
+        ],
+        same=since.same,
+        more=[formats.ExcessItem(each.address, each.message) for each in since.excess],
+    )
+
+
+def _item(change: ValueChange) -> formats.ValueChangeItem:
+    return formats.ValueChangeItem(change.path, to_builtins(change.before), to_builtins(change.after))
+
+
+def since_heading(since: Since) -> str:
+    """The comparison in one line."""
+    counts = {"new": len(since.new), "different": len(since.different), "gone": len(since.gone), "the same": since.same}
+    listed = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+    return f"Since the reviewed plan {', '.join(map(visible, since.plans))}: {listed}."
+
+
+def verdict(since: Since) -> str:
+    if not since.excess:
+        return "It does no more than was reviewed."
+    return f"It does more than was reviewed, in {count_of(len(since.excess), 'way')}:"
+
+
+def excess_lines(since: Since) -> Iterator[str]:
+    """Ways in which it is more, each in a line."""
+    yield from (visible(each.message) for each in since.excess[:AT_MOST])
+    if (more := len(since.excess) - AT_MOST) > 0:
+        yield f"and {more:,} more"

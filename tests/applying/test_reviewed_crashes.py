@@ -1,0 +1,187 @@
+"""What a person reviewed is what is applied, searched with the crash model (docs/reviews.md).
+
+A reviewed plan goes through again after any trouble; what stays whole is never separated; nothing beyond it is sent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syncengine.apply.report import RunStatus
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.model import Plan
+from syncengine.plan.review import ReviewedPlan
+from syncengine.render.json import plan_json
+from syncengine.render.reviewed import reviewed_in
+from syncengine.resource import Key, Kind, Recorded, Status
+from tests.support.profiles import tried
+
+from .crash_model import House, Manifest
+from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, house, manifests, renames
+
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
+OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
+ATTEMPTS = st.lists(TROUBLES, min_size=1, max_size=3)
+STATISTICS: Counter[str] = Counter()
+
+
+def reviewed(plan: Plan) -> ReviewedPlan:
+    """The plan as it comes back from its document."""
+    return reviewed_in(plan_json(plan).encode(), "plan.json")
+
+
+def before(home: House, history: list[Step]) -> None:
+    """Whatever happened until somebody reviews a plan."""
+    for step in history:
+        home.apply(step.manifest, step.troubles, reassert=step.reasserts)
+
+
+def _possible_plan(home: House, manifest: Manifest) -> Plan | None:
+    from syncengine.errors import Problems
+
+    try:
+        return home.planned(manifest)
+    except Problems:
+        return None
+
+
+@OFTEN
+@given(HISTORY, manifests(), ATTEMPTS)
+def test_a_reviewed_plan_goes_through_again_after_any_trouble(
+    history: list[Step], manifest: Manifest, attempts: list[Any]
+) -> None:
+    """Nothing that a run of it left behind is more than it."""
+    go_through_again(history, manifest, attempts)
+
+
+@OFTEN
+@given(RENAMES, renames(), ATTEMPTS)
+def test_a_reviewed_rename_goes_through_again_after_any_trouble(
+    history: list[Step], manifest: Manifest, attempts: list[Any]
+) -> None:
+    go_through_again(history, manifest, attempts)
+
+
+def go_through_again(history: list[Step], manifest: Manifest, attempts: list[Any]) -> None:
+    with house() as home:
+        before(home, history)
+        plan = _possible_plan(home, manifest)
+        if plan is None:
+            return
+        for troubles in (*attempts, (), ()):
+            ending = home.apply_reviewed(manifest, [reviewed(plan)], troubles)
+            STATISTICS["died"] += ending.died
+            assert not ending.excess, "; ".join(each.message for each in ending.excess)
+        assert not home.violations, home.violations
+
+
+@st.composite
+def mixtures(draw: Any, of: Any) -> tuple[Manifest, Manifest, Manifest]:
+    """What is there, what was reviewed, and what is asked for today: each resource as in one of both."""
+    there, wanted = draw(of), draw(of)
+    keys = dict.fromkeys((*there.resources, *wanted.resources))
+    chosen = {key: (wanted if draw(st.booleans()) else there).resources.get(key) for key in keys}
+    today = {key: resource for key, resource in chosen.items() if resource is not None}
+    return there, wanted, Manifest(today, wanted.rules)
+
+
+@OFTEN
+@given(mixtures(manifests()), TROUBLES)
+def test_nothing_is_separated_or_sent_beyond_what_was_reviewed(
+    of: tuple[Manifest, Manifest, Manifest], troubles: Any
+) -> None:
+    """Where today's plan is accepted, it is a part of the reviewed one, and its units come out whole."""
+    accept_parts(of, troubles)
+
+
+@OFTEN
+@given(mixtures(renames()), TROUBLES)
+def test_no_part_of_a_reviewed_rename_is_separated(of: tuple[Manifest, Manifest, Manifest], troubles: Any) -> None:
+    accept_parts(of, troubles)
+
+
+def accept_parts(of: tuple[Manifest, Manifest, Manifest], troubles: Any) -> None:
+    there, wanted, today = of
+    if _is_contradiction(today):
+        return
+    with house() as home:
+        home.apply(there)
+        plan = _possible_plan(home, wanted)
+        if plan is None:
+            return
+        review = reviewed(plan)
+        first = home.apply_reviewed(today, [review], troubles)
+        STATISTICS["refused" if first.excess else "accepted"] += 1
+        if first.excess or first.plan is None:
+            return
+        assert_within(first.plan, plan)
+        last = first
+        for _ in range(3):
+            last = home.apply_reviewed(today, [review])
+            assert not last.excess, "; ".join(each.message for each in last.excess)
+        if last.status is RunStatus.COMPLETE and home.planned(today).changes == ():
+            rows = {row.key: row for row in home.state.rows()}
+            wrong = list(_torn(first.plan, plan, rows))
+            assert not wrong, "; ".join(wrong)
+
+
+def _is_contradiction(manifest: Manifest) -> bool:
+    """What the reader of manifests refuses: a former name that is still declared, a category that is not."""
+    resources = manifest.resources
+    formers = [Key(r.key.kind, name) for r in resources.values() for name in r.previously]
+    categories = {r.body.fields.get("category") for r in resources.values()} - {None}
+    types = {r.body.fields.get("defaultActivityTypeCode") for r in resources.values()} - {None}
+    return (
+        len({*formers}) < len(formers)
+        or any(key in resources for key in formers)
+        or not all(Key(Kind.CATEGORY, str(name)) in resources for name in categories)
+        or not all(Key(Kind.ACTIVITY_TYPE, str(code)) in resources for code in types)
+    )
+
+
+def assert_within(today: Plan, plan: Plan) -> None:
+    """Each value that is sent, taken or dropped was reviewed: an oracle of its own, by plain sets."""
+    of = {change.key: change for change in plan.changes}
+    for change in today.changes:
+        assert change.key in of, f"{change.key} was not reviewed"
+        assert _parts(change) <= _parts(of[change.key]), f"{change.key} does more than was reviewed"
+        assert change.action is of[change.key].action, f"{change.key} is another action"
+
+
+def _parts(change: Change) -> set[object]:
+    return {
+        *(("field", f.name, str(f.before), str(f.after)) for f in change.fields),
+        *(("add", word) for word in change.keywords_added),
+        *(("delete", word) for word in change.keywords_deleted),
+        *(("set", *pair) for pair in change.metadata_set.items()),
+        *(("unset", name) for name in change.metadata_deleted),
+        ("cascade", change.cascade),
+    }
+
+
+def _torn(today: Plan, plan: Plan, rows: Mapping[Key, Recorded]) -> Iterator[str]:
+    """Units of the reviewed plan of which one part was done and another was not."""
+    touched = {change.key for change in today.changes}
+    of = {change.key: change for change in plan.changes}
+    for change in plan.changes:
+        if change.previously and change.key.kind is Kind.TAG and (old := Key(Kind.TAG, change.previously)) in of:
+            if old in touched and not _is_there(rows.get(change.key)):
+                yield f"{old} left, and {change.key} did not come"
+            if change.key in touched and _is_there(rows.get(old)):
+                yield f"{change.key} came, and {old} did not leave"
+        if change.key.kind is Kind.CATEGORY and change.action is Action.DELETE and change.key in touched:
+            for member in plan.changes:
+                moves = [f for f in member.fields if f.name == "category" and f.before == change.key.name]
+                row = rows.get(member.key)
+                if moves and (row is None or row.body.fields.get("category") != moves[0].after):
+                    yield f"{change.key} is gone, and {member.key} was not moved"
+
+
+def _is_there(row: Recorded | None) -> bool:
+    return row is not None and row.status is Status.ACTIVE

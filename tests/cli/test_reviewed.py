@@ -1,0 +1,443 @@
+"""What a person reviewed is what is applied: `plan --since`, `apply --reviewed` (docs/reviews.md)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .program import Ended, Project, category, ended, tag
+from .service import Json, Service
+
+BEFORE: dict[str, list[Json]] = {"tags": [tag("A-1", description="one"), tag("B-1", keywords=["b"]), tag("C-1")]}
+WANTED: dict[str, list[Json]] = {
+    "tags": [tag("A-1", description="two", keywords=["a"]), tag("B-1", keywords=["b", "bb"]), tag("C-1"), tag("D-1")]
+}
+
+
+def changed(name: str, **fields: object) -> dict[str, list[Json]]:
+    """WANTED with one tag otherwise."""
+    return {"tags": [{**each, **fields} if each["name"] == name else each for each in WANTED["tags"]]}
+
+
+@pytest.fixture
+def reviewed(project: Project) -> Project:
+    """BEFORE holds, WANTED is wanted and was reviewed in `plan.json`."""
+    project.settle(**BEFORE)
+    project.wants(**WANTED)
+    review(project)
+    return project
+
+
+def review(project: Project, file: str = "plan.json", *more: str) -> None:
+    done = project.run("plan", "--report", f"json={file}", *more)
+    assert done.code == 0, done.err
+
+
+def apply(project: Project, *more: str, file: str = "plan.json") -> Ended:
+    return project.run("apply", "-y", "--format", "json", "--reviewed", file, *more)
+
+
+def killed(project: Project, service: Service, operation: str, *command: str) -> None:
+    """Run a command that dies while the service is asked for something."""
+    asked = service.asked().count(operation)
+    service.fault(operation, delay=60)
+    process = project.start(*command)
+    service.wait_for(operation, asked + 1)
+    process.kill()
+    ended(process)
+    service.heal()
+
+
+def errors(done: Ended) -> list[Json]:
+    return [each for each in done.document["diagnostics"] if each["severity"] == "error"]
+
+
+def messages(done: Ended) -> str:
+    return "\n".join(each["message"] for each in done.document["diagnostics"])
+
+
+def assert_refused(done: Ended, service: Service, asked: object) -> None:
+    assert (done.code, errors(done)[0]["code"]) == (5, "more-than-reviewed"), (done.out, done.err)
+    assert service.asked() == asked
+
+
+def test_what_was_reviewed_is_applied(reviewed: Project, service: Service) -> None:
+    """Planned afresh, under another id."""
+    done = apply(reviewed)
+    assert (done.code, done.document["status"]) == (0, "complete"), done.out
+    assert reviewed.plan().changes == ()
+    plan = json.loads((reviewed.folder / "plan.json").read_text())
+    assert plan["id"] != done.document["plan"]
+
+
+def test_a_saved_plan_is_a_reviewed_one_too(project: Project) -> None:
+    """Its file shows the same document."""
+    project.settle(**BEFORE)
+    project.wants(**WANTED)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    assert apply(project, file="saved.plan").code == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "address"),
+    {
+        "another value": (changed("A-1", description="three"), "tag/A-1"),
+        "another keyword": (changed("B-1", keywords=["b", "bbb"]), "tag/B-1"),
+        "one more keyword": (changed("B-1", keywords=["b", "bb", "more"]), "tag/B-1"),
+        "one more field": (changed("D-1", description="new"), "tag/D-1"),
+        "metadata": (changed("D-1", metadata={"m": "x"}), "tag/D-1"),
+        "a half of a change": (changed("A-1", keywords=[]), "tag/A-1"),
+        "another tag": ({"tags": [*WANTED["tags"], tag("E-1")]}, "tag/E-1"),
+        "one that was not to change": (changed("C-1", description="hm"), "tag/C-1"),
+        "one that leaves": ({"tags": [each for each in WANTED["tags"] if each["name"] != "C-1"]}, "tag/C-1"),
+    }.values(),
+)
+def test_more_than_was_reviewed_is_refused(
+    reviewed: Project, service: Service, wanted: dict[str, list[Json]], address: str
+) -> None:
+    """By name, and nothing is sent."""
+    reviewed.wants(**wanted)
+    asked = service.asked()
+    done = apply(reviewed)
+    assert_refused(done, service, asked)
+    assert [d.get("address") for d in errors(done)] == [None, address]
+    compared = reviewed.run("plan", "--since", "plan.json", "--format", "json", "--detailed-exitcode")
+    assert compared.code == 5
+    assert [each["address"] for each in compared.document["since"]["more"]] == [address]
+
+
+@pytest.mark.parametrize("name", ["A-1", "B-1", "D-1"])
+def test_what_nobody_asks_for_any_more_may_be_missing(reviewed: Project, name: str) -> None:
+    """The rest is applied."""
+    kept = [each for each in WANTED["tags"] if each["name"] != name]
+    reviewed.wants(tags=kept + [each for each in BEFORE["tags"] if each["name"] == name])
+    compared = reviewed.run("plan", "--since", "plan.json", "--format", "json", "--detailed-exitcode")
+    assert (compared.code, compared.document["since"]["gone"]) == (2, [f"tag/{name}"])
+    assert apply(reviewed).code == 0
+
+
+def test_what_was_done_meanwhile_may_be_missing(reviewed: Project) -> None:
+    """A part of a change as well: it is recorded."""
+    reviewed.settle(tags=[tag("A-1", description="two"), *BEFORE["tags"][1:]])
+    reviewed.wants(**WANTED)
+    assert apply(reviewed).code == 0
+
+
+def test_other_lines_and_another_order_mean_the_same(reviewed: Project) -> None:
+    (reviewed.folder / "manifests" / "all.yaml").unlink()
+    reviewed.wants("b.yaml", tags=WANTED["tags"][::-1])
+    assert apply(reviewed).code == 0
+
+
+def test_what_changed_meanwhile_is_told_with_the_run_that_changed_it(reviewed: Project, service: Service) -> None:
+    """From the history."""
+    reviewed.settle(tags=[tag("A-1", description="between"), *BEFORE["tags"][1:]])
+    reviewed.wants(**WANTED)
+    asked = service.asked()
+    done = apply(reviewed)
+    assert_refused(done, service, asked)
+    run = reviewed.run("state", "history", "--format", "json").document["runs"][1]["id"]
+    assert f"last changed by run {run} (apply)" in messages(done)
+    assert "reviewed → today: fields.description.before: one → between" in messages(done)
+
+
+def test_a_reviewed_plan_approves_nothing(project: Project) -> None:
+    """The gate stands before it."""
+    project.settle(tags=[tag(f"T-{number}") for number in range(4)])
+    project.wants(tags=[tag("T-0")])
+    review(project)
+    assert apply(project).code == 4
+    assert apply(project, *project.approvals()).code == 0
+
+
+def test_the_union_of_reviewed_plans_counts(project: Project) -> None:
+    """Merged in a heap: two pull requests, also where they change one tag."""
+    project.settle(**BEFORE)
+    project.wants(tags=[tag("A-1", description="two"), *BEFORE["tags"][1:]])
+    review(project, "one.json")
+    project.wants(tags=[tag("A-1", description="one", keywords=["k"]), *BEFORE["tags"][1:], tag("D-1")])
+    review(project, "two.json")
+    project.wants(tags=[tag("A-1", description="two", keywords=["k"]), *BEFORE["tags"][1:], tag("D-1")])
+    assert apply(project, file="one.json").code == 5
+    assert apply(project, "--reviewed", "two.json", file="one.json").code == 0
+
+
+def test_a_plan_from_before_the_first_apply_goes_through_again(project: Project, service: Service) -> None:
+    """It knows no state and no team; what it would create is compared."""
+    project.wants(**WANTED)
+    review(project)
+    assert json.loads((project.folder / "plan.json").read_text())["basis"]["lineage"] is None
+    killed(project, service, "upsertTags", "apply", "-y", "--reviewed", "plan.json")
+    assert apply(project, "--lock-timeout", "0s").code == 0
+    assert project.plan().changes == ()
+
+
+OTHERS = {
+    "service": ("service", "base_url", "http://elsewhere.example", "another service"),
+    "team": ("service", "team", "Another", "team 'Another'"),
+    "state": ("basis", "lineage", "abc", "another state"),
+    "environment": ("basis", "environment", "production", "environment production"),
+}
+
+
+@pytest.mark.parametrize(("part", "name", "value", "said"), OTHERS.values(), ids=OTHERS)
+def test_a_plan_for_something_else_is_refused(
+    reviewed: Project, service: Service, part: str, name: str, value: str, said: str
+) -> None:
+    """Service, team, state and environment are the same."""
+    file = reviewed.folder / "plan.json"
+    document = json.loads(file.read_text())
+    document[part]["baseUrl" if name == "base_url" and "baseUrl" in document[part] else name] = value
+    file.write_text(json.dumps(document))
+    asked = service.asked()
+    done = apply(reviewed)
+    assert_refused(done, service, asked)
+    assert said in messages(done)
+
+
+def test_an_environment_is_remembered(project: Project) -> None:
+    """Two environments may share a service."""
+    project.settings("environments:", "  test: {variables: {office: a}}", "  live: {variables: {office: b}}")
+    project.wants(**WANTED)
+    assert project.run("--env", "test", "plan", "--report", "json=plan.json").code == 0
+    assert apply(project, "--env", "live").code == 5
+    assert apply(project, "--env", "test").code == 0
+
+
+def test_a_file_that_is_not_there_is_said(reviewed: Project) -> None:
+    """And refused where one is required."""
+    required = apply(reviewed, "--require-reviewed", file="nowhere.json")
+    assert (required.code, required.codes[-2:]) == (5, ["reviewed-missing", "not-reviewed"])
+    none = reviewed.run("apply", "-y", "--require-reviewed", "--format", "json")
+    assert (none.code, none.codes[-1:]) == (5, ["not-reviewed"])
+    done = apply(reviewed, file="nowhere.json")
+    assert (done.code, done.codes[-1:]) == (0, ["reviewed-missing"])
+
+
+def test_a_file_that_is_there_counts_beside_one_that_is_not(reviewed: Project) -> None:
+    reviewed.wants(**changed("A-1", description="three"))
+    assert apply(reviewed, "--reviewed", "nowhere.json").code == 5
+
+
+BAD = {
+    "cut off": (lambda text: text[: len(text) // 2], "is damaged"),
+    "empty": (lambda text: "", "is damaged"),
+    "another document": (lambda text: '{"format": "syncengine.report/v1"}', "is not a plan"),
+    "errors": (lambda text: '{"format": "syncengine.diagnostics/v1", "diagnostics": []}', "holds no plan"),
+    "an address": (lambda text: text.replace('"tag/D-1"', '"D-1"'), "is damaged"),
+    "an action": (lambda text: text.replace('"create"', '"erase"'), "is damaged"),
+    "twice": (lambda text: text.replace('"tag/D-1"', '"tag/A-1"'), "is damaged"),
+    "nested": (lambda text: "[" * 100_000, "is damaged"),
+    "binary": (lambda text: "\0\x01" * 100, "is damaged"),
+    "of an earlier version": (lambda text: text.replace('"basis"', '"other"'), "earlier version"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "said"), BAD.values(), ids=BAD)
+def test_a_damaged_file_is_refused_in_a_sentence(reviewed: Project, service: Service, spoil: object, said: str) -> None:
+    """It comes from elsewhere."""
+    file = reviewed.folder / "plan.json"
+    file.write_text(spoil(file.read_text()))  # type: ignore[operator]
+    asked = service.asked()
+    for done in (apply(reviewed), reviewed.run("plan", "--since", "plan.json", "--format", "json")):
+        assert (done.code, done.codes, said in messages(done)) == (1, ["plan-file"], True), done.out
+    assert service.asked() == asked
+
+
+def test_a_saved_plan_that_was_changed_is_refused(project: Project) -> None:
+    """By its digest."""
+    project.wants(**WANTED)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    file = project.folder / "saved.plan"
+    file.write_text(file.read_text().replace("two", "too"))
+    done = apply(project, file="saved.plan")
+    assert (done.code, "was changed after it was saved" in messages(done)) == (1, True)
+
+
+def test_a_folder_and_a_link_to_nothing_are_no_plans(reviewed: Project) -> None:
+    (reviewed.folder / "link.json").symlink_to("nowhere")
+    for file in ("manifests", "link.json"):
+        assert (done := apply(reviewed, file=file)).code == 1, done.out
+        assert "cannot be read" in messages(done)
+
+
+def test_a_saved_plan_is_exact_by_itself(project: Project) -> None:
+    """Both together are a mistake."""
+    project.wants(**WANTED)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    assert project.run("apply", "saved.plan", "--reviewed", "saved.plan").code == 64
+    assert project.run("apply", "saved.plan", "--require-reviewed").code == 64
+
+
+# --- what stays whole
+
+
+RENAMED = {"tags": [tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("STAYS-1"), tag("STAYS-2"), tag("STAYS-3")]}
+
+
+@pytest.fixture
+def renaming(project: Project) -> Project:
+    """A rename and a category that goes with its tag and after a move are reviewed, and approved."""
+    project.settings("policy: {maxDeletes: {tags: 100%, keywords: 100%}}")
+    project.settle(
+        tagCategories=[category("gone"), category("stays")],
+        tags=[
+            tag("OLD-1", keywords=["k"]),
+            tag("MOVES-1", category="gone"),
+            tag("GOES-1", category="gone"),
+            tag("OTHER-1"),
+        ],
+    )
+    project.wants(
+        tagCategories=[category("stays")],
+        tags=[tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("MOVES-1", category="stays"), tag("OTHER-1")],
+    )
+    assert project.run("plan", "--report", "json=plan.json").code == 0
+    return project
+
+
+HALVES = {
+    "the old name alone leaves": {
+        "tagCategories": [category("stays")],
+        "tags": [tag("MOVES-1", category="stays"), tag("OTHER-1")],
+    },
+    "the old name stays": {
+        "tagCategories": [category("stays")],
+        "tags": [
+            tag("OLD-1", keywords=["k"]),
+            tag("NEW-1", keywords=["k"]),
+            tag("MOVES-1", category="stays"),
+            tag("OTHER-1"),
+        ],
+    },
+    "the category stays, and the tag moves": {
+        "tagCategories": [category("gone"), category("stays")],
+        "tags": [
+            tag("NEW-1", keywords=["k"], previously=["OLD-1"]),
+            tag("MOVES-1", category="stays"),
+            tag("GOES-1", category="gone"),
+            tag("OTHER-1"),
+        ],
+    },
+    "the tag goes along": {
+        "tagCategories": [category("stays")],
+        "tags": [tag("NEW-1", keywords=["k"], previously=["OLD-1"]), tag("OTHER-1")],
+    },
+}
+
+
+@pytest.mark.parametrize("wanted", HALVES.values(), ids=HALVES)
+def test_no_half_of_a_rename_or_of_a_move_is_applied(
+    renaming: Project, service: Service, wanted: dict[str, list[Json]]
+) -> None:
+    """Together they were reviewed."""
+    renaming.wants(**wanted)
+    asked = service.asked()
+    assert_refused(apply(renaming, *renaming.approvals()), service, asked)
+
+
+def test_a_selection_does_not_separate_them(renaming: Project, service: Service) -> None:
+    """The selected half alone is no subset; what stays whole by itself is one."""
+    asked = service.asked()
+    assert_refused(apply(renaming, "--target", "tag/MOVES-1"), service, asked)
+    assert apply(renaming, "--target", "tag/NEW-1", *renaming.approvals()).code == 0
+
+
+def test_whole_units_may_be_missing(renaming: Project) -> None:
+    """Nobody asks for the rename any more, and the category goes."""
+    renaming.wants(
+        tagCategories=[category("stays")],
+        tags=[tag("OLD-1", keywords=["k"]), tag("MOVES-1", category="stays"), tag("OTHER-1")],
+    )
+    assert apply(renaming, *renaming.approvals()).code == 0
+
+
+@pytest.mark.parametrize("operation", ["upsertTags", "deleteKeyword", "deleteTagCategory"])
+def test_a_reviewed_plan_that_was_killed_goes_through_again(
+    renaming: Project, service: Service, operation: str
+) -> None:
+    """What is begun and what is done are parts of it."""
+    killed(renaming, service, operation, "apply", "-y", "--reviewed", "plan.json", *renaming.approvals())
+    done = apply(renaming, "--lock-timeout", "0s", *renaming.approvals())
+    assert done.code == 0, done.out
+    assert renaming.plan().changes == ()
+
+
+def test_what_another_run_began_is_not_taken_for_it(reviewed: Project, service: Service) -> None:
+    """A run without this review wrote the row: only the whole meaning counts."""
+    reviewed.wants(**changed("A-1", description="three"))
+    killed(reviewed, service, "upsertTags", "apply", "-y")
+    reviewed.wants(**WANTED)
+    assert apply(reviewed, "--lock-timeout", "0s").code == 5
+
+
+# --- live sources
+
+
+def live(project: Project, rows: list[tuple[str, str]]) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(project.folder / "crm.db")) as database, database:
+        database.execute("CREATE TABLE IF NOT EXISTS matters (name TEXT, words TEXT)")
+        database.execute("DELETE FROM matters")
+        database.executemany("INSERT INTO matters VALUES (?, ?)", rows)
+
+
+def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Project, service: Service) -> None:
+    """What a database says now was in no pull request."""
+    project.settings(
+        "sources:", "  crm: {sql: 'sqlite:///crm.db'}", "policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}"
+    )
+    manifests = project.folder / "manifests"
+    manifests.mkdir()
+    query = "{source: crm, query: 'SELECT name, words FROM matters'}"
+    template = "{name: '{{ row.name }}', keywords: ['{{ row.words }}']}"
+    (manifests / "live.yaml").write_text(f"generate:\n  - forEach: {{sql: {query}}}\n    tags: [{template}]\n")
+    live(project, [("L-1", "a"), ("L-2", "b"), ("L-3", "c")])
+    assert project.apply().code == 0
+    live(project, [("L-1", "a"), ("L-2", "bb"), ("L-3", "c"), ("L-4", "d")])
+    review(project)
+    live(project, [("L-1", "aa"), ("L-2", "bbb"), ("L-3", "c"), ("L-4", "d"), ("L-5", "e")])
+    compared = project.run("plan", "--since", "plan.json", "--format", "json", "--detailed-exitcode")
+    assert (compared.code, compared.document["since"]["new"]) == (2, ["tag/L-1", "tag/L-5"]), compared.out
+    assert apply(project).code == 0
+    live(project, [("L-1", "aa"), ("L-2", "bbb"), ("L-4", "d"), ("L-5", "e")])
+    asked = service.asked()
+    done = apply(project)
+    assert_refused(done, service, asked)
+    assert [d.get("address") for d in errors(done)[1:]] == ["tag/L-3"]
+
+
+# --- plan --since
+
+
+def test_the_comparison_is_shown_in_every_format(reviewed: Project) -> None:
+    """New, gone, different, and the same."""
+    reviewed.wants(tags=[tag("A-1", description="three", keywords=["a"]), *BEFORE["tags"][1:], tag("D-1"), tag("E-1")])
+    since = reviewed.run("plan", "--since", "plan.json", "--format", "json").document["since"]
+    assert since["plan"] == json.loads((reviewed.folder / "plan.json").read_text())["id"]
+    assert (since["new"], since["gone"], since["same"]) == (["tag/E-1"], ["tag/B-1"], 1)
+    path = {"path": ["fields", "description", "after"], "before": "two", "after": "three"}
+    assert since["different"] == [{"address": "tag/A-1", "changes": [path]}]
+    for format in ("text", "markdown", "html"):
+        out = reviewed.run("plan", "--since", "plan.json", "--format", format).out
+        assert "1 new, 1 different, 1 gone, 1 the same" in out, format
+        assert "two → three" in out, format
+    assert "since" not in reviewed.run("plan", "--format", "json").document
+
+
+def test_the_gate_comes_first(project: Project) -> None:
+    """Exit 4 before 5."""
+    project.settle(**BEFORE)
+    review(project)
+    project.wants(tags=[tag("X-1")])
+    assert project.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 4
+
+
+def test_an_equal_plan_exits_as_ever(reviewed: Project) -> None:
+    """2 with changes, 0 without."""
+    assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 2
+    assert apply(reviewed).code == 0
+    assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 0

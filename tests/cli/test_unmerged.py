@@ -1,0 +1,278 @@
+"""A saved plan is of the tree that is checked out: what was never merged is not applied (docs/reviews.md)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .program import Ended, Project, tag
+from .service import Service
+
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *AUTHOR, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(project: Project, message: str = "Change") -> None:
+    git(project.folder, "add", "-A")
+    git(project.folder, "commit", "-qm", message)
+
+
+@pytest.fixture
+def repository(project: Project) -> Project:
+    """One tag is on branch `main`, another one on branch `topic`, which is checked out."""
+    git(project.folder, "init", "-q", "-b", "main")
+    (project.folder / ".gitignore").write_text("*.plan\n*.json\nignored*\n")
+    project.wants(tags=[tag("FIRST-1")])
+    commit(project)
+    git(project.folder, "checkout", "-qb", "topic")
+    project.wants(tags=[tag("FIRST-1"), tag("SECOND-1")])
+    commit(project)
+    return project
+
+
+def save(project: Project, *more: str) -> Ended:
+    done = project.run("plan", "--out", "saved.plan", *more)
+    assert done.code == 0, done.err
+    return done
+
+
+def assert_not_merged(project: Project, service: Service, said: str = "") -> None:
+    """Nothing is sent, and --allow-unmerged overrides."""
+    asked = service.asked()
+    done = project.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
+    assert said in done.document["diagnostics"][-1]["message"], done.out
+    assert service.asked() == asked
+    assert project.run("apply", "saved.plan", "--allow-unmerged").code == 0
+
+
+def assert_applied(project: Project) -> None:
+    done = project.run("apply", "saved.plan", "--format", "json")
+    assert done.code == 0, done.out
+
+
+def test_a_plan_that_was_never_merged_is_refused(repository: Project, service: Service) -> None:
+    save(repository)
+    git(repository.folder, "checkout", "-q", "main")
+    assert_not_merged(repository, service, "manifests/all.yaml differ")
+
+
+MEANWHILE = ("commit", "-q", "--allow-empty", "-m", "Meanwhile")
+MERGES = {
+    "a merge": [MEANWHILE, ("merge", "-q", "--no-ff", "-m", "Merge", "topic")],
+    "a squash": [MEANWHILE, ("merge", "-q", "--squash", "topic"), ("commit", "-qm", "Squash")],
+    "a rebase": [MEANWHILE, ("cherry-pick", "topic")],
+    "fast forward": [("merge", "-q", "--ff-only", "topic")],
+}
+
+
+@pytest.mark.parametrize("commands", MERGES.values(), ids=MERGES)
+def test_the_tree_is_the_same_after_any_way_of_merging(repository: Project, commands: list[tuple[str, ...]]) -> None:
+    save(repository)
+    git(repository.folder, "checkout", "-q", "main")
+    for words in commands:
+        git(repository.folder, *words)
+    assert_applied(repository)
+
+
+def test_what_another_merge_brought_is_not_in_the_plan(repository: Project, service: Service) -> None:
+    """The tree of the project is another one, even where the same resources change."""
+    save(repository)
+    git(repository.folder, "checkout", "-q", "main")
+    repository.wants("more.yaml", tags=[tag("THIRD-1")])
+    commit(repository)
+    git(repository.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    assert_not_merged(repository, service, "manifests/more.yaml differ")
+
+
+def test_only_the_folder_of_the_project_counts(repository: Project, tmp_path: Path) -> None:
+    """In a repository of many projects, others may change."""
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q", "-b", "main")
+    (repository.folder / ".git").rename(tmp_path / "former")
+    repository.folder.rename(outer / "project")
+    repository.folder = outer / "project"
+    commit(repository)
+    save(repository)
+    (outer / "elsewhere.txt").write_text("changed\n")
+    git(outer, "add", "-A")
+    git(outer, "commit", "-qm", "Elsewhere")
+    assert_applied(repository)
+
+
+def test_an_uncommitted_manifest_is_said_and_must_be_the_same(repository: Project, service: Service) -> None:
+    """It is in no tree."""
+    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
+    planned = save(repository)
+    assert "made from files that the project's commit does not hold as they are: manifests/all.yaml" in planned.out
+    basis = repository.run("show", "saved.plan", "--format", "json").document["basis"]
+    assert basis["uncommitted"] == ["manifests/all.yaml"]
+    git(repository.folder, "checkout", "-q", "--", ".")
+    assert_not_merged(repository, service, "not committed: manifests/all.yaml")
+
+
+def test_an_uncommitted_manifest_that_is_still_the_same_is_no_obstacle(repository: Project) -> None:
+    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
+    save(repository)
+    assert_applied(repository)
+
+
+def test_an_uncommitted_manifest_may_be_committed_as_it_was(repository: Project) -> None:
+    """The tree differs in nothing else."""
+    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
+    save(repository)
+    commit(repository)
+    assert_applied(repository)
+
+
+def test_it_is_not_merged_where_something_else_was_committed_too(repository: Project, service: Service) -> None:
+    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
+    save(repository)
+    repository.wants("more.yaml", tags=[tag("THIRD-1")])
+    commit(repository)
+    assert_not_merged(repository, service)
+
+
+def test_a_manifest_that_was_deleted_and_not_committed_is_an_input(repository: Project, service: Service) -> None:
+    """Its tags leave in the plan, and in no tree."""
+    repository.wants("more.yaml", tags=[tag("THIRD-1")])
+    commit(repository)
+    (repository.folder / "manifests" / "more.yaml").unlink()
+    assert "manifests/more.yaml" in save(repository).out
+    git(repository.folder, "checkout", "-q", "--", ".")
+    assert_not_merged(repository, service)
+
+
+def generates(project: Project, data: str) -> None:
+    template = "{name: '{{ row.name }}'}"
+    (project.folder / "manifests" / "rows.yaml").write_text(
+        f"generate:\n  - forEach: {{csv: {data}}}\n    tags: [{template}]\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["ignored.csv", "data/ignored.csv"])
+def test_ignored_data_is_an_input(repository: Project, service: Service, name: str) -> None:
+    """Wherever it is in the project: the plan was made from it."""
+    file = repository.folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("name\nROW-1\n")
+    generates(repository, f"../{name}")
+    commit(repository)
+    assert name in save(repository).out
+    file.write_text("name\nROW-2\n")
+    assert_not_merged(repository, service, name)
+
+
+def test_ignored_data_that_is_the_same_is_no_obstacle(repository: Project) -> None:
+    (repository.folder / "ignored.csv").write_text("name\nROW-1\n")
+    generates(repository, "../ignored.csv")
+    commit(repository)
+    save(repository)
+    assert_applied(repository)
+
+
+def test_templates_and_their_parts_are_inputs(repository: Project, service: Service) -> None:
+    """What a text template includes too."""
+    (repository.folder / "ignored.j2").write_text("- {name: PART-1}\n")
+    (repository.folder / "manifests" / "text.yaml.j2").write_text("tags:\n{% include 'ignored.j2' %}")
+    commit(repository)
+    assert "ignored.j2" in save(repository).out
+    (repository.folder / "ignored.j2").write_text("- {name: PART-2}\n")
+    assert_not_merged(repository, service, "ignored.j2")
+
+
+def test_data_from_beyond_the_project_is_an_input(repository: Project, service: Service, tmp_path: Path) -> None:
+    """Its tree does not hold that."""
+    beyond = tmp_path / "beyond"
+    beyond.mkdir()
+    (beyond / "rows.csv").write_text("name\nROW-1\n")
+    repository.settings("dataFolders: [../beyond]")
+    generates(repository, "../../beyond/rows.csv")
+    commit(repository)
+    assert "../beyond/rows.csv" in save(repository).out
+    (beyond / "rows.csv").write_text("name\nROW-2\n")
+    assert_not_merged(repository, service, "../beyond/rows.csv")
+
+
+def test_a_changed_project_file_is_an_input(repository: Project) -> None:
+    repository.settings("policy: {tagRemoval: retire}")
+    assert "syncengine.yaml" in save(repository).out
+
+
+def test_files_that_are_no_inputs_do_not_matter(repository: Project) -> None:
+    """Untracked reports, notes, and what this very plan is saved as."""
+    (repository.folder / "notes.txt").write_text("mine\n")
+    assert "does not hold" not in save(repository).out
+    (repository.folder / "notes.txt").unlink()
+    assert_applied(repository)
+
+
+def test_a_plan_behind_its_base_is_of_the_merge_of_both(repository: Project, service: Service) -> None:
+    """It is not what the branch has, and what the base has once the branch is merged."""
+    git(repository.folder, "checkout", "-q", "main")
+    repository.wants("more.yaml", tags=[tag("THIRD-1")])
+    commit(repository)
+    git(repository.folder, "checkout", "-q", "topic")
+    save(repository, "--base", "main")
+    done = repository.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
+    git(repository.folder, "checkout", "-q", "main")
+    git(repository.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    assert_applied(repository)
+
+
+def test_a_plan_with_a_base_names_uncommitted_inputs(repository: Project) -> None:
+    repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
+    assert "does not hold as they are: manifests/all.yaml" in save(repository, "--base", "main").out
+
+
+def test_outside_git_nothing_is_compared(project: Project) -> None:
+    project.wants(tags=[tag("FIRST-1")])
+    assert "does not hold" not in save(project).out
+    assert project.run("show", "saved.plan", "--format", "json").document["basis"]["tree"] is None
+    assert_applied(project)
+
+
+def test_a_plan_from_before_the_first_commit_of_the_folder(repository: Project, tmp_path: Path) -> None:
+    """Committed as it was, it is merged."""
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q", "-b", "main")
+    git(outer, "commit", "-q", "--allow-empty", "-m", "Nothing")
+    (repository.folder / ".git").rename(tmp_path / "former")
+    (repository.folder / ".gitignore").unlink()
+    (repository.folder / "syncengine.yaml").rename(tmp_path / "kept")
+    repository.folder.rename(outer / "project")
+    (tmp_path / "kept").rename(outer / "project" / "syncengine.yaml")
+    repository.folder = outer / "project"
+    save(repository)
+    git(outer, "add", "project/manifests", "project/syncengine.yaml")
+    git(outer, "commit", "-qm", "Project")
+    assert_applied(repository)
+
+
+def test_the_gate_comes_before_the_tree(repository: Project) -> None:
+    """Exit 4 before 5."""
+    repository.wants(tags=[tag(f"T-{number}") for number in range(4)])
+    commit(repository)
+    assert repository.run("apply", "-y").code == 0
+    repository.wants(tags=[tag("T-0")])
+    commit(repository)
+    save(repository)
+    git(repository.folder, "checkout", "-q", "main")
+    assert repository.run("apply", "saved.plan").code == 4
+
+
+def test_the_document_names_the_tree(repository: Project) -> None:
+    basis = repository.run("plan", "--format", "json").document["basis"]
+    assert basis["tree"] == git(repository.folder, "rev-parse", "HEAD^{tree}")
+    assert basis["uncommitted"] is None
+    assert json.loads(json.dumps(basis))["environment"] is None

@@ -1,0 +1,44 @@
+"""Two sets of values by name: what is new, gone, different, and in which parts (document/comparison)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncengine.document.comparison import ValueChange, compare, value_changes
+
+SCALARS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.booleans())
+VALUES = st.dictionaries(st.sampled_from("abc"), SCALARS | st.dictionaries(st.sampled_from("xyz"), SCALARS), max_size=3)
+
+
+def test_each_name_is_in_one_place() -> None:
+    compared = compare({"a": 1, "b": {"x": 1, "y": 2}, "c": 3}, {"b": {"x": 1, "y": 3}, "c": 3, "d": 4})
+    assert (compared.new, compared.gone, compared.same) == (("d",), ("a",), 1)
+    assert compared.different == {"b": (ValueChange(("y",), 2, 3),)}
+
+
+def test_what_only_one_has_is_none_in_the_other() -> None:
+    """Also of sets, of which the path names the set."""
+    before, after = {"words": frozenset({"a", "b"}), "gone": 1}, {"words": frozenset({"b", "c"}), "new": {"x": 1}}
+    assert value_changes(before, after) == (
+        ValueChange(("gone",), 1, None),
+        ValueChange(("new",), None, {"x": 1}),
+        ValueChange(("words",), "a", None),
+        ValueChange(("words",), None, "c"),
+    )
+
+
+@given(VALUES, VALUES)
+def test_there_are_changes_where_values_differ(before: dict[str, object], after: dict[str, object]) -> None:
+    """And each path leads to two different values."""
+    changes = value_changes(before, after)
+    assert bool(changes) == (before != after)
+    for change in changes:
+        assert _at(before, change.path) == change.before
+        assert _at(after, change.path) == change.after
+
+
+def _at(value: object, path: tuple[str | int, ...]) -> object:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
