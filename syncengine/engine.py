@@ -128,7 +128,8 @@ class Application:
         project, request = self._project, self._request
         options = options_of(project, request)
         guards.refuse_stale(saved, state, project.base_url())
-        guards.refuse_inconsistent(saved, state, options.rules, options.limits)
+        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
+        saved = guards.judged_again(saved, delta, state, options.rule_set)
         return with_approvals(
             guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request
         )
@@ -176,6 +177,7 @@ class Application:
         warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
+        guards.refuse_denied(plan)
         guards.refuse_ungated(plan)
         if plan.changes_something and not self._around.confirm(plan):
             raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)

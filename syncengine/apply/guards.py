@@ -9,17 +9,19 @@ from msgspec.structs import replace
 
 from syncengine.apply.staleness import mismatches
 from syncengine.document.setting_types import canonical_url
-from syncengine.errors import GateTripped, StalePlan, WrongTeam
+from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.consistency import Present, prove
-from syncengine.plan.diff import Change, Difference
+from syncengine.plan.diff import Change, Diff, Difference
 from syncengine.plan.gate import gate
+from syncengine.plan.judgement import POLICY_DENIED, judged
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.project import git
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.rules.model import RuleSet
 from syncengine.state.store import Facts, State, open_state
 
 
@@ -75,24 +77,44 @@ def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan(f"the plan is stale: {first}{more}")
 
 
-def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
-    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6).
+def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> Diff | None:
+    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return what it does.
 
-    A plan that was begun already is not checked again: it was proven when it began, and has changed its rows since. Its
-    id ends in a digest of its content.
+    None: a plan that was begun already is not checked again. It was proven when it began, and has changed its rows
+    since; its id ends in a digest of its content.
     """
-    if not state.plan_began(plan.id):
-        facts = state.facts()
-        prove(
-            plan,
-            Present(
-                _touched(plan, state),
-                lambda: {row.key: row for row in state.rows()},
-                rules,
-                limits,
-                facts.owns_activity_types,
-            ),
-        )
+    if state.plan_began(plan.id):
+        return None
+    facts = state.facts()
+    return prove(
+        plan,
+        Present(
+            _touched(plan, state),
+            lambda: {row.key: row for row in state.rows()},
+            rules,
+            limits,
+            facts.owns_activity_types,
+        ),
+    )
+
+
+def judged_again(plan: Plan, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
+    """Return the saved plan with what the project's rules say of it today, besides what they said when it was made.
+
+    A denial that the file holds stays one; a plan that was begun already (`delta` is None) is only finished.
+    """
+    if delta is None or not rule_set.rules:
+        return plan
+    formers = [Key(c.key.kind, c.previously) for c in plan.changes if c.previously is not None]
+    found = judged(rule_set, delta.differences, state.get(formers), plan.summary).diagnostics
+    said = frozenset(plan.diagnostics)
+    return replace(plan, diagnostics=(*plan.diagnostics, *(d for d in found if d not in said)))
+
+
+def refuse_denied(plan: Plan) -> None:
+    """A plan that a rule of the project denies (docs/rules.md)."""
+    if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
+        raise PolicyDenied(denials)
 
 
 def with_recent_losses(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:

@@ -76,7 +76,7 @@ def plan(
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    if result.gate.is_closed:
+    if result.is_denied or result.gate.is_closed:
         return ExitCode.GATE
     return ExitCode.CHANGES if result.changes_something else ExitCode.DONE
 

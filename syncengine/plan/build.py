@@ -20,6 +20,7 @@ from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import Earlier, Gate, Loss, gate
+from syncengine.plan.judgement import judged
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
@@ -38,10 +39,12 @@ def plan(
     basis: Basis,
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    others: int = 0,
 ) -> Plan:
     """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count all rows where `recorded` is a part of them (`gate.totals_of`). `recent`: as the gate takes it.
+    `totals` count all rows where `recorded` is a part of them (`gate.totals_of`), and `others` the desired resources
+    that are left out since they are unchanged. `recent`: as the gate takes it.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
@@ -58,8 +61,11 @@ def plan(
         options.reassert,
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
+    summary = replace(result.summary, unchanged=result.summary.unchanged + others)
+    judgement = judged(options.rule_set, delta.differences, rows, summary)
     return replace(
         result,
+        summary=summary,
         gate=gate(
             delta.differences,
             recorded,
@@ -73,7 +79,7 @@ def plan(
             had=basis.sources,
             recent=recent,
         ),
-        diagnostics=diagnostics,
+        diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
     )

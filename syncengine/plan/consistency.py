@@ -56,8 +56,8 @@ class Present:
     owns_activity_types: bool
 
 
-def prove(plan: Plan, now: Present) -> None:
-    """Return if the calls of the plan make its changes; raise StalePlan (`plan-inconsistent`) if not."""
+def prove(plan: Plan, now: Present) -> Diff:
+    """Return the differences of a plan whose calls make its changes; StalePlan (`plan-inconsistent`) of another."""
     target = aim_of(plan, now.rows)
     rows = reasserted(now.rows, target.desired) if plan.reasserts else now.rows
     _refuse_impossible(target, rows, now.rules)
@@ -68,6 +68,7 @@ def prove(plan: Plan, now: Present) -> None:
     _compare_what_is_shown(plan, again)
     _compare_what_is_done(plan, again, now.rows)
     _compare_gates(plan, delta, now)
+    return delta
 
 
 def _same_as(changes: Iterable[Change]) -> Callable[[Change], Change]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from syncengine.effects import Effect
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, PolicyDenied
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.diff import Change
@@ -17,6 +17,7 @@ from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
+from syncengine.rules.model import NO_RULES, RuleSet
 
 
 class Summary(Struct, frozen=True, gc=False):
@@ -55,7 +56,10 @@ class Basis(Struct, frozen=True, gc=False):
 
 
 class Options(Struct, frozen=True, gc=False):
-    """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again."""
+    """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
+
+    `rule_set`: the rules that every change is judged by.
+    """
 
     rules: Rules
     limits: Mapping[str, Limit]
@@ -63,6 +67,7 @@ class Options(Struct, frozen=True, gc=False):
     sweep: bool = False
     reassert: bool = False
     levels: Mapping[str, Level] = field(default_factory=dict)
+    rule_set: RuleSet = NO_RULES
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -96,6 +101,11 @@ class Plan(Struct, frozen=True, gc=False):
     def changes_something(self) -> bool:
         """Whether an apply does more than record facts."""
         return bool(self.changes or self.sweep)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether a rule of the project denies it."""
+        return any(diagnostic.code == PolicyDenied.code for diagnostic in self.diagnostics)
 
     @property
     def sends_something(self) -> bool:

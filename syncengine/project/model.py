@@ -20,6 +20,8 @@ from syncengine.resource import Removal
 FILE_NAME = "syncengine.yaml"
 MANIFESTS = "manifests"
 """The folder that manifests are in where the project file does not say."""
+POLICIES = "policies"
+"""The folder that rules are in where the project file does not say, if there is one."""
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
 """The key that the embedded service accepts (docs/commands.md)."""
@@ -91,6 +93,7 @@ class Serve:
 class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
+    `policies` are files and folders with rules, `inline_policies` rules in the project file, as nodes.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `warnings` are findings about the project file that did not keep it from being read.
     """
@@ -100,6 +103,8 @@ class Project:
     environment: str | None
     service: Service
     manifests: tuple[Path, ...]
+    policies: tuple[Path, ...] = ()
+    inline_policies: tuple[Node, ...] = field(default=(), repr=False)
     is_sandbox: bool = False
     policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()

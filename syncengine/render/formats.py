@@ -49,6 +49,7 @@ class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
     column: Annotated[Line | None, "From 1; null if the message refers to no part of a line."]
     address: Annotated[Address | None, "The resource that it is about."]
     data: Annotated[DataRow | None, "The row of data that it is about; absent where there is none."] = None
+    rule: Annotated[str | None, "The project's rule that finds it; absent where none does."] = None
 
 
 class Diagnostics(OpenModel, frozen=True, tag_field="format", tag="syncengine.diagnostics/v1"):

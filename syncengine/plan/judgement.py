@@ -1,0 +1,103 @@
+"""Differences → findings of the project's rules: what is denied, warned of, or needs an approval. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import asdict
+
+from syncengine.document.text import to_camel
+from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.diff import Difference
+from syncengine.plan.model import Summary
+from syncengine.resource import Key, Kind, Recorded, Source
+from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
+from syncengine.rules.schema import RuleKind, Ruling
+from syncengine.rules.subjects import NOTHING, shown
+
+POLICY_DENIED = PolicyDenied.code
+POLICY_WARNING = "policy-warning"
+
+
+class Judgement(NamedTuple):
+    """What rules say of a plan: denials as errors, warnings, and the rules that ask for an approval."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    asks: tuple[RuleMatch, ...] = ()
+
+
+def judged(
+    rule_set: RuleSet, differences: Sequence[Difference], recorded: Mapping[Key, Recorded], summary: Summary
+) -> Judgement:
+    """Judge a plan by its differences and its summary; Problems where a rule fails."""
+    if not rule_set.rules:
+        return Judgement()
+    from syncengine.rules.judge import judge  # the templates' engine costs more than most plans
+
+    counts = {to_camel(name): count for name, count in asdict(summary).items()}
+    matches = judge(rule_set, [_subject(difference, recorded) for difference in differences], counts)
+    findings = (each for match in matches if match.rule.ruling in SEVERITIES for each in _findings(match, differences))
+    return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
+
+
+def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:
+    """A change as rules see it. What is renamed was there before under its former name."""
+    change, row, resource = difference.change, difference.row, difference.resource
+    key = change.key
+    before: Mapping[str, Any] = NOTHING[key.kind]
+    after: Mapping[str, Any] = before
+    former = Key(key.kind, change.previously) if change.previously else None
+    row = recorded.get(former, row) if former and (row is None or not may_be_held(row)) else row
+    if row is not None and may_be_held(row):
+        before = shown(former if former and key.kind is Kind.CATEGORY else row.key, row.body, row.protect)
+    if resource is not None:
+        after = shown(key, resource.body, resource.protect, (former.name,) if former else ())
+    return Subject(_KINDS[key.kind], str(key), change.action.word, before, after, _source(change.source))
+
+
+_KINDS = {kind.value: kind for kind in RuleKind}
+
+
+def _source(source: Source | None) -> Mapping[str, Any] | None:
+    if source is None:
+        return None
+    data: Row | None = source.data
+    return {"file": source.file, "line": source.line, "data": {"file": data.file, "row": data.row} if data else None}
+
+
+# --- findings
+
+SEVERITIES = {Ruling.DENY: (Severity.ERROR, POLICY_DENIED), Ruling.WARN: (Severity.WARNING, POLICY_WARNING)}
+_DEFAULTS = {Ruling.DENY: "{} is denied", Ruling.WARN: "{} is what this rule warns of"}
+
+
+def _findings(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Diagnostic]:
+    rule = match.rule
+    if rule.kind is RuleKind.PLAN:
+        yield _finding(rule, match.messages[0], None)
+        return
+    for position, message in zip(match.positions, match.messages, strict=False):
+        yield _finding(rule, message, differences[position])
+    if more := len(match.positions) - len(match.messages):
+        yield _finding(rule, f"{more:,} more changes", None)
+
+
+def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> Diagnostic:
+    severity, code = SEVERITIES[rule.ruling]
+    key = difference.change.key if difference else None
+    source = difference.change.source if difference else None
+    what = f"to {difference.change.action.word} {key}" if difference else "this plan"
+    message = message or _DEFAULTS[rule.ruling].format(what)
+    data = source.data if source else None
+    return Diagnostic(
+        severity=severity,
+        code=code,
+        message=with_row(f"{message} (rule {rule.name}, {rule.place})", data),
+        file=source.file if source else rule.file if difference is None else None,
+        line=source.line if source else rule.line if difference is None else None,
+        address=str(key) if key else None,
+        data=data,
+        rule=rule.name,
+    )
