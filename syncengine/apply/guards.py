@@ -14,7 +14,7 @@ from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
 from syncengine.plan.gate import gate
-from syncengine.plan.judgement import POLICY_DENIED, judged
+from syncengine.plan.judgement import POLICY_DENIED, judgement_of
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
@@ -106,7 +106,7 @@ def judged_again(plan: Plan, delta: Diff | None, state: State, rule_set: RuleSet
     if delta is None or not rule_set.rules:
         return plan
     formers = [Key(c.key.kind, c.previously) for c in plan.changes if c.previously is not None]
-    found = judged(rule_set, delta.differences, state.get(formers), plan.summary).diagnostics
+    found = judgement_of(rule_set, delta.differences, state.get(formers), plan.summary).diagnostics
     said = frozenset(plan.diagnostics)
     return replace(plan, diagnostics=(*plan.diagnostics, *(d for d in found if d not in said)))
 

@@ -54,7 +54,7 @@ def _validated(project: Project) -> Valid:
     """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
     from syncengine.plan.planner import validated
 
-    problems_of_templates: list[Diagnostic] = []
+    problems_of_templates: list[Diagnostic] = list(_problems_of_rules(project))
     if project.posted_time is not None:
         from syncengine.posted_time.build_route import check
 
@@ -69,6 +69,16 @@ def _validated(project: Project) -> Valid:
     if problems_of_templates:
         raise Problems(problems_of_templates)
     return valid
+
+
+def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
+    from syncengine.rules.read import rule_set
+
+    try:
+        rule_set(project)
+    except Problems as problems:
+        return problems.found
+    return ()
 
 
 def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:

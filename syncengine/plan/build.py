@@ -20,7 +20,7 @@ from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import Earlier, Gate, Loss, gate
-from syncengine.plan.judgement import judged
+from syncengine.plan.judgement import judgement_of
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
@@ -62,7 +62,7 @@ def plan(
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
     summary = replace(result.summary, unchanged=result.summary.unchanged + others)
-    judgement = judged(options.rule_set, delta.differences, rows, summary)
+    judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
     return replace(
         result,
         summary=summary,

@@ -23,7 +23,7 @@ from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
 from syncengine.plan.build import plan
 from syncengine.plan.gate import SHRINKS, Earlier, Gate, Loss
-from syncengine.plan.judgement import judged
+from syncengine.plan.judgement import judgement_of
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.provenance import template_of
 from syncengine.project.load import levelled
@@ -98,7 +98,7 @@ def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
 def _nothing(baseline: Settled, options: Options, basis: Basis) -> Plan:
     """The plan of everything where nothing changed, which only rules for the plan as a whole can find fault with."""
     summary = Summary(unchanged=baseline.desired)
-    found = (*baseline.diagnostics, *judged(options.rule_set, (), {}, summary).diagnostics)
+    found = (*baseline.diagnostics, *judgement_of(options.rule_set, (), {}, summary).diagnostics)
     return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=found, sources=baseline.sources, is_whole=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
@@ -11,6 +11,7 @@ from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Difference
+from syncengine.plan.gate import Gate
 from syncengine.plan.model import Summary
 from syncengine.resource import Key, Kind, Recorded, Source
 from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
@@ -28,7 +29,7 @@ class Judgement(NamedTuple):
     asks: tuple[RuleMatch, ...] = ()
 
 
-def judged(
+def judgement_of(
     rule_set: RuleSet, differences: Sequence[Difference], recorded: Mapping[Key, Recorded], summary: Summary
 ) -> Judgement:
     """Judge a plan by its differences and its summary; Problems where a rule fails."""
@@ -40,6 +41,21 @@ def judged(
     matches = judge(rule_set, [_subject(difference, recorded) for difference in differences], counts)
     findings = (each for match in matches if match.rule.ruling in SEVERITIES for each in _findings(match, differences))
     return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
+
+
+def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
+    """The names of the rules that deny the plan that these are about."""
+    return {d.rule for d in diagnostics if d.code == POLICY_DENIED and d.rule}
+
+
+def warning_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
+    """The names of the rules that warn of it."""
+    return {d.rule for d in diagnostics if d.code == POLICY_WARNING and d.rule}
+
+
+def asking_rules(gate: Gate) -> set[str]:
+    """The names of the rules that ask for an approval."""
+    return set()
 
 
 def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:

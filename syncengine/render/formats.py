@@ -175,6 +175,37 @@ class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pla
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
 
 
+class TestSummary(OpenModel, frozen=True):
+    passed: Annotated[int, "Tests whose plan is as expected."]
+    failed: Annotated[int, "Tests whose plan is not."]
+
+
+class TestDifference(OpenModel, frozen=True):
+    """A value that is not as expected."""
+
+    path: Annotated[tuple[str | int, ...], "The keys under `expect`, and positions in lists, from 0."]
+    expected: Annotated[Any, "The expected value; null if none is."]
+    actual: Annotated[Any, "The value of the plan; null if there is none."]
+
+
+class TestItem(OpenModel, frozen=True):
+    """The result of one test."""
+
+    name: Annotated[str, "The name of the test."]
+    file: Annotated[str, "The file that it stands in, relative to the project's folder."]
+    line: Annotated[Line, "Its line, from 1."]
+    outcome: Annotated[str, one_of("passed", "failed"), "Whether the plan is as expected."]
+    differences: Annotated[list[TestDifference], "How the plan differs."]
+    diagnostics: Annotated[list[DiagnosticItem], "Errors that kept the plan from being made."]
+
+
+class TestFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.test/v1"):
+    """`test --format json`."""
+
+    summary: Annotated[TestSummary, "Counts of the results."]
+    tests: Annotated[list[TestItem], "The result of each test, in the order of the files."]
+
+
 class ReportSummary(OpenModel, frozen=True):
     applied: Annotated[int, "Changes that the service acknowledged."]
     failed: Annotated[int, "Changes that the service refused."]

@@ -58,7 +58,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,
         changes=[_change(change) for change in plan.changes],
-        diagnostics=_diagnostics(plan.diagnostics),
+        diagnostics=diagnostic_items(plan.diagnostics),
     )
 
 
@@ -112,7 +112,7 @@ def report_document(report: Report) -> formats.ReportFormat:
         summary=formats.ReportSummary(**asdict(report.totals)),
         session=formats.SessionItem(**asdict(report.session)),
         results=[_result(result) for result in report.results],
-        diagnostics=_diagnostics(report.diagnostics),
+        diagnostics=diagnostic_items(report.diagnostics),
     )
 
 
@@ -122,9 +122,9 @@ def _result(result: Result) -> formats.ResultItem:
 
 
 def diagnostics_document(diagnostics: Sequence[Diagnostic]) -> Document:
-    document: Document = to_builtins(formats.Diagnostics(_diagnostics(diagnostics)))
+    document: Document = to_builtins(formats.Diagnostics(diagnostic_items(diagnostics)))
     return document
 
 
-def _diagnostics(diagnostics: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
+def diagnostic_items(diagnostics: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
     return [formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data)}) for each in diagnostics]

@@ -15,7 +15,7 @@ from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
-from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat
+from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat, TestFormat
 from syncengine.render.schemas.from_models import pydantic_model
 from syncengine.render.schemas.posted_time import (
     AuditFormat,
@@ -71,6 +71,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "policies.schema.json": _linked(policies),
         "plan.schema.json": _schema(PlanFormat, _Untitled),
         "report.schema.json": _schema(ReportFormat, _Untitled),
+        "test.schema.json": _schema(TestFormat, _Untitled),
         "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
         "inbox.schema.json": _schema(InboxFormat, _Untitled),
         "group.schema.json": _schema(GroupFormat, _Untitled),
