@@ -95,7 +95,8 @@ def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.project.load import levelled
 
-    names = [file.name for file in find(project.manifests, project.root).files] if only else []
+    read = (*project.manifests, *project.policies)
+    names = [file.name for file in find(read, project.root).files] if only else []
     warnings = [
         Diagnostic(
             severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path

@@ -16,7 +16,7 @@ class Mismatch(NamedTuple):
 
 
 class RuleTestResult(NamedTuple):
-    """The result of one test. `diagnostics` are errors that it did not expect, and that kept the plan from being made."""
+    """The result of one test; `diagnostics` are unexpected errors, which kept the plan from being made."""
 
     name: str
     file: str
