@@ -95,7 +95,7 @@ def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.project.load import levelled
 
-    read = (*project.manifests, *project.policies)
+    read = (*project.manifests, *project.policy_paths)
     names = [file.name for file in find(read, project.root).files] if only else []
     warnings = [
         Diagnostic(

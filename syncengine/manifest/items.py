@@ -21,15 +21,24 @@ def item_of(resource: Resource) -> dict[str, Any]:
 
 def body_item(key: Key, body: Body) -> dict[str, Any]:
     """The same of a body alone."""
-    item: dict[str, Any] = {IDENTITIES[key.kind]: key.name}
-    for field, value in body.fields.items():
-        item[field] = _written(value) if field in INSTANTS else list(value) if type(value) is tuple else value
+    item = {IDENTITIES[key.kind]: key.name, **written_fields(body)}
     if key.kind is Kind.TAG:
         if keywords := declared_keywords(key, body):
             item["keywords"] = keywords
         if body.metadata:
             item["metadata"] = dict(body.metadata)
     return item
+
+
+def written_fields(body: Body) -> dict[str, Any]:
+    """The fields of a body as a file has them: instants as RFC 3339 where that says the same, and lists."""
+    fields: dict[str, Any] = dict(body.fields)
+    for name, value in body.fields.items():
+        if type(value) is tuple:
+            fields[name] = list(value)
+        elif name in INSTANTS:
+            fields[name] = _written(value)
+    return fields
 
 
 def declared_keywords(key: Key, body: Body) -> list[str]:

@@ -38,7 +38,7 @@ def judgement_of(
     from syncengine.rules.judge import judge  # the templates' engine costs more than most plans
 
     counts = {to_camel(name): count for name, count in asdict(summary).items()}
-    matches = judge(rule_set, [_subject(difference, recorded) for difference in differences], counts)
+    matches = judge(rule_set, (_subject(each, recorded) for each in differences), len(differences), counts)
     findings = (each for match in matches if match.rule.ruling in SEVERITIES for each in _findings(match, differences))
     return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
 
@@ -59,18 +59,23 @@ def asking_rules(gate: Gate) -> set[str]:
 
 
 def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:
+    key = difference.change.key
+    return Subject(_KINDS[key.kind], str(key), lambda: _variables(difference, recorded))
+
+
+def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapping[str, Any]:
     """A change as rules see it. What is renamed was there before under its former name."""
     change, row, resource = difference.change, difference.row, difference.resource
     key = change.key
-    before: Mapping[str, Any] = NOTHING[key.kind]
-    after: Mapping[str, Any] = before
     former = Key(key.kind, change.previously) if change.previously else None
     row = recorded.get(former, row) if former and (row is None or not may_be_held(row)) else row
+    before: Mapping[str, Any] = NOTHING[key.kind]
     if row is not None and may_be_held(row):
         before = shown(former if former and key.kind is Kind.CATEGORY else row.key, row.body, row.protect)
+    after: Mapping[str, Any] = NOTHING[key.kind]
     if resource is not None:
         after = shown(key, resource.body, resource.protect, (former.name,) if former else ())
-    return Subject(_KINDS[key.kind], str(key), change.action.word, before, after, _source(change.source))
+    return {"before": before, "after": after, "action": change.action.word, "source": _source(change.source)}
 
 
 _KINDS = {kind.value: kind for kind in RuleKind}

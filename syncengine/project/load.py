@@ -25,7 +25,6 @@ from syncengine.project.model import (
     FILE_NAME,
     LIMITS,
     MANIFESTS,
-    POLICIES,
     SANDBOX,
     Policy,
     Project,
@@ -130,7 +129,7 @@ class _Assembly:
             environment=chosen,
             service=service,
             manifests=self._manifests(settings),
-            policies=self._policies(settings),
+            policies=_paths(self.root, settings.policies),
             inline_policies=tuple(each for each in settings.policies or () if not isinstance(each, str)),
             is_sandbox=sandbox or service.base_url == SANDBOX,
             policy=_policy(settings.policy or PolicySection()),
@@ -154,13 +153,6 @@ class _Assembly:
         if settings.manifests is None and settings.posted_time is not None and not usual.exists():
             return ()
         return tuple(self.root / name for name in settings.manifests or (MANIFESTS,))
-
-    def _policies(self, settings: Overlay) -> tuple[Path, ...]:
-        """Return the files and folders with rules; the usual folder counts where it is and nothing else is said."""
-        usual = self.root / POLICIES
-        if settings.policies is None:
-            return (usual,) if usual.is_dir() else ()
-        return tuple(self.root / each for each in settings.policies if isinstance(each, str))
 
     def _service(self, section: ServiceSection) -> Service:
         timeout = section.timeout or _SERVICE.timeout
@@ -221,6 +213,10 @@ class _Assembly:
 
     def _error(self, code: str, message: str) -> None:
         self.findings.found.append(Diagnostic(severity=Severity.ERROR, code=code, message=message))
+
+
+def _paths(root: Path, items: Iterable[Any] | None) -> tuple[Path, ...] | None:
+    return None if items is None else tuple(root / each for each in items if isinstance(each, str))
 
 
 def _policy(section: PolicySection) -> Policy:

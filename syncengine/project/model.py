@@ -93,7 +93,8 @@ class Serve:
 class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
-    `policies` are files and folders with rules, `inline_policies` rules in the project file, as nodes.
+    `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies` are
+    rules in the project file, as nodes.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `warnings` are findings about the project file that did not keep it from being read.
     """
@@ -103,7 +104,7 @@ class Project:
     environment: str | None
     service: Service
     manifests: tuple[Path, ...]
-    policies: tuple[Path, ...] = ()
+    policies: tuple[Path, ...] | None = None
     inline_policies: tuple[Node, ...] = field(default=(), repr=False)
     is_sandbox: bool = False
     policy: Policy = field(default_factory=Policy)
@@ -137,6 +138,14 @@ class Project:
     def sandbox_data(self) -> Path:
         """The embedded service's own file."""
         return self.root / ".syncengine" / "sandbox" / "service.db"
+
+    @property
+    def policy_paths(self) -> tuple[Path, ...]:
+        """Files and folders with rules."""
+        if self.policies is not None:
+            return self.policies
+        usual = self.root / POLICIES
+        return (usual,) if usual.exists() else ()
 
     def secret_files(self) -> set[Path]:
         """Files that hold secrets, or posted time: nothing that a template may read."""

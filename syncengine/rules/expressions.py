@@ -54,9 +54,11 @@ class RulesEnvironment(SandboxedEnvironment):
         self.tests["none"] = lambda value: value is None or isinstance(value, NoResource)
 
     def _attribute(self, obj: Any, name: str) -> Any:
+        if isinstance(obj, dict) and name in obj:
+            return obj[name]
         if obj is None:
             return None
-        if isinstance(obj, MetadataView) and name not in obj and not self.is_safe_attribute(obj, name):
+        if isinstance(obj, MetadataView) and not self.is_safe_attribute(obj, name):
             return None
         return super()._attribute(obj, name)
 

@@ -5,9 +5,9 @@ The cost is that of the changes: every expression is compiled once, and all of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector, in_order
 from syncengine.errors import Diagnostic, Problems
@@ -24,17 +24,28 @@ LONGEST = 1000
 """Characters of a message."""
 
 
-def judge(rule_set: RuleSet, subjects: Sequence[Subject], summary: Mapping[str, int]) -> tuple[RuleMatch, ...]:
-    """Return the rules that are true for any of the changes, in their order, or for the plan with this `summary`."""
-    if not rule_set.rules:
-        return ()
-    return _Judging(_compiled(rule_set.rules), {"summary": summary}).matches(rule_set.rules, subjects)
+def judge(
+    rule_set: RuleSet, subjects: Iterable[Subject], count: int, summary: Mapping[str, int]
+) -> tuple[RuleMatch, ...]:
+    """Return the rules that are true for any of `count` changes or for the plan with this `summary`, in their order."""
+    return _Judging(_compiled(rule_set.rules), {"summary": summary}).matches(rule_set.rules, subjects, count)
 
 
 @lru_cache(maxsize=4)
 def _compiled(rules: tuple[PolicyRule, ...]) -> CompiledRules:
     """The compiled form of rules that are without errors."""
     return compiled(rules, [])
+
+
+class _Group(NamedTuple):
+    """The rules of one kind, and the function that tells which of them are true."""
+
+    rules: Sequence[CompiledRule]
+    truths: Callable[[Mapping[str, Any]], list[bool]]
+
+    @classmethod
+    def of(cls, compiled_rules: CompiledRules, rules: Sequence[CompiledRule]) -> _Group:
+        return cls(rules, compiled_rules.truths(rules))
 
 
 class _Judging:
@@ -46,44 +57,37 @@ class _Judging:
         self._found: dict[PolicyRule, tuple[list[int], list[str]]] = {}
         self._problems: list[Diagnostic] = []
 
-    def matches(self, rules: Sequence[PolicyRule], subjects: Sequence[Subject]) -> tuple[RuleMatch, ...]:
-        with Allowance().spend(len(subjects)) as deadline:
-            self._rules.environment.begin(deadline, len(subjects))
-            for kind, group in self._rules.by_kind.items():
-                self._judge(kind, group, subjects)
+    def matches(self, rules: Sequence[PolicyRule], subjects: Iterable[Subject], count: int) -> tuple[RuleMatch, ...]:
+        """Judge the plan, then each of `count` changes."""
+        with Allowance().spend(count) as deadline:
+            self._rules.environment.begin(deadline, count)
+            if plan_rules := self._rules.by_kind.get(RuleKind.PLAN):
+                self._judge_one(_Group.of(self._rules, plan_rules), {"plan": self._plan}, None)
+            self._judge_each(subjects)
         if self._problems:
             raise Problems(in_order(self._problems))
         found = ((rule, *self._found[rule]) for rule in rules if rule in self._found)
         return tuple(RuleMatch(rule, tuple(positions), tuple(messages)) for rule, positions, messages in found)
 
-    def _judge(self, kind: RuleKind, group: Sequence[CompiledRule], subjects: Sequence[Subject]) -> None:
-        """Judge all changes of a kind, or the plan."""
-        changes = [] if kind is RuleKind.PLAN else [n for n, subject in enumerate(subjects) if subject.kind is kind]
-        if kind is RuleKind.PLAN:
-            self._judge_one(group, self._rules.truths(group), {"plan": self._plan}, None)
-        truths = self._rules.truths(group)
-        for n in changes:
-            if not group:
-                return
-            failed = self._judge_one(group, truths, {**subjects[n]._asdict(), "plan": self._plan}, n)
-            if failed:
-                group = [each for each in group if each.rule not in failed]
-                truths = self._rules.truths(group)
+    def _judge_each(self, subjects: Iterable[Subject]) -> None:
+        groups = {kind: _Group.of(self._rules, rules) for kind, rules in self._rules.by_kind.items()}
+        for position, subject in enumerate(subjects):
+            if (group := groups.get(subject.kind)) is None:
+                continue
+            variables = {**subject.variables(), "address": subject.address, "plan": self._plan}
+            if failed := self._judge_one(group, variables, position):
+                groups[subject.kind] = _Group.of(self._rules, [r for r in group.rules if r.rule not in failed])
 
-    def _judge_one(
-        self,
-        group: Sequence[CompiledRule],
-        truths: Callable[[Mapping[str, Any]], list[bool]],
-        variables: Mapping[str, Any],
-        position: int | None,
-    ) -> set[PolicyRule]:
+    def _judge_one(self, group: _Group, variables: Mapping[str, Any], position: int | None) -> set[PolicyRule]:
         """Judge one change, or the plan; return the rules that failed."""
         try:
-            for each, is_true in zip(group, truths(variables), strict=True):
-                if is_true:
-                    self._matched(each, variables, position)
-        except (*SURPRISES, RuleText) as error:
-            return self._explained(group, variables, error)
+            values = group.truths(variables)
+            if True in values:
+                for each, is_true in zip(group.rules, values, strict=True):
+                    if is_true:
+                        self._matched(each, variables, position)
+        except SURPRISES as error:
+            return self._explained(group.rules, variables, error)
         return set()
 
     def _matched(self, each: CompiledRule, variables: Mapping[str, Any], position: int | None) -> None:

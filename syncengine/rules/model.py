@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -105,14 +105,11 @@ def _by_name(rules: Iterable[PolicyRule]) -> dict[str, PolicyRule]:
 
 
 class Subject(NamedTuple):
-    """One change to judge. `before` and `after` are the resource as a manifest has it (`subjects.shown`)."""
+    """One change to judge; `variables` makes what rules see of it, when there is a rule for its kind."""
 
     kind: RuleKind
     address: str
-    action: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-    source: Mapping[str, Any] | None = None
+    variables: Callable[[], Mapping[str, Any]]
 
 
 class RuleMatch(NamedTuple):

@@ -29,7 +29,7 @@ _RULINGS = ", ".join(f"`{ruling}`" for ruling in Ruling)
 
 def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
     """The rules and tests of a project, and those of `more` files and folders; Problems with all errors at once."""
-    if not (project.policies or project.inline_policies or more):
+    if not (project.policy_paths or project.inline_policies or more):
         return RuleSet()
     files, problems = policy_files(project, more)
     contents = [(file.name, file.content(findings := Collector(file.name, problems)), findings) for file in files]
@@ -42,7 +42,7 @@ def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
 
 def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[ManifestFile], list[Diagnostic]]:
     """The files of rules of a project, and the problems of looking for them."""
-    search = find((*project.policies, *more), project.root, secrets=project.secret_files())
+    search = find((*project.policy_paths, *more), project.root, secrets=project.secret_files())
     problems = [structs.replace(d, code=CODES.get(d.code, d.code)) for d in search.problems]
     for file in search.files:
         if file.is_template:

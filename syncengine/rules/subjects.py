@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncengine.document.model_reader import fields_by_type
-from syncengine.manifest.items import body_item, declared_keywords
-from syncengine.manifest.schema import MODELS
+from syncengine.manifest.items import declared_keywords, written_fields
+from syncengine.manifest.schema import IDENTITIES, MODELS
 from syncengine.resource import Body, Key, Kind
 
 
@@ -41,7 +41,12 @@ NOTHING: Mapping[Kind, NoResource] = {kind: NoResource(EMPTY[kind]) for kind in 
 
 def shown(key: Key, body: Body, protect: bool, previously: tuple[str, ...] = ()) -> dict[str, Any]:
     """One resource with all fields of its kind."""
-    view = {**EMPTY[key.kind], **body_item(key, body), "protect": protect, "previously": list(previously)}
+    view = {**EMPTY[key.kind], **written_fields(body)}
+    view[IDENTITIES[key.kind]], view["protect"] = key.name, protect
+    if previously:
+        view["previously"] = list(previously)
     if key.kind is Kind.TAG:
-        view["keywords"], view["metadata"] = declared_keywords(key, body), MetadataView(body.metadata)
+        view["keywords"] = declared_keywords(key, body)
+        if body.metadata:
+            view["metadata"] = MetadataView(body.metadata)
     return view
