@@ -88,7 +88,7 @@ GOOD = {
     "no change": "recorded: {tags: [{name: A}]}\n    manifests: {tags: [{name: A}]}\n    expect: {changes: []}",
     "a warning": "manifests: {tags: [{name: A}, {name: B}]}\n    expect: {warned: [growth], summary: {create: 2}}",
     "several manifests": "manifests: [{tags: [{name: A}]}, {tags: [{name: B}]}]\n    expect: {changes: [tag/B, tag/A]}",
-    "a category with its members": "recorded: {tagCategories: [{externalId: c, label: C}], tags: [{name: A, category: c}]}"
+    "a cascade": "recorded: {tagCategories: [{externalId: c, label: C}], tags: [{name: A, category: c}]}"
     "\n    manifests: {}\n    expect: {changes: {category/c: delete, tag/A: delete}, summary: {cascadedTags: 1}}",
     "lines of removal": "recorded: {tags: [{name: A, keywords: [x]}]}\n    manifests: {removed: [{tag: A, as: retire}]}"
     "\n    expect: {changes: {tag/A: retire}}",
