@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import structs
+
 from syncengine.apply import applier, guards
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
@@ -30,8 +32,16 @@ from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.manifest.desired import ManifestSet
 from syncengine.plan.model import Plan
-from syncengine.plan.planner import check_manifests, confirm_settled, options_of, plan_in, with_approvals
+from syncengine.plan.planner import (
+    check_manifests,
+    confirm_settled,
+    options_of,
+    plan_in,
+    warnings_of_approvals,
+    with_approvals,
+)
 from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct
@@ -130,14 +140,18 @@ class Application:
         guards.refuse_stale(saved, state, project.base_url())
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         saved = guards.judged_again(saved, delta, state, options.rule_set)
-        return with_approvals(
-            guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request
-        )
+        return self._approved(guards.with_gate_of_today(saved, state, options.limits, self._around.now()), state)
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request
         manifests = manifests or check_manifests(project, request, self._around)
-        return with_approvals(plan_in(state, manifests, project, request, self._around), project, request)
+        return self._approved(plan_in(state, manifests, project, request, self._around), state)
+
+    def _approved(self, plan: Plan, state: State) -> Plan:
+        """The plan, judged with the approvals at hand, and warnings about those that approve nothing."""
+        warnings = warnings_of_approvals(plan, state, self._project, self._request)
+        judged = with_approvals(plan, self._project, self._request)
+        return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
 
     def _record_refusal(self, error: SyncengineError) -> None:
         """Have it in the history, where there is a state that may be written; the report tells it in any case."""
@@ -248,16 +262,17 @@ class Application:
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
         """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
-        commit = git.head(self._project.root)
+        commit, approved = git.head(self._project.root), approved_of(plan)
         state.begin_run(
             replace(
                 self._run_of(holder),
                 plan=plan.id,
                 commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
-                approvals=(plan.gate.approve,) if plan.gate.tripped and plan.gate.approve else (),
+                approvals=plan.gate.at_hand,
             ),
             plan.sources,
+            approved,
         )
         self._chronicle.began = True
         yield

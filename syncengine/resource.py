@@ -93,6 +93,10 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
     sound: bool = True
 
 
+ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
+"""Two ways to say in which category a tag is."""
+
+
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
     """References to a tag's category in its fields: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
     name, by_id = fields.get("category"), fields.get("tagCategoryId")

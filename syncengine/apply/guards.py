@@ -11,6 +11,7 @@ from syncengine.apply.staleness import mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
+from syncengine.plan.approvals import records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
 from syncengine.plan.gate import gate
@@ -94,6 +95,7 @@ def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[
             rules,
             limits,
             facts.owns_activity_types,
+            lambda: records_of(state.approvals()),
         ),
     )
 
@@ -117,29 +119,33 @@ def refuse_denied(plan: Plan) -> None:
         raise PolicyDenied(denials)
 
 
-def with_recent_losses(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
-    """Return the saved plan with its gate tripped if, with removals by other runs since, it needs an approval.
+def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
+    """Return the saved plan with its gate judged anew: with removals by other runs since, and approvals spent since.
 
-    Its removals are unchanged, so an approval of them stays valid. A plan that was begun already is only finished.
+    It stays as strict as it was. A plan that was begun already is only finished: what an approval covered when it began
+    goes on.
     """
-    if plan.gate.tripped or state.plan_began(plan.id):
+    if not plan.gate.whole:  # it was proven to take nothing
         return plan
-    recent = recent_losses(state, now) if plan.changes else {}
-    if not recent:
+    begun = state.plan_began(plan.id)
+    if begun and not plan.gate.tripped:
         return plan
     rows, basis = {row.key: row for row in state.rows()}, plan.basis
-    differences = [Difference(change, _row_of(change, rows)) for change in plan.changes]
+    found, owns = state.approvals(), state.facts().owns_activity_types
+    records = records_of_plan(found, plan.id, rows, owns_activity_types=owns) if begun else records_of(found)
     today = gate(
-        differences,
+        [Difference(change, _row_of(change, rows)) for change in plan.changes],
         rows,
         limits,
         None,
         sweep=plan.sweep,
         team=basis.team,
         lineage=basis.lineage,
-        recent=lambda: recent,
+        recent=dict if begun else lambda: recent_losses(state, now),
+        lines=plan.gate.lines,
+        records=lambda: records,
     )
-    return replace(plan, gate=today)
+    return replace(plan, gate=today if begun else today.as_strict_as(plan.gate))
 
 
 def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:

@@ -30,6 +30,7 @@ from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usa
 from syncengine.plan.model import Plan
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.state_checks import SAID_FIRST
+from syncengine.plan.uses import CODES
 from syncengine.project import folder
 from syncengine.project.model import Project
 from syncengine.render.outcomes import report_of
@@ -182,7 +183,7 @@ def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any
         raise Usage("a saved plan is applied as it is: it cannot be combined with a selection")
     plan = saved_plan.load(options.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
-    return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST))
+    return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
 
 
 def _request(project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> PlanRequest:

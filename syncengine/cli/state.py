@@ -157,6 +157,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
             store.put(exported.rows)
             store.doubt_all()
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
+            store.use_up_approvals(project.approvals)
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
     return show(options, format, {"imported": len(exported.rows)}, text)

@@ -16,16 +16,19 @@ from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.approvals import Records
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
-from syncengine.plan.gate import Earlier, Gate, Loss, gate
+from syncengine.plan.gate import NO_RECORDS, Gate, gate
 from syncengine.plan.judgement import judgement_of
+from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
 from syncengine.plan.sweep import Sweep, is_type, sweep_of
+from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded
@@ -39,12 +42,13 @@ def plan(
     basis: Basis,
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    records: Callable[[], Records] = lambda: NO_RECORDS,
     others: int = 0,
 ) -> Plan:
     """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count all rows where `recorded` is a part of them (`gate.totals_of`), and `others` the desired resources
-    that are left out since they are unchanged. `recent`: as the gate takes it.
+    `totals` count all rows where `recorded` is a part of them (`losses.totals_of`), and `others` the desired resources
+    that are left out since they are unchanged. `recent` and `records`: as the gate takes them.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
@@ -78,6 +82,8 @@ def plan(
             sources=desired.sources,
             had=basis.sources,
             recent=recent,
+            lines=lines_of(desired.removed),
+            records=records,
         ),
         diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, RemovalKind, Rules
+from syncengine.plan.approvals import Owner, Records, approvals_of_plan, approvals_of_unit
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
-from syncengine.plan.gate import SAYS, Gate, approval_of, gate, losses_in
+from syncengine.plan.gate import NO_RECORDS, Gate, Unit, gate
+from syncengine.plan.losses import SAYS, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.saved_aim import aim_of, inconsistent
+from syncengine.plan.units import SOURCE
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 
@@ -54,6 +57,7 @@ class Present:
     rules: Rules
     limits: Mapping[str, Limit]
     owns_activity_types: bool
+    records: Callable[[], Records] = lambda: NO_RECORDS
 
 
 def prove(plan: Plan, now: Present) -> Diff:
@@ -152,9 +156,9 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     claim, losses = plan.gate, losses_in(delta.differences)
     if today.tripped and not claim.tripped:
         raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
-    basis = plan.basis
-    approval = approval_of(losses, sweeps=plan.sweep is not None, team=basis.team, lineage=basis.lineage)
-    if claim.approve != (approval if claim.tripped else None) or bool(claim.reasons) != claim.tripped:
+    if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
+        raise inconsistent("its gate asks for a different approval than its removals need")
+    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, today, now.records()):
         raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_told(reason) for reason in claim.reasons]
@@ -167,7 +171,46 @@ def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:
     if not losses_in(delta.differences) and plan.sweep is None:
         return Gate()
     basis, changes = plan.basis, delta.differences
-    return gate(changes, now.estate(), now.limits, None, sweep=plan.sweep, team=basis.team, lineage=basis.lineage)
+    return gate(
+        changes,
+        now.estate(),
+        now.limits,
+        None,
+        sweep=plan.sweep,
+        team=basis.team,
+        lineage=basis.lineage,
+        lines=plan.gate.lines,
+        records=now.records,
+    )
+
+
+def _asks_for_these(plan: Plan, losses: Iterable[Loss], today: Gate, records: Records) -> bool:
+    """Whether the approvals that the plan shows are those of what it removes, of now or of before some were spent."""
+    claim, owner = plan.gate, Owner(plan.basis.team, plan.basis.lineage)
+    everything = [*losses, *([SWEEP] if plan.sweep is not None else [])]
+    whole = _is_among(claim.whole, approvals_of_plan(everything, owner), records)
+    units = {unit.id: unit for unit in today.units}
+    return (
+        whole
+        and claim.approve in (None, claim.whole)
+        and all(_is_unit(u, units.get(u.id), owner, records) for u in claim.units)
+    )
+
+
+def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: Records) -> bool:
+    """Whether a unit is what is shown of it; what a source without resources of its own lost is not known here."""
+    if true is None or claim.kind == SOURCE:
+        return claim.kind == SOURCE
+    texts = approvals_of_unit(true.id, true.losses, owner)
+    return claim.count == true.count and claim.lost == true.lost and _is_among(claim.approve, texts, records)
+
+
+def _is_among(text: str, texts: Iterator[str], records: Records) -> bool:
+    """Whether it is one of the approvals up to the first that was not spent."""
+    for each in texts:
+        if each == text or each not in records.spent:
+            return each == text
+    return False
 
 
 def _told(reason: str) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
-from syncengine.resource import IMPORT, Body, Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.resource import ALTERNATIVES, IMPORT, Body, Key, Kind, Recorded, Resource, Source, Status, Value
 from syncengine.service.wire import UNCLEARABLE
 
 
@@ -116,9 +116,6 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
-
-ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
-"""Two ways to say in which category a tag is."""
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
     RemovalKind.FORGET: Action.FORGET,

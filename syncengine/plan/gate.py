@@ -1,94 +1,227 @@
-"""The gate: the removals of a plan, whether they need an approval, and their hash; pure."""
+"""losses in units, limits, approvals → whether removals need an approval, which, and why; pure (docs/planning.md 5).
+
+Approved units are taken out, and what remains is judged: each share is of what is left then. A removal in several units
+needs each that asks.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from syncengine.document.digest import sha256_of
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.plan.aim import may_be_held
-from syncengine.plan.diff import Action, Change, Difference
-from syncengine.plan.provenance import origins, template_of
+from syncengine.plan.approvals import (
+    Approval,
+    Owner,
+    Records,
+    approvals_of_plan,
+    approvals_of_unit,
+    as_printed_before,
+    next_of,
+)
+from syncengine.plan.diff import Change, Difference
+from syncengine.plan.losses import (
+    ALWAYS_ASKS,
+    SAYS,
+    SWEEP,
+    Earlier,
+    Loss,
+    leaves,
+    losses_of,
+    totals_of,
+    totals_with,
+)
+from syncengine.plan.shrinking import Shrunk, shrunk, with_fewer_rows
 from syncengine.plan.sweep import Sweep
+from syncengine.plan.units import (
+    REMOVED,
+    Division,
+    UnitInputs,
+    UnitName,
+    asking,
+    divided,
+    is_approvable_by_line,
+    line_text,
+    lost_by,
+)
 from syncengine.project.schema import Limit
-from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.resource import Key, Recorded, Resource
+
+NO_ROWS: Mapping[str, int] = MappingProxyType({})
+NO_RECORDS = Records()
 
 
-class Approval(Struct, frozen=True, gc=False):
-    """COUNT@HASH at hand, and where: an option, a variable, or a line of the project file."""
+class Unit(Struct, frozen=True, gc=False):
+    """Removals that one approval is for. `asks`: whatever the limits are, for `reasons` or since its kind always does.
 
-    text: str
-    by: str
-    line: int | None = None
+    `lost` counts them by kind; of a source, `missing` of `total` rows or resources are gone. `approved`: the approval
+    at hand; `is_open`: it needs one. `losses` are in no saved plan.
+    """
 
-    def __str__(self) -> str:
-        return self.by if self.line is None else f"{self.by}:{self.line}"
+    kind: str
+    name: str
+    count: int
+    approve: str
+    lost: Mapping[str, int] = field(default_factory=dict)
+    asks: bool = False
+    reasons: tuple[str, ...] = ()
+    missing: int = 0
+    total: int = 0
+    approved: Approval | None = None
+    is_open: bool = False
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def id(self) -> UnitName:
+        return UnitName(self.kind, self.name)
+
+
+class Tally(Struct, frozen=True, gc=False):
+    """A number of losses of one kind that are in the same units, by their places among the units."""
+
+    of: str
+    units: tuple[int, ...]
+    count: int
+
+
+class Total(Struct, frozen=True, gc=False):
+    """What losses of one kind are a share of. Runs took `earlier` before; `missing` of them are not in `there`."""
+
+    of: str
+    there: int
+    limit: Limit
+    earlier: int = 0
+    missing: int = 0
+    since: float = 0.0
+
+    def excess(self, now: int, out: int) -> str | None:
+        """The reason to ask where `now` are lost and `out` more are approved."""
+        count, there = now + self.earlier, self.there - out
+        if not now or (
+            self.of not in ALWAYS_ASKS and now < there and not self.limit.is_exceeded(count, there + self.missing)
+        ):
+            return None
+        limit = 0 if self.of in ALWAYS_ASKS else self.limit
+        return f"{count} of {there + self.missing} {SAYS[self.of]}{self._of_before()} (limit {limit})"
+
+    def _of_before(self) -> str:
+        if not self.earlier:
+            return ""
+        return f", {self.earlier} of them in runs since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 class Gate(Struct, frozen=True, gc=False):
-    """Whether losses need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped.
+    """Whether losses need an approval: `reasons` with their numbers, `approve` is for all of them when tripped.
 
-    `approved`: the approval that is at hand for just these losses.
+    `units` are all that the losses are divided into; `begun` those that go on under an approval of an earlier run.
+    `lines` are the tags that lines under `removed:` approve. `whole` is the approval of everything, also where none is
+    needed. `claim` is the gate of a saved plan, which stays as strict as it was.
     """
 
     tripped: bool = False
     reasons: tuple[str, ...] = ()
     approve: str | None = None
     approved: Approval | None = None
+    units: tuple[Unit, ...] = ()
+    begun: tuple[Unit, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    totals: tuple[Total, ...] = ()
+    lines: tuple[Key, ...] = ()
+    whole: str = ""
+    claim: Gate | None = None
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is tripped and nobody approved."""
-        return self.tripped and self.approved is None
+        """Whether something needs an approval that is not at hand."""
+        return any(unit.is_open for unit in self.units)
+
+    @property
+    def shown(self) -> tuple[Unit, ...]:
+        """Units that need an approval, or have one."""
+        return (*(unit for unit in self.units if unit.is_open or unit.approved is not None), *self.begun)
+
+    @property
+    def at_hand(self) -> tuple[str, ...]:
+        """The approvals that it goes on with."""
+        everything = [self.approved] if self.approved is not None else []
+        return tuple(dict.fromkeys(each.text for each in (*everything, *(u.approved for u in self.shown)) if each))
 
     def with_approvals(self, approvals: Iterable[Approval]) -> Gate:
-        """The same gate, with the first of `approvals` that is for just these losses, if any is."""
-        fitting = (each for each in approvals if self.tripped and each.text == self.approve)
-        return replace(self, approved=next(fitting, None))
+        """The same gate, judged with these approvals at hand."""
+        by_text: dict[str, Approval] = {}
+        for each in approvals:
+            by_text.setdefault(each.text, each)
+        whole = by_text.get(self.whole) or by_text.get(as_printed_before(self.whole))
+        return judged(self, {unit.id: by_text.get(unit.approve) or whole for unit in self.units}, whole)
+
+    def bare(self) -> Gate:
+        """The gate as a saved plan holds it, without judgement."""
+        bare = self.with_approvals(())
+        return replace(bare, units=tuple(replace(unit, losses=()) for unit in bare.units), begun=(), claim=None)
+
+    def as_strict_as(self, claim: Gate) -> Gate:
+        """The same gate, which asks wherever the claim of a saved plan does as well."""
+        own = {unit.id for unit in self.units}
+        more = tuple(unit for unit in claim.units if unit.id not in own)
+        whole = {"tripped": self.tripped or claim.tripped, "approve": self.whole if claim.tripped else self.approve}
+        both = replace(self, units=(*self.units, *more), claim=claim, **whole)
+        return replace(both, reasons=(*dict.fromkeys((*claim.reasons, *self.reasons)),)).with_approvals(())
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """One thing that a plan takes away. `of` is the total that it counts in: tags, keywords, …"""
-
-    of: str
-    key: Key
-    what: str = ""
+Approvals = Mapping[UnitName, Approval | None]
+"""The approval at hand of each unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """When something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
+def judged(gate: Gate, approvals: Approvals, whole: Approval | None) -> Gate:
+    """The gate with each unit approved, open, or neither."""
+    ask = open_units(gate, approvals) | (open_units(gate.claim, approvals) if gate.claim is not None else set())
+    units = tuple(replace(each, approved=approvals.get(each.id), is_open=each.id in ask) for each in gate.units)
+    approved = whole
+    if gate.tripped and not ask and approved is None:
+        approved = next((unit.approved for unit in units if unit.approved is not None), None)
+    return replace(gate, units=units, approved=approved, reasons=_reasons(gate, approvals if ask else {}))
 
-    at: float
-    is_counted: bool = False
+
+def open_units(gate: Gate, approvals: Approvals) -> set[UnitName]:
+    """Units that need an approval: those that ask by themselves, and those of totals that are too much without them."""
+    asking_units = {unit.id for unit in gate.units if unit.asks}
+    wanting = {name for name in asking_units if approvals.get(name) is None}
+    done = {unit.id for unit in gate.units if approvals.get(unit.id) is not None}
+    sums = _Sums(gate, done | asking_units)
+    over = {total.of for total in gate.totals if sums.excess(total)}
+    return wanting | {gate.units[n].id for tally in sums.remaining if tally.of in over for n in tally.units}
 
 
-SAYS: Mapping[str, str] = {
-    "categories": "categories deleted",
-    "activityTypes": "activity types deleted",
-    "tags": "tags forgotten, retired or deleted",
-    "keywords": "keywords deleted",
-    "metadata": "metadata entries deleted",
-    "fields": "fields cleared",
-    "opened": "tags made public that were private",
-}
-"""What is counted, in the plan's words. Categories and opened tags always ask (docs/planning.md 5)."""
+class _Sums:
+    """What remains once approved units are out, and how much of each kind that is."""
 
-ALWAYS_ASKS = frozenset({"categories", "opened"})
+    def __init__(self, gate: Gate, approved: Collection[UnitName]) -> None:
+        done = [unit.id in approved for unit in gate.units]
+        ask = [unit.asks for unit in gate.units]
+        self.remaining: list[Tally] = []
+        self.now, self.out = Counter[str](), Counter[str]()
+        for tally in gate.tallies:
+            is_out = any(done[n] for n in tally.units) and all(done[n] or not ask[n] for n in tally.units)
+            (self.out if is_out else self.now)[tally.of] += tally.count
+            if not is_out:
+                self.remaining.append(tally)
 
-LEFT = frozenset({Status.RELEASED, Status.RETIRED})
-"""Rows that stay for ever: were they counted, an old estate could lose all that is left of it unasked."""
+    def excess(self, total: Total) -> str | None:
+        return total.excess(self.now[total.of], self.out[total.of])
 
-SWEPT = "everything that this project does not know"
-NO_ROWS: Mapping[str, int] = MappingProxyType({})
+
+def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
+    """Reasons to ask for more approvals than these; of a saved plan's claim as well."""
+    sums = _Sums(gate, {name for name, approval in approvals.items() if approval is not None})
+    reasons = [reason for total in gate.totals if (reason := sums.excess(total))]
+    reasons += [reason for unit in gate.units if approvals.get(unit.id) is None for reason in unit.reasons]
+    more = _reasons(gate.claim, approvals) if gate.claim is not None else ()
+    return tuple(dict.fromkeys((*more, *reasons)))
 
 
 def gate(
@@ -104,6 +237,8 @@ def gate(
     sources: Iterable[SourceUse] = (),
     had: Mapping[str, int] = NO_ROWS,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    lines: Collection[Key] = (),
+    records: Callable[[], Records] = lambda: NO_RECORDS,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
@@ -111,164 +246,156 @@ def gate(
     `had` maps the identity of each source to the rows that it had when it was last applied.
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows. `desired` None: which
     made of which template is unknown today, and only shares of whole sources are judged. `recent`: what earlier
-    runs took below the gate, which counts in.
+    runs took below the gate, which counts in. `lines`: tags of which a line under `removed:` says how they leave.
+    `records`: what the state knows of approvals.
     """
-    losses = losses_in(differences)
-    if not losses and sweep is None:
+    pairs = [(d.change, loss) for d in differences if d.row is not None for loss in losses_of(d.change)]
+    if not pairs and sweep is None:
         return Gate()
-    totals = _totals(totals_of(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
-    counts = Counter(loss.of for loss in losses)
-    before = _before(recent(), losses)
-    reasons = [
-        reason for of, count in counts.items() if (reason := _too_much(of, count, totals[of], before[of], limits))
+    known, all_losses = records(), [loss for _, loss in pairs]
+    begun = {loss: record for loss in (*all_losses, SWEEP) if (record := known.covering(loss))}
+    fresh = [(change, loss) for change, loss in pairs if loss not in begun]
+    by_line = _lines_among(fresh, lines, known)
+    shrinking = _shrunk(differences, fresh, recorded, desired, by_line, sources, had) if totals_of_all is None else ()
+    inputs = UnitInputs(None if SWEEP in begun else sweep, shrinking, by_line)
+    there = totals_with(
+        totals_of(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, all_losses
+    )
+    there.subtract(loss.of for _, loss in pairs if loss in begun)
+    owner = Owner(team, lineage)
+    judgement = _Judgement(divided(fresh, inputs), inputs, known, owner)
+    units = judgement.units(there["tags"])
+    whole = next_of(approvals_of_plan([*all_losses, *([SWEEP] if sweep is not None else [])], owner), known)
+    draft = Gate(
+        units=units,
+        begun=tuple(_begun([(change, loss) for change, loss in pairs if loss in begun], sweep, inputs, known)),
+        tallies=tuple(_tallies(units)),
+        totals=tuple(_totals(units, there, _before(recent(), all_losses), limits, judgement.without_asking)),
+        lines=tuple(sorted(by_line)),
+        whole=whole,
+    )
+    draft = draft.with_approvals(())
+    return replace(draft, tripped=draft.is_closed, approve=whole if draft.is_closed else None)
+
+
+def _lines_among(pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], known: Records) -> frozenset[Key]:
+    """Tags that leave as a line says that was not used before."""
+    changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
+    return frozenset(change.key for change in changes if line_text(change) not in known.spent)
+
+
+def _shrunk(
+    differences: Iterable[Difference],
+    pairs: Iterable[tuple[Change, Loss]],
+    recorded: Mapping[Key, Recorded],
+    desired: Mapping[Key, Resource] | None,
+    by_line: Collection[Key],
+    sources: Iterable[SourceUse],
+    had: Mapping[str, int],
+) -> tuple[Shrunk, ...]:
+    """Sources that lost too much: of what is made from them, else of their rows."""
+    renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
+    losses = [loss for _, loss in pairs if loss.key not in renamed and loss.key not in by_line]
+    of_resources = list(shrunk(losses, recorded, desired))
+    rows = {each.source: each for each in with_fewer_rows(sources, had)}
+    with_rows = [
+        each._replace(missing=rows[each.source].missing, total=rows[each.source].total) if each.source in rows else each
+        for each in of_resources
     ]
-    if totals_of_all is None:
-        renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
-        of_resources = list(shrunk([loss for loss in losses if loss.key not in renamed], recorded, desired))
-        named_sources = {source for source, _ in of_resources}
-        reasons += [reason for _, reason in of_resources]
-        reasons += [
-            f"{name} shrank: {missing:,} of {total:,} rows are gone (limit {SHRINKS})"
-            for name, missing, total in _fewer_rows(sources, had)
-            if SHRINKS.is_exceeded(missing, total) and name not in named_sources
-        ]
-    # docs/planning.md 3.4 and 3.6
-    if sweep is not None and sweep.first:
-        reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
-    if sweep is not None and not sweep.uploads:
-        reasons.append("the sweep uploads nothing: it deletes every activity type of the team")
-    if not reasons:
-        return Gate()
-    return Gate(True, tuple(reasons), approval_of(losses, sweeps=sweep is not None, team=team, lineage=lineage))
+    named = {each.source for each in of_resources}
+    return (*with_rows, *(each for each in rows.values() if each.source not in named))
 
 
-def _fewer_rows(sources: Iterable[SourceUse], had: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
-    """Sources that have fewer rows than when they were applied last: how many are gone, and of how many."""
-    for identity, use in {use.identity: use for use in sources}.items():
-        if (before := had.get(identity, 0)) > use.rows:
-            yield use.name, before - use.rows, before
+class _Judgement:
+    """The units of a plan in the making. `without_asking`: the losses of lines that are within their bounds."""
+
+    def __init__(self, division: Division, inputs: UnitInputs, known: Records, owner: Owner) -> None:
+        self._division, self._inputs, self._known, self._owner = division, inputs, known, owner
+        self.without_asking: tuple[Loss, ...] = ()
+
+    def units(self, tags: int) -> tuple[Unit, ...]:
+        reasons = asking(self._division, self._inputs, tags)
+        by_line = UnitName(REMOVED, REMOVED)
+        if by_line in self._division and by_line not in reasons:
+            self.without_asking = tuple(self._division.pop(by_line))
+        return tuple(self._unit(name, losses, reasons) for name, losses in self._division.items())
+
+    def _unit(self, name: UnitName, losses: Sequence[Loss], reasons: Mapping[UnitName, tuple[str, ...]]) -> Unit:
+        source = next((s for s in self._inputs.shrunk if s.source == name.name and name.kind == "source"), None)
+        return Unit(
+            kind=name.kind,
+            name=name.name,
+            count=len(losses),
+            approve=next_of(approvals_of_unit(name, losses, self._owner), self._known),
+            lost=lost_by(losses),
+            asks=name in reasons,
+            reasons=reasons.get(name, ()),
+            missing=source.missing if source else 0,
+            total=source.total if source else 0,
+            losses=tuple(losses),
+        )
 
 
-SHRINKS = Limit(percent=25)
-"""How much of what came from one source, or from one template of it, may go (docs/planning.md 2.7)."""
+def _begun(
+    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, known: Records
+) -> Iterator[Unit]:
+    """Units that go on under the approvals of earlier runs, by approval."""
+    sweep = sweep if sweep is not None and known.covering(SWEEP) else None
+    for name, losses in divided(pairs, UnitInputs(sweep, (), inputs.lines)).items():
+        by_text: defaultdict[str, list[Loss]] = defaultdict(list)
+        for loss in losses:
+            if record := known.covering(loss):
+                by_text[record.text].append(loss)
+        for text, some in by_text.items():
+            run = known.covering(some[0])
+            by = Approval(text, f"run {run.run}" if run else "")
+            yield Unit(name.kind, name.name, len(some), text, lost_by(some), approved=by, losses=tuple(some))
 
 
-def shrunk(
-    losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
-) -> Iterator[tuple[str, str]]:
-    """Data sources that lose a large share of the resources made from them, each with the reason to ask for approval.
-
-    Where a source as a whole loses little, each of its templates is judged by its own share.
-    """
-    leaving = {loss.key for loss in losses if loss.of in LEAVES_AS.values()}
-    going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
-    if not going:
-        return
-    templates_of = origins((row for row in recorded.values() if is_ours(row) or row.key in going), desired or {}).by
-    sources = {key: template.data for key in templates_of if (template := template_of(recorded[key].source))}
-    totals, departures = Counter(sources.values()), Counter(sources[key] for key in going)
-    shrinking = {data for data, count in departures.items() if SHRINKS.is_exceeded(count, totals[data])}
-    for data in sorted(shrinking):
-        made_of_it = f"{departures[data]} of {totals[data]} resources made from it are removed"
-        yield data, f"{data} shrank: {made_of_it} (limit {SHRINKS})"
-    if desired is None:
-        return
-    parts = Counter(template for templates in templates_of.values() for template in templates)
-    for template, count in sorted(Counter(template for key in going for template in templates_of[key]).items()):
-        if template.data not in shrinking and SHRINKS.is_exceeded(count, parts[template]):
-            where = f"{template.file}:{template.line}" if template.line else template.file
-            made_there = f"{count} of {parts[template]} resources made from it at {where} are removed"
-            yield template.data, f"{template.data} shrank: {made_there} (limit {SHRINKS})"
+def _tallies(units: Sequence[Unit]) -> Iterator[Tally]:
+    places: defaultdict[Loss, list[int]] = defaultdict(list)
+    for number, unit in enumerate(units):
+        for loss in unit.losses:
+            places[loss].append(number)
+    counts = Counter((loss.of, tuple(numbers)) for loss, numbers in places.items() if loss != SWEEP)
+    return (Tally(of, numbers, count) for (of, numbers), count in counts.items())
 
 
-def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """Return everything that a plan removes from recorded rows."""
-    return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
+def _totals(
+    units: Iterable[Unit],
+    there: Mapping[str, int],
+    before: Mapping[str, Sequence[Earlier]],
+    limits: Mapping[str, Limit],
+    approved: Iterable[Loss],
+) -> Iterator[Total]:
+    """What the losses are shares of, in the order of the kinds; lines under `removed:` are out."""
+    out, lost = Counter(loss.of for loss in approved), {of for unit in units for of in unit.lost}
+    for of in SAYS:
+        if of in lost:
+            earlier = before.get(of, ())
+            yield Total(
+                of,
+                there[of] - out[of],
+                _as_stored(limits.get(of)),
+                len(earlier),
+                sum(not each.is_counted for each in earlier),
+                min((each.at for each in earlier), default=0.0),
+            )
 
 
-def losses_of(change: Change) -> Iterator[Loss]:
-    """The losses of one change; a tag that leaves is counted once, not for each of its keywords."""
-    if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
-        yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
-        return
-    for keyword in change.keywords_deleted:
-        yield Loss("keywords", change.key, keyword)
-    for name in change.metadata_deleted:
-        yield Loss("metadata", change.key, name)
-    for field in change.fields:
-        if field.clears:
-            yield Loss("fields", change.key, field.name)
-        elif field.name == "visibility" and (field.before, field.after) == ("PRIVATE", "PUBLIC"):
-            yield Loss("opened", change.key, field.name)
+def _as_stored(limit: Limit | None) -> Limit:
+    """The limit as it is read back from a saved plan; none is 0."""
+    if limit is None:
+        return Limit(count=0)
+    return limit if limit.percent is None else Limit(percent=float(limit.percent))
 
 
-LEAVES_AS: Mapping[Kind, str] = {
-    Kind.CATEGORY: "categories",
-    Kind.ACTIVITY_TYPE: "activityTypes",
-    Kind.TAG: "tags",
-}
-
-
-def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
-    """Count the resources that this project manages now, and their fields, keywords and so on, by kind of loss."""
-    return _sum(row for row in rows if is_ours(row))
-
-
-def _totals(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
-    """The totals of rows that are ours now, and of others that are lost."""
-    going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
-    return Counter(all_of_it) + _sum(row for row in going.values() if not is_ours(row))
-
-
-def is_ours(row: Recorded) -> bool:
-    return may_be_held(row) and row.status not in LEFT
-
-
-def _sum(rows: Iterable[Recorded]) -> Counter[str]:
-    totals: Counter[str] = Counter()
-    for row in rows:
-        body = row.body
-        totals[LEAVES_AS[row.key.kind]] += 1
-        totals["fields"] += sum(value not in ("", ()) for value in body.fields.values())
-        totals["keywords"] += len(body.keywords)
-        totals["metadata"] += len(body.metadata)
-        totals["opened"] += body.fields.get("visibility") == "PRIVATE"
-    return totals
-
-
-def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> defaultdict[str, list[Earlier]]:
+def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> Mapping[str, list[Earlier]]:
     """Recent losses by the total that they count in; a thing that is taken again now counts once."""
     again = set(losses)
-    leaving = {loss.key for loss in again if loss.of in LEAVES_AS.values()}
+    leaving = {loss.key for loss in again if leaves(loss)}
     earlier_losses = defaultdict(list)
     for loss, earlier in recent.items():
         if loss not in again and loss.key not in leaving:
             earlier_losses[loss.of].append(earlier)
     return earlier_losses
-
-
-def _too_much(of: str, now: int, there: int, before: Sequence[Earlier], limits: Mapping[str, Limit]) -> str | None:
-    """Return the reason if losses of one kind need an approval.
-
-    `now` are lost by this plan, of those `there` are; earlier runs lost those in `before`.
-    """
-    count, total = now + len(before), there + sum(not each.is_counted for each in before)
-    if of not in ALWAYS_ASKS and now < there and not limits[of].is_exceeded(count, total):
-        return None
-    return f"{count} of {total} {SAYS[of]}{_earlier(before)} (limit {0 if of in ALWAYS_ASKS else limits[of]})"
-
-
-def _earlier(before: Sequence[Earlier]) -> str:
-    if not before:
-        return ""
-    first = datetime.fromtimestamp(min(each.at for each in before), UTC)
-    return f", {len(before)} of them in runs since {first:%Y-%m-%d %H:%M} UTC"
-
-
-def approval_of(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:
-    """COUNT@HASH over team, lineage and the sorted losses: no ids, times, lines or additions (docs/planning.md 5)."""
-    lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
-    if sweeps:
-        lines.append(SWEPT)
-    whole = "\n".join((team or "", lineage, *lines))
-    return f"{len(lines)}@{sha256_of(whole)[:12]}"

@@ -21,11 +21,14 @@ from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
+from syncengine.plan.approvals import Records
 from syncengine.plan.build import plan
-from syncengine.plan.gate import SHRINKS, Earlier, Gate, Loss
+from syncengine.plan.gate import NO_RECORDS, Gate
 from syncengine.plan.judgement import judgement_of
+from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.provenance import template_of
+from syncengine.plan.shrinking import SHRINKS
 from syncengine.project.load import levelled
 from syncengine.resource import Key, Kind, Resource
 from syncengine.state.info import StateReader
@@ -45,10 +48,12 @@ def plan_since(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    records: Callable[[], Records] = lambda: NO_RECORDS,
 ) -> tuple[Plan, Settled] | None:
     """Plan the changes of the files since `baseline`, and return what they settle once applied.
 
-    `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent`: as the gate takes it.
+    `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent` and `records`: as the gate
+    takes them.
     """
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if baseline.files.get(name) != entry}
@@ -86,7 +91,7 @@ def plan_since(
     recorded = rows.get(window.keys)
     desired = Desired(window.wanted, {}, now.diagnostics)
     others = now.desired - len(window.wanted)
-    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent, others)
+    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent, records, others)
     return replace(partial, sources=now.sources, is_whole=True), now
 
 

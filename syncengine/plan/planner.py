@@ -22,16 +22,18 @@ from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
+from syncengine.plan.approvals import Approval, Records, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
-from syncengine.plan.gate import Approval, Earlier, Loss, totals_of
 from syncengine.plan.incremental import plan_since
+from syncengine.plan.losses import Earlier, Loss, totals_of
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.uses import approval_warnings
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
@@ -111,7 +113,8 @@ def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
     with recollection(project.state, around.now) as state:
         draft = plan_in(state, manifests, project, request, around)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
-        return replace(draft, diagnostics=(*warnings, *draft.diagnostics))
+        listed = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *listed))
 
 
 def plan_in(
@@ -215,9 +218,8 @@ class _Remembering:
             return counts
 
         how = (self.options, self.basis)
-        return plan_since(
-            baseline, self.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
-        )
+        recent, records = _recent(self.state, self.basis), _records(self.state)
+        return plan_since(baseline, self.manifests, digests, self.cache, self.state, how, totals, recent, records)
 
     def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
         """Remember the manifests that are settled now, or will be once the plan is applied."""
@@ -240,12 +242,17 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
     refuse_emptied(desired, recorded, how[1].sources)
-    return plan(desired, recorded, *how, recent=_recent(state, how[1]))
+    return plan(desired, recorded, *how, recent=_recent(state, how[1]), records=_records(state))
 
 
 def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
     """The losses below the gate in the day before a plan was made, read when they are needed."""
     return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
+
+
+def _records(state: StateReader) -> Callable[[], Records]:
+    """What the state knows of approvals, read when it is needed."""
+    return lambda: records_of(state.approvals())
 
 
 def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
@@ -295,10 +302,18 @@ def options_of(project: Project, request: PlanRequest) -> Options:
 
 def with_approvals(draft: Plan, project: Project, request: PlanRequest) -> Plan:
     """The plan with its gate judged by every approval at hand (docs/planning.md 5). A saved plan holds no judgement."""
-    return replace(draft, gate=draft.gate.with_approvals(_approvals_of(project, request)))
+    return replace(draft, gate=draft.gate.with_approvals(approvals_of(project, request)))
 
 
-def _approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
+def warnings_of_approvals(
+    draft: Plan, state: StateReader, project: Project, request: PlanRequest
+) -> tuple[Diagnostic, ...]:
+    """Warnings about approvals at hand; none about listed ones in the plan of a selection, which has parts of units."""
+    at_hand = [each for each in approvals_of(project, request) if request.scope.whole or each.line is None]
+    return tuple(approval_warnings(draft.gate, at_hand, records_of(state.approvals()))) if at_hand else ()
+
+
+def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
     """From the command line, the project file and the environment."""
     yield from (Approval(text, "--approve-deletes") for text in request.approvals)
     for text in project.approvals:

@@ -44,7 +44,7 @@ class Shown(NamedTuple):
     change: Callable[[Change], object]
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v2"):
+class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v3"):
     """The first of the parts."""
 
     plan: Plan
@@ -87,7 +87,7 @@ class _File:
     """The content of a plan's file. `id` is known once all `pieces` were consumed."""
 
     def __init__(self, plan: Plan, display: Shown) -> None:
-        self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None))
+        self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None), gate=plan.gate.bare())
         self._name = plan.id
         self._shown = display
         self.id = ""

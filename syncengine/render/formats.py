@@ -93,8 +93,19 @@ class PlanSummary(OpenModel, frozen=True):
 class GateApproval(OpenModel, frozen=True):
     """Where an approval was found."""
 
-    by: Annotated[str, "`--approve-deletes`, `SYNCENGINE_APPROVE_DELETES`, or the name of the project file."]
+    by: Annotated[
+        str, "`--approve-deletes`, `SYNCENGINE_APPROVE_DELETES`, the name of the project file, or the run that goes on."
+    ]
     line: Annotated[Line | None, "The line of the project file; null elsewhere."]
+
+
+class GateUnit(OpenModel, frozen=True):
+    """Removals that one approval is for."""
+
+    unit: Annotated[str, "What they are: a category, a source of data, a manifest, `activity-types`, `removed`, …"]
+    count: Annotated[int, "How many removals it has."]
+    approve: Annotated[str, "COUNT@HASH, the approval of just these."]
+    approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
 
 
 class GateState(OpenModel, frozen=True):
@@ -102,7 +113,8 @@ class GateState(OpenModel, frozen=True):
 
     tripped: Annotated[bool, "Whether the removals need an approval that is not at hand."]
     reasons: Annotated[tuple[str, ...], "Why, each with its numbers and its limit."]
-    approve: Annotated[str | None, "COUNT@HASH, the argument of --approve-deletes; null where no approval is needed."]
+    approve: Annotated[str | None, "COUNT@HASH that approves all units; null where no approval is needed."]
+    units: Annotated[list[GateUnit], "The units that need an approval or have one."]
     approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."] = None
 
 

@@ -13,10 +13,11 @@ from syncengine.plan.model import Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
+from syncengine.render.gate import UnitLine, heading, more_units, unit_lines
 from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
-from syncengine.render.text import approval_lines, gate_heading
+from syncengine.render.text import approval_lines
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, among, number
 from syncengine.render.words import place as placed
@@ -97,15 +98,23 @@ def _counts(summary: Summary) -> Iterator[str]:
 
 
 def _gate(gate: Gate) -> Iterator[str]:
-    if not gate.tripped:
+    if not gate.shown:
         return
     tone = Tone.ERROR if gate.is_closed else Tone.NOTE
-    yield f'<section class="{tone.value}"><h2>{_said(gate_heading(gate))}</h2>'
-    yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
-    if gate.approve and gate.is_closed:
-        lines = "\n".join(map(_said, approval_lines(gate.approve)))
+    yield f'<section class="{tone.value}"><h2>{_said(heading(gate))}</h2>'
+    more = "".join(f"<li>{_said(text)}</li>" for text in [more_units(gate)] if text)
+    yield f'<ul class="units">{"".join(map(_unit, unit_lines(gate)))}{more}</ul>'
+    if gate.reasons:
+        yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
+    if gate.is_closed:
+        lines = "\n".join(map(_said, approval_lines(gate)))
         yield f"<pre>{dedent(lines)}</pre>"
     yield "</section>"
+
+
+def _unit(line: UnitLine) -> str:
+    approve = f"<code>{_said(line.approve)}</code>" if line.approve else ""
+    return f"<li>{_said(f'{line.mark} {line.what}: {line.how}')}{approve}</li>"
 
 
 def _section(section: Section) -> Iterator[str]:

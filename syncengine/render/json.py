@@ -13,6 +13,7 @@ from msgspec import structs, to_builtins
 from syncengine.apply.report import Report, Result
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
+from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
@@ -63,8 +64,12 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
 
 
 def _gate(gate: Gate) -> formats.GateState:
-    approved = formats.GateApproval(gate.approved.by, gate.approved.line) if gate.approved else None
-    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, approved)
+    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved)) for u in gate.shown]
+    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved))
+
+
+def _approval(approval: Approval | None) -> formats.GateApproval | None:
+    return formats.GateApproval(approval.by, approval.line) if approval else None
 
 
 def _note(note: Note) -> formats.NoteItem:

@@ -16,9 +16,9 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
+from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.text import gate_heading
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, number
 
@@ -125,18 +125,24 @@ def _table(summary: Summary) -> Iterator[str]:
 
 
 def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
-    if not gate.tripped:
+    if not gate.shown:
         return
-    lines = [f"> - {prose(reason)}" for reason in gate.reasons]
-    if gate.approve and gate.is_closed:
-        approve = visible(gate.approve)
+    lines = [f"> {_unit(line)}  " for line in unit_lines(gate)]
+    lines += [f"> {prose(more)}" for more in [more_units(gate)] if more]
+    lines += [">", *(f"> - {prose(reason)}" for reason in gate.reasons)] if gate.reasons else []
+    if gate.is_closed:
+        approve = visible(gate.approve or "")
         lines += [
             ">",
             f"> Approve exactly these with {code(f'--approve-deletes {approve}')}, or in the project file:",
             ">",
-            *(f"> {line}" for line in ("```yaml", "approvals:", f"  - {approve}", "```")),
+            *(f"> {line}" for line in ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")),
         ]
-    yield MarkdownBlock(f"> **{prose(gate_heading(gate))}**\n>", lines)
+    yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
+
+
+def _unit(line: UnitLine) -> str:
+    return f"{line.mark} {prose(line.what)}: {prose(line.how)}{code(line.approve) if line.approve else ''}"
 
 
 def diagnostic_blocks(diagnostics: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:

@@ -55,7 +55,7 @@ STYLES: dict[Tone, str] = {
 """Each tone's SGR parameters."""
 
 _PLAIN_LETTERS = str.maketrans(
-    {"→": "->", "…": "...", "–": "-", "—": "-", "’": "'", "·": "*", "\N{NO-BREAK SPACE}": " "}
+    {"→": "->", "…": "...", "–": "-", "—": "-", "’": "'", "·": "*", "✔": "+", "✘": "x", "\N{NO-BREAK SPACE}": " "}
 )
 
 

@@ -11,7 +11,8 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.render.diagnostics import diagnostic_lines
-from syncengine.render.escape import cells, file_name, visible, wrapped
+from syncengine.render.escape import cells, visible, wrapped
+from syncengine.render.gate import heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
@@ -134,30 +135,23 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
 
 
 def _gate(gate: Gate, look: Look) -> Iterator[str]:
-    if not gate.tripped:
+    if not gate.shown:
         return
-    yield painted(lettered(gate_heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
+    yield painted(lettered(heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
+    for line in unit_lines(gate):
+        yield painted(lettered(f"{_INDENT}{line}", look), None if line.is_open else Tone.QUIET, look)
+    yield from (f"{_INDENT}{lettered(more, look)}" for more in [more_units(gate)] if more)
     for reason in gate.reasons:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
-    if gate.approve and gate.is_closed:
-        yield from approval_lines(gate.approve)
+    if gate.is_closed:
+        yield from approval_lines(gate)
 
 
-def gate_heading(gate: Gate) -> str:
-    """Whether the removals may go on, and who says so."""
-    if gate.approved is None:
-        return "Blocked: approval needed for these removals."
-    return f"Approved: {file_name(str(gate.approved))} approves these removals."
-
-
-def approval_lines(approve: str) -> tuple[str, ...]:
+def approval_lines(gate: Gate) -> Iterator[str]:
     """Return lines that say how to approve exactly this plan (docs/planning.md 5); not wrapped."""
-    approve = visible(approve)
-    return (
-        f"{_INDENT}Approve exactly these, and nothing else, with",
-        f"{_INDENT * 2}syncengine apply --approve-deletes {approve}",
-        f"{_INDENT}or in the project file, so that it is reviewed with them:",
-        f"{_INDENT * 2}approvals:",
-        f"{_INDENT * 2}  - {approve}",
-    )
+    yield f"{_INDENT}Approve exactly these, and nothing else, with"
+    yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve or '')}"
+    yield f"{_INDENT}or in the project file, so that it is reviewed with them:"
+    yield f"{_INDENT * 2}approvals:"
+    yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))

@@ -100,6 +100,7 @@ def close_run(connection: sa.Connection, run: str, now: float, outcome: str, cou
 
 def _values(run: Run) -> dict[str, Any]:
     about = {"actor": run.actor, "approvals": run.approvals, "exit": run.exit_code, "reason": run.reason}
+    about["units"] = bool(run.approvals)
     return {
         "id": run.id,
         "started": run.started,

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
 
-VERSION = 7
+VERSION = 8
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 PACKED_SINCE = 7
 """The first schema whose journal has packed lines, and whose intents are kept by call."""
+
+APPROVALS_SINCE = 8
+"""The first schema that knows what approvals cover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +68,8 @@ class StateReader(Protocol):
 
     def removals(self, since: float) -> list[RemovalLine]:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
+        ...
+
+    def approvals(self) -> list[ApprovalRecord]:
+        """The approvals that applies began with, oldest first."""
         ...

@@ -6,6 +6,7 @@ other versions, a journal that a crash left) is the business of `database`. Its 
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
 from syncengine.state.info import FACTS, VERSION, Facts, StateReader, facts_of
 from syncengine.state.location import refuse_no_state
+from syncengine.state.losses import ALL_RECORDS, ApprovalRecord, record_of
 from syncengine.state.removals import RemovalLine, removals_since
 
 NO_FACTS = Facts("", None, None, False, None)
@@ -63,6 +65,12 @@ class SqliteReader:
             return []
         with as_state_errors(self._name):
             return list(removals_since(since, self._connection.execute))
+
+    def approvals(self) -> list[ApprovalRecord]:
+        if self._connection is None:
+            return []
+        with as_state_errors(self._name):
+            return [record_of(row, json.loads) for row in self._connection.execute(ALL_RECORDS)]
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

@@ -17,14 +17,15 @@ from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import attempts, history, info, journal, queries, tables
+from syncengine.state import approvals, attempts, history, info, journal, queries, tables
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
-from syncengine.state.info import PACKED_SINCE, Facts, facts_of
+from syncengine.state.info import APPROVALS_SINCE, PACKED_SINCE, Facts, facts_of
 from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
+from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
@@ -108,6 +109,13 @@ class State:
 
             return list(removals_since(since, execute, packed=packed))
 
+    def approvals(self) -> list[ApprovalRecord]:
+        """The approvals that applies began with, oldest first."""
+        if self.database.version < APPROVALS_SINCE:
+            return []
+        with self.database.transaction() as connection:
+            return approvals.records(connection)
+
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""
         with self.database.transaction() as connection:
@@ -187,15 +195,19 @@ class State:
         """End the lock of this id, whoever holds it; the holder's next write fails. False: no such lock."""
         return self._locks.break_open(lock_id)
 
-    def begin_run(self, run: Run, sources: Mapping[str, int] | None = None) -> None:
+    def begin_run(self, run: Run, sources: Mapping[str, int] | None = None, approved: Approved | None = None) -> None:
         """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
 
-        `sources`: the rows that sources have, of which the run may make something however it ends.
+        `sources`: the rows that sources have, of which the run may make something however it ends. `approved`: what the
+        approvals of its plan cover.
         """
         with self._writing() as connection:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
             history.open_run(connection, run, self._now())
+            self._settle_approvals(connection)
+            if approved is not None:
+                approvals.begin(connection, run.id, run.plan, approved, self._now())
             if sources:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
@@ -269,6 +281,12 @@ class State:
             # Whatever stands in the row, a call that may still be executed for it has another content.
             late = attempts.in_question(connection, self._clock, math.inf, [row.key for row in rows])
             journal.doubt(connection, late)
+            approvals.withdraw(connection, (row.key for row in rows), self._now())
+
+    def use_up_approvals(self, texts: Iterable[str]) -> None:
+        """Count these approvals as used, and all that are under way: what they were for is recorded anew."""
+        with self._writing() as connection:
+            approvals.use_up(connection, texts, self._current().id, self._now())
 
     def doubt(self, keys: Iterable[Key]) -> None:
         """Have these sent again by the next plan."""
@@ -339,6 +357,7 @@ class State:
         with self._writing() as connection:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, 0.0)
+            self._settle_approvals(connection)
             history.close_run(connection, run.id, self._now(), outcome, counts)
             if outcome == "complete":
                 self._mark_applied(connection)
@@ -368,6 +387,10 @@ class State:
             prove(connection, self.lease)
             connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
             yield connection
+
+    def _settle_approvals(self, connection: sa.Connection) -> None:
+        query = queries.visible_rows(connection.dialect.name, self.database.version)
+        approvals.settle(connection, lambda keys: queries.fetch(connection, keys, query), self._now())
 
     def _current(self) -> Run:
         if self._run is None:

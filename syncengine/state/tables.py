@@ -12,10 +12,11 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from syncengine.state.codec import to_json
+from syncengine.state.codec import from_json, to_json
 from syncengine.state.columns import METADATA, NAME, SERIAL
 from syncengine.state.inbox_tables import INBOX_TABLES, MECHANISM
 from syncengine.state.info import VERSION
+from syncengine.state.losses import COLUMNS
 
 __all__ = ["METADATA", "NAME"]
 
@@ -139,6 +140,19 @@ RUNS = sa.Table(
     sa.Column("counts", sa.Text),
 )
 
+APPROVALS = sa.Table(
+    "state_approvals",
+    METADATA,
+    sa.Column("approval", sa.Text, primary_key=True, comment="COUNT@HASH, or a line under `removed:`"),
+    sa.Column("run", sa.Text, nullable=False, comment="The first that began with it"),
+    sa.Column("plan", sa.Text),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("covers", sa.Text, nullable=False, comment="JSON: the losses that it approves, as losses.to_list"),
+    sa.Column("remaining", sa.Text, nullable=False, comment="JSON: those of them that have not settled"),
+    sa.Column("used", sa.Double, comment="From when on it approves nothing any more"),
+    comment="Approvals that applies began with: each is good for one removal of what it covers.",
+)
+
 SESSIONS = sa.Table(
     "state_sessions",
     METADATA,
@@ -203,7 +217,27 @@ def _packed_lines(connection: sa.Connection) -> None:
     write_many(connection, OPEN, ("call", "kind", "names"), rows)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts, _packed_lines)
+def _approvals(connection: sa.Connection) -> None:
+    """7 → 8: what approvals cover. Those of runs that came to their end are used; what they covered nobody wrote."""
+    METADATA.create_all(connection, tables=[APPROVALS])
+    ended = sa.and_(RUNS.c.outcome.in_(("complete", "incomplete")), RUNS.c.counts.contains('"approvals"'))
+    used: dict[str, tuple[object, ...]] = {}
+    query = sa.select(RUNS.c.id, RUNS.c.plan, RUNS.c.started, RUNS.c.ended, RUNS.c.counts).where(ended)
+    for run, plan, started, end, about in connection.execute(query.order_by(RUNS.c.started)):
+        for text in from_json(about).get("approvals", ()):
+            used.setdefault(text, (text, run, plan, started, "[]", "[]", end))
+    write_many(connection, APPROVALS, COLUMNS, list(used.values()))
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _inbox_arrives,
+    _generations,
+    _mechanism,
+    _sources,
+    _attempts,
+    _packed_lines,
+    _approvals,
+)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 

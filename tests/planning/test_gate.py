@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec.structs import replace
 
+from syncengine.plan.approvals import Approval
 from syncengine.plan.build import plan
-from syncengine.plan.gate import Approval, Earlier, Loss
+from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Limit
@@ -212,7 +213,7 @@ def test_an_approval_names_count_and_content() -> None:
     """COUNT@HASH."""
     assert BASE.gate.approve is not None
     count, _, digest = BASE.gate.approve.partition("@")
-    assert (count, len(digest), digest.isalnum()) == ("2", 12, True)
+    assert (count, len(digest), digest.isalnum()) == ("2", 20, True)
 
 
 def test_an_approval_is_for_just_these_losses() -> None:

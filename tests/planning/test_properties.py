@@ -16,7 +16,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.calls import Step as Stage
 from syncengine.plan.diff import Action
-from syncengine.plan.gate import Loss, losses_of
+from syncengine.plan.losses import Loss, losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope

@@ -7,9 +7,10 @@ from collections import Counter
 from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
+from syncengine.plan.approvals import Approval
 from syncengine.plan.calls import Call
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.gate import Approval, Gate
+from syncengine.plan.gate import Gate
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.plan.sweep import Sweep
 from syncengine.resource import Key, Kind, Row, Source, Value

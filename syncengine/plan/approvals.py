@@ -1,0 +1,131 @@
+"""Approvals: COUNT@HASH of removals, and what the state knows of those that were used; pure.
+
+The same removals have another approval each time: the hash covers how often an approval of them was spent, so that
+nothing is approved twice by a line that was left standing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from syncengine.document.digest import sha256_of
+from syncengine.plan.losses import SWEEP, SWEPT, Loss
+from syncengine.plan.units import UnitName
+from syncengine.resource import Key, Recorded
+from syncengine.state.losses import ApprovalRecord, is_settled
+
+DIGITS, EARLIER_DIGITS = 20, 12
+"""Digits of a hash, and those of approvals that earlier versions printed, which are for a whole plan."""
+
+
+class Approval(Struct, frozen=True, gc=False):
+    """COUNT@HASH at hand, and where: an option, a variable, a line of the project file, or the run that began."""
+
+    text: str
+    by: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.by if self.line is None else f"{self.by}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a state knows of approvals: those that are spent, and what is under way under others."""
+
+    spent: Mapping[str, ApprovalRecord] = field(default_factory=dict)
+    under_way: Mapping[tuple[str, Key], tuple[tuple[Loss, ApprovalRecord], ...]] = field(default_factory=dict)
+
+    def covering(self, loss: Loss) -> ApprovalRecord | None:
+        """The approval under which this removal was begun and is not settled, if there is one."""
+        begun = self.under_way.get((loss.of, loss.key), ())
+        return next((record for covered, record in begun if covered.covers(loss)), None)
+
+
+def records_of(found: Iterable[ApprovalRecord]) -> Records:
+    """Sort what the state recorded. An approval of which a part has settled covers the rest, and nothing anew."""
+    found = list(found)
+    spent = {each.text: each for each in found if each.used is not None or each.remaining != each.covers}
+    return Records(spent, _by_thing(found, lambda each: each.remaining if each.used is None else ()))
+
+
+def records_of_plan(
+    found: Iterable[ApprovalRecord], plan: str, rows: Mapping[Key, Recorded], *, owns_activity_types: bool
+) -> Records:
+    """The same for a saved plan that was begun: what it did under an approval stays approved."""
+    found = list(found)
+
+    def covers(each: ApprovalRecord) -> Iterable[Loss]:
+        rest = each.remaining if each.used is None else ()
+        if each.plan != plan:
+            return rest
+        done = (
+            loss
+            for loss in each.covers
+            if is_settled(loss, rows.get(loss.key), owns_activity_types=owns_activity_types)
+        )
+        return (*rest, *done)
+
+    return Records(records_of(found).spent, _by_thing(found, covers))
+
+
+def _by_thing(
+    found: Iterable[ApprovalRecord], losses: Callable[[ApprovalRecord], Iterable[Loss]]
+) -> dict[tuple[str, Key], tuple[tuple[Loss, ApprovalRecord], ...]]:
+    by_thing: defaultdict[tuple[str, Key], list[tuple[Loss, ApprovalRecord]]] = defaultdict(list)
+    for record in found:
+        for loss in losses(record):
+            by_thing[loss.of, loss.key].append((loss, record))
+    return {thing: tuple(pairs) for thing, pairs in by_thing.items()}
+
+
+# --- what is approved
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose removals they are: an approval is good for one team and one state."""
+
+    team: str | None
+    lineage: str
+
+
+def approvals_of_unit(name: UnitName, losses: Iterable[Loss], owner: Owner) -> Iterator[str]:
+    """The approvals of a unit: the first, and those of the same removals in later times, without end."""
+    lines = sorted(map(_line, losses))
+    return _texts((f"unit\0{name.kind}\0{name.name}", owner.team or "", owner.lineage, *lines), len(lines))
+
+
+def approvals_of_plan(losses: Iterable[Loss], owner: Owner) -> Iterator[str]:
+    """The approvals of all that a plan removes: no ids, times, lines or additions (docs/planning.md 5)."""
+    losses = list(losses)
+    lines = sorted(map(_line, (loss for loss in losses if loss != SWEEP)))
+    lines += [SWEPT] * (SWEEP in losses)
+    return _texts((owner.team or "", owner.lineage, *lines), len(lines))
+
+
+def _texts(parts: Iterable[str], count: int) -> Iterator[str]:
+    whole, number = "\n".join(parts), 0
+    while True:
+        again = f"\n\0{number}" if number else ""
+        yield f"{count}@{sha256_of(whole + again)[:DIGITS]}"
+        number += 1
+
+
+def _line(loss: Loss) -> str:
+    return f"{loss.key}\0{loss.of}\0{loss.what}"
+
+
+def next_of(texts: Iterator[str], records: Records) -> str:
+    """The first approval that was not spent."""
+    return next(text for text in texts if not {text, as_printed_before(text)} & records.spent.keys())
+
+
+def as_printed_before(text: str) -> str:
+    """The approval of a whole plan, as earlier versions printed it."""
+    count, _, digest = text.partition("@")
+    return f"{count}@{digest[:EARLIER_DIGITS]}"

@@ -1,0 +1,87 @@
+"""changes → losses: what a plan takes away from recorded rows, and the totals that it is a share of; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.diff import Action, Change, Difference
+from syncengine.resource import Key, Recorded, Status
+from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves
+
+__all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """When something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
+
+    at: float
+    is_counted: bool = False
+
+
+SAYS: Mapping[str, str] = {
+    "categories": "categories deleted",
+    "activityTypes": "activity types deleted",
+    "tags": "tags forgotten, retired or deleted",
+    "keywords": "keywords deleted",
+    "metadata": "metadata entries deleted",
+    "fields": "fields cleared",
+    "opened": "tags made public that were private",
+}
+"""What is counted, in the plan's words. Categories and opened tags always ask (docs/planning.md 5)."""
+
+ALWAYS_ASKS = frozenset({"categories", "opened"})
+
+LEFT = frozenset({Status.RELEASED, Status.RETIRED})
+"""Rows that stay for ever: were they counted, an old estate could lose all that is left of it unasked."""
+
+
+def losses_in(differences: Iterable[Difference]) -> list[Loss]:
+    """Return everything that a plan removes from recorded rows."""
+    return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
+
+
+def losses_of(change: Change) -> Iterator[Loss]:
+    """The losses of one change; a tag that leaves is counted once, not for each of its keywords."""
+    if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
+        yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
+        return
+    for keyword in change.keywords_deleted:
+        yield Loss("keywords", change.key, keyword)
+    for name in change.metadata_deleted:
+        yield Loss("metadata", change.key, name)
+    for field in change.fields:
+        if field.clears:
+            yield Loss("fields", change.key, field.name)
+        elif field.name == "visibility" and (field.before, field.after) == ("PRIVATE", "PUBLIC"):
+            yield Loss("opened", change.key, field.name)
+
+
+def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
+    """Count the resources that this project manages now, and their fields, keywords and so on, by kind of loss."""
+    return _sum(row for row in rows if is_ours(row))
+
+
+def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
+    """The totals of rows that are ours now, and of others that are lost."""
+    going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
+    return Counter(all_of_it) + _sum(row for row in going.values() if not is_ours(row))
+
+
+def is_ours(row: Recorded) -> bool:
+    return may_be_held(row) and row.status not in LEFT
+
+
+def _sum(rows: Iterable[Recorded]) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for row in rows:
+        body = row.body
+        totals[LEAVES_AS[row.key.kind]] += 1
+        totals["fields"] += sum(value not in ("", ()) for value in body.fields.values())
+        totals["keywords"] += len(body.keywords)
+        totals["metadata"] += len(body.metadata)
+        totals["opened"] += body.fields.get("visibility") == "PRIVATE"
+    return totals

@@ -1,0 +1,67 @@
+"""recorded rows, desired resources, losses → data sources that lost too much (docs/planning.md 2.7); pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from syncengine.manifest.sources.records import SourceUse
+from syncengine.plan.losses import Loss, is_ours, leaves
+from syncengine.plan.provenance import origins, template_of
+from syncengine.project.schema import Limit
+from syncengine.resource import Key, Recorded, Resource
+
+SHRINKS = Limit(percent=25)
+"""How much of what came from one source, or from one template of it, may go."""
+
+
+class Shrunk(NamedTuple):
+    """A data source that lost too much, with the reason to ask for an approval, and the numbers of that.
+
+    `files` are the manifests that use it, where its rows are fewer and not the resources that are made of them.
+    """
+
+    source: str
+    reason: str
+    missing: int
+    total: int
+    files: frozenset[str] = frozenset()
+
+
+def shrunk(
+    losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
+) -> Iterator[Shrunk]:
+    """Data sources that lose a large share of the resources made from them.
+
+    Where a source as a whole loses little, each of its templates is judged by its own share.
+    """
+    leaving = {loss.key for loss in losses if leaves(loss)}
+    going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
+    if not going:
+        return
+    templates_of = origins((row for row in recorded.values() if is_ours(row) or row.key in going), desired or {}).by
+    sources = {key: template.data for key in templates_of if (template := template_of(recorded[key].source))}
+    totals, departures = Counter(sources.values()), Counter(sources[key] for key in going)
+    shrinking = {data for data, count in departures.items() if SHRINKS.is_exceeded(count, totals[data])}
+    for data in sorted(shrinking):
+        made_of_it = f"{departures[data]} of {totals[data]} resources made from it are removed"
+        yield Shrunk(data, f"{data} shrank: {made_of_it} (limit {SHRINKS})", departures[data], totals[data])
+    if desired is None:
+        return
+    parts = Counter(template for templates in templates_of.values() for template in templates)
+    for template, count in sorted(Counter(template for key in going for template in templates_of[key]).items()):
+        if template.data not in shrinking and SHRINKS.is_exceeded(count, parts[template]):
+            where = f"{template.file}:{template.line}" if template.line else template.file
+            made_there = f"{count} of {parts[template]} resources made from it at {where} are removed"
+            reason = f"{template.data} shrank: {made_there} (limit {SHRINKS})"
+            yield Shrunk(template.data, reason, count, parts[template])
+
+
+def with_fewer_rows(uses: Iterable[SourceUse], had: Mapping[str, int]) -> Iterator[Shrunk]:
+    """Sources that lost a large share of the rows that they had when they were applied last, by their identity."""
+    for identity, use in {use.identity: use for use in uses}.items():
+        missing, total = had.get(identity, 0) - use.rows, had.get(identity, 0)
+        if SHRINKS.is_exceeded(missing, total):
+            reason = f"{use.name} shrank: {missing:,} of {total:,} rows are gone (limit {SHRINKS})"
+            yield Shrunk(use.name, reason, missing, total, frozenset({use.file}))

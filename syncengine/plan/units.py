@@ -1,0 +1,190 @@
+"""changes → units of removals, each of which is approved by itself (docs/approvals.md); pure.
+
+A unit is what one decision of a person stands behind: a category with its cascade, what one source of data or one
+manifest lost. A kind of unit is a line of UNITS; a loss is in every unit that claims it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.losses import LEAVES_AS, SWEEP, SWEPT, Loss
+from syncengine.plan.provenance import template_of
+from syncengine.plan.shrinking import Shrunk
+from syncengine.plan.sweep import Sweep
+from syncengine.project.schema import Limit
+from syncengine.resource import Key, Kind, Removal, Removed
+
+CATEGORY, SOURCE, MANIFEST = "category", "source", "manifest"
+ACTIVITY_TYPES, OPENED, FIRST_SWEEP, REMOVED = "activity-types", "opened", "first-sweep", "removed"
+
+LINES = Limit(percent=25)
+"""How many tags lines under `removed:` may take in one plan before they ask together."""
+
+NO_PLACE = "(no file)"
+"""The manifest of rows that were recorded without one."""
+
+
+class UnitName(NamedTuple):
+    """The kind of a unit, and its name in the plan."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitInputs:
+    """What units are made from, beside the changes: the sweep, sources that shrank, and lines under `removed:`."""
+
+    sweep: Sweep | None = None
+    shrunk: tuple[Shrunk, ...] = ()
+    lines: Collection[Key] = ()
+
+
+Claim = Callable[[Change, Loss, UnitInputs], Iterable[str]]
+"""The names of the units of one kind that a loss of a change is in."""
+
+
+def _of_category(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
+    if change.cascade is not None:
+        yield str(change.cascade)
+    elif loss.of == LEAVES_AS[Kind.CATEGORY]:
+        yield str(change.key)
+
+
+def _of_source(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
+    """Also of a cascade: who approves the end of a category has not judged that its source is whole."""
+    template = template_of(change.source)
+    if template is not None and loss.of != OPENED and not _has_line(change, inputs):
+        yield template.data
+
+
+def _of_manifest(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
+    others = (_of_category, _of_source, _of_activity_types, _of_opened, _of_line)
+    if not any(name for claim in others for name in claim(change, loss, inputs)):
+        yield change.source.file if change.source is not None else NO_PLACE
+
+
+def _of_activity_types(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
+    if loss.of == LEAVES_AS[Kind.ACTIVITY_TYPE]:
+        yield ACTIVITY_TYPES
+
+
+def _of_opened(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
+    if loss.of == OPENED:
+        yield str(change.key)
+
+
+def _of_line(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
+    if _has_line(change, inputs):
+        yield REMOVED
+
+
+def _has_line(change: Change, inputs: UnitInputs) -> bool:
+    return change.key in inputs.lines and is_approvable_by_line(change)
+
+
+UNITS: Mapping[str, Claim] = {
+    CATEGORY: _of_category,
+    SOURCE: _of_source,
+    MANIFEST: _of_manifest,
+    ACTIVITY_TYPES: _of_activity_types,
+    OPENED: _of_opened,
+    REMOVED: _of_line,
+}
+"""The kinds of units, in the order in which a plan names them. The first sweep is a unit without changes."""
+
+Division = dict[UnitName, list[Loss]]
+"""The losses of each unit."""
+
+
+Losses = Sequence[tuple[Change, Loss]]
+"""Losses, each with the change that it is of."""
+
+
+def divided(losses: Losses, inputs: UnitInputs) -> Division:
+    """Divide losses into units, in the order of UNITS and of names."""
+    units: defaultdict[UnitName, list[Loss]] = defaultdict(list)
+    for change, loss in losses:
+        for kind, claim in UNITS.items():
+            for name in claim(change, loss, inputs):
+                units[UnitName(kind, name)].append(loss)
+    for each in inputs.shrunk:
+        source = UnitName(SOURCE, each.source)
+        if source not in units and (due := _lost_for(each, losses, inputs)):
+            units[source] = due
+    _add_sweep(units, inputs.sweep)
+    rank = {kind: number for number, kind in enumerate((*UNITS, FIRST_SWEEP))}
+    return {name: units[name] for name in sorted(units, key=lambda unit: (rank.get(unit.kind, 99), unit.name))}
+
+
+def _lost_for(source: Shrunk, losses: Losses, inputs: UnitInputs) -> list[Loss]:
+    """Losses that may be due to a source of which no resource is made: those of the manifests that use it, else all."""
+    open_losses = [(change, loss) for change, loss in losses if not _has_line(change, inputs)]
+    near = [loss for change, loss in open_losses if change.source is not None and change.source.file in source.files]
+    return near or [loss for _, loss in open_losses]
+
+
+def _add_sweep(units: defaultdict[UnitName, list[Loss]], sweep: Sweep | None) -> None:
+    """What a sweep takes that nobody recorded is a loss of the first one, and of one that uploads nothing."""
+    if sweep is not None and sweep.first:
+        units[UnitName(FIRST_SWEEP, FIRST_SWEEP)].append(SWEEP)
+    elif sweep is not None and not sweep.uploads:
+        units[UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)].append(SWEEP)
+
+
+# --- units that ask whatever the limits are
+
+ALWAYS = frozenset({CATEGORY, OPENED})
+
+
+def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tuple[str, ...]]:
+    """Units that ask by themselves, with the reasons that no total gives; `tags`: the number that is left."""
+    reasons: dict[UnitName, tuple[str, ...]] = {name: () for name in units if name.kind in ALWAYS}
+    for each in inputs.shrunk:
+        name = UnitName(SOURCE, each.source)
+        if name in units:
+            reasons[name] = (*reasons.get(name, ()), each.reason)
+    if (name := UnitName(FIRST_SWEEP, FIRST_SWEEP)) in units:
+        reasons[name] = (f"first sweep of this state: it deletes {SWEPT} among the team's activity types",)
+    if inputs.sweep is not None and not inputs.sweep.uploads:
+        name = name if name in units else UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)
+        reasons[name] = (
+            *reasons.get(name, ()),
+            "the sweep uploads nothing: it deletes every activity type of the team",
+        )
+    lines = len(units.get(UnitName(REMOVED, REMOVED), ()))
+    if lines and (lines == tags or LINES.is_exceeded(lines, tags)):
+        reasons[UnitName(REMOVED, REMOVED)] = (f"lines under `removed:` take {lines} of {tags} tags (limit {LINES})",)
+    return reasons
+
+
+# --- lines under `removed:`
+
+
+def lines_of(removed: Mapping[Key, Removed]) -> dict[Key, Removed]:
+    """Lines that may approve something: written out in a manifest, by no template, and not `as: delete`."""
+    return {
+        key: line
+        for key, line in removed.items()
+        if line.how is not Removal.DELETE and template_of(line.source) is None
+    }
+
+
+def is_approvable_by_line(change: Change) -> bool:
+    """Whether a line may approve this change: no deletion, and so no cascade."""
+    return change.action in (Action.FORGET, Action.RETIRE) and change.key.kind is Kind.TAG and change.cascade is None
+
+
+def line_text(change: Change) -> str:
+    """The name under which a state remembers that such a line was used."""
+    return f"{REMOVED}:{change.key}:{change.action.word}"
+
+
+def lost_by(losses: Iterable[Loss]) -> dict[str, int]:
+    """The number of losses of each kind."""
+    return dict(Counter(loss.of for loss in losses))

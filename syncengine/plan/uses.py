@@ -1,0 +1,88 @@
+"""a plan with approvals → what they cover once its apply begins; warnings about those that approve nothing; pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from syncengine.errors import Diagnostic, Severity
+from syncengine.plan.approvals import Approval, Records, as_printed_before
+from syncengine.plan.gate import Gate
+from syncengine.plan.losses import SWEEP, Loss, losses_of
+from syncengine.plan.model import Plan
+from syncengine.plan.units import is_approvable_by_line, line_text
+from syncengine.state.losses import ApprovalRecord, Approved
+
+UNUSED, USED = "approval-unused", "approval-used"
+CODES = frozenset({UNUSED, USED})
+"""Warnings about approvals that are listed, which every plan judges anew."""
+
+
+def approved_of(plan: Plan) -> Approved:
+    """What the approvals of a plan cover, its lines under `removed:` among them."""
+    losses = [loss for change in plan.changes for loss in losses_of(change)]
+    swept = [SWEEP] if plan.sweep is not None else []
+    return Approved(
+        {**_of_units(plan.gate, (*losses, *swept)), **_of_lines(plan)},
+        frozenset((*losses, *swept)),
+        frozenset(change.key for change in plan.changes),
+        plan.is_whole,
+    )
+
+
+def _of_units(gate: Gate, losses: tuple[Loss, ...]) -> dict[str, tuple[Loss, ...]]:
+    """The losses of each approval; one of the form of earlier versions is used in both forms."""
+    uses: defaultdict[str, list[Loss]] = defaultdict(list)
+    for unit in gate.units:
+        if unit.approved is not None and unit.approved.text == unit.approve:
+            uses[unit.approve] += unit.losses
+    if gate.approved is not None and is_for_all(gate, gate.approved):
+        uses |= {text: list(losses) for text in {gate.approved.text, gate.whole}}
+    return {text: tuple(some) for text, some in uses.items()}
+
+
+def is_for_all(gate: Gate, approval: Approval) -> bool:
+    """Whether it approves everything, as it is printed now or was by earlier versions."""
+    return approval.text in (gate.whole, as_printed_before(gate.whole))
+
+
+def _of_lines(plan: Plan) -> dict[str, tuple[Loss, ...]]:
+    lines = set(plan.gate.lines)
+    changes = (change for change in plan.changes if change.key in lines and is_approvable_by_line(change))
+    return {line_text(change): tuple(losses_of(change)) for change in changes}
+
+
+def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: Records) -> Iterator[Diagnostic]:
+    """Warnings of approvals at hand that were used before, or that match no removal of the plan."""
+    gate = gate.with_approvals(())
+    texts = {gate.whole, as_printed_before(gate.whole), *(unit.approve for unit in gate.units)}
+    going_on = {unit.approve for unit in gate.begun}
+    for approval in approvals:
+        spent = records.spent.get(approval.text)
+        if approval.text in texts or approval.text in going_on:
+            continue
+        code, message = (USED, _used(approval, spent)) if spent else (UNUSED, _unused(approval))
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code=code,
+            message=message,
+            file=approval.by if approval.line is not None else None,
+            line=approval.line,
+            column=1 if approval.line is not None else None,
+        )
+
+
+def _used(approval: Approval, record: ApprovalRecord) -> str:
+    at = datetime.fromtimestamp(record.used or record.at, UTC)
+    by = f"by run {record.run} of {at:%Y-%m-%d %H:%M} UTC"
+    return f"{approval.text} was used {by}: it approves nothing any more{_cure(approval)}"
+
+
+def _unused(approval: Approval) -> str:
+    why = "it is for other removals, another team or another state"
+    return f"{approval.text} approves nothing in this plan: {why}{_cure(approval)}"
+
+
+def _cure(approval: Approval) -> str:
+    return "; remove the line" if approval.line is not None else f" ({approval.by})"

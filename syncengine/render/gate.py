@@ -1,0 +1,112 @@
+"""The gate of a plan in words, for text, Markdown and HTML; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from syncengine.plan.gate import Gate, Unit
+from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, SOURCE
+from syncengine.render.escape import file_name, visible
+from syncengine.render.words import count_of, number
+
+MOST_UNITS = 50
+"""Units that a text names; a plan may open thousands of tags, and JSON has them all."""
+
+NOUNS = {
+    "categories": "category",
+    "activityTypes": "activity type",
+    "tags": "tag",
+    "keywords": "keyword",
+    "metadata": "metadata entry",
+    "fields": "field",
+    "opened": "tag",
+}
+
+
+class UnitLine(NamedTuple):
+    """A unit in a sentence: a mark, what it takes, and how it is approved. `approve` is to be copied as it stands."""
+
+    is_open: bool
+    what: str
+    how: str
+    approve: str = ""
+
+    @property
+    def mark(self) -> str:
+        return "✘" if self.is_open else "✔"
+
+    def __str__(self) -> str:
+        return f"{self.mark} {self.what}: {self.how}{self.approve}"
+
+
+def heading(gate: Gate) -> str:
+    """Whether the removals may go on, and who says so."""
+    if gate.is_closed:
+        return "Blocked: approval needed for these removals."
+    if gate.approved is not None:
+        places = {str(unit.approved) for unit in gate.shown}
+        if len(places) <= 1:
+            return f"Approved: {file_name(str(gate.approved))} approves these removals."
+    return "Approved: nothing else needs an approval."
+
+
+def unit_lines(gate: Gate) -> Iterator[UnitLine]:
+    """The units that need an approval, then those that have one."""
+    units = sorted(gate.shown, key=lambda unit: not unit.is_open)
+    yield from map(_line, islice(units, MOST_UNITS))
+
+
+def more_units(gate: Gate) -> str:
+    """How many units are not named, or nothing."""
+    rest = len(gate.shown) - MOST_UNITS
+    return f"… and {number(rest)} more; `--format json` names them all" if rest > 0 else ""
+
+
+def to_approve(gate: Gate) -> tuple[str, ...]:
+    """The approvals to copy: of each open unit, or one of everything where there are many."""
+    open_units = [unit.approve for unit in gate.units if unit.is_open]
+    if len(open_units) > MOST_UNITS and gate.approve:
+        open_units = [gate.approve]
+    return tuple(map(visible, open_units))
+
+
+def _line(unit: Unit) -> UnitLine:
+    if unit.is_open or unit.approved is None:
+        return UnitLine(True, what(unit), "approve with ", visible(unit.approve))
+    by = str(unit.approved)
+    if by.startswith("run "):
+        return UnitLine(False, what(unit), f"goes on, begun by {by}")
+    return UnitLine(False, what(unit), f"approved {'by' if by.startswith('-') else 'in'} {file_name(by)}")
+
+
+def what(unit: Unit) -> str:
+    """What a unit takes, with its numbers."""
+    name = file_name(unit.name)
+    return WHAT[unit.kind](unit, name) if unit.kind in WHAT else f"{name} lost {_lost(unit)}"
+
+
+def _lost(unit: Unit) -> str:
+    lost = [count_of(count, NOUNS[of]) for of, count in unit.lost.items() if of in NOUNS]
+    return " and ".join(filter(None, (", ".join(lost[:-1]), *lost[-1:]))) or count_of(unit.count, "removal")
+
+
+def _category(unit: Unit, name: str) -> str:
+    tags = unit.lost.get("tags", 0)
+    return f"{name} and {count_of(tags, 'tag')}" if tags else name
+
+
+def _source(unit: Unit, name: str) -> str:
+    return f"{name} lost {f'{number(unit.missing)} of {number(unit.total)} rows' if unit.total else _lost(unit)}"
+
+
+WHAT: Mapping[str, Callable[[Unit, str], str]] = {
+    CATEGORY: _category,
+    SOURCE: _source,
+    ACTIVITY_TYPES: lambda unit, name: f"{count_of(unit.lost.get('activityTypes', 0), 'activity type')} deleted",
+    OPENED: lambda unit, name: f"{name} opened: it was PRIVATE",
+    FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
+    REMOVED: lambda unit, name: f"lines under `removed:` take {_lost(unit)}",
+}
+"""The words for each kind of unit; any other is named with what it lost."""
