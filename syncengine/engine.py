@@ -91,7 +91,7 @@ class Application:
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
-        self._chronicle.plan = saved = saved and with_approvals(saved, self._project, self._request)
+        self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
         except SyncengineError as error:

@@ -24,7 +24,7 @@ from syncengine.plan.gate import NO_RECORDS, Gate, Unit, gate
 from syncengine.plan.losses import SAYS, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.saved_aim import aim_of, inconsistent
-from syncengine.plan.units import SOURCE
+from syncengine.plan.units import REMOVED, SOURCE
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 
@@ -152,13 +152,13 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     Totals and limits may differ today. The layout of templates is not known here, so that the losses of one template of
     a source are judged by the plan alone.
     """
-    today = _gate_today(plan, delta, now)
+    today = _gate_today(plan, delta, now, now.records())
     claim, losses = plan.gate, losses_in(delta.differences)
     if today.tripped and not claim.tripped:
         raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
     if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
         raise inconsistent("its gate asks for a different approval than its removals need")
-    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, today, now.records()):
+    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now):
         raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_told(reason) for reason in claim.reasons]
@@ -167,7 +167,7 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
         raise inconsistent("the reasons of its gate do not match its removals")
 
 
-def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:
+def _gate_today(plan: Plan, delta: Diff, now: Present, records: Records) -> Gate:
     if not losses_in(delta.differences) and plan.sweep is None:
         return Gate()
     basis, changes = plan.basis, delta.differences
@@ -180,27 +180,38 @@ def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:
         team=basis.team,
         lineage=basis.lineage,
         lines=plan.gate.lines,
-        records=now.records,
+        records=lambda: records,
     )
 
 
-def _asks_for_these(plan: Plan, losses: Iterable[Loss], today: Gate, records: Records) -> bool:
-    """Whether the approvals that the plan shows are those of what it removes, of now or of before some were spent."""
-    claim, owner = plan.gate, Owner(plan.basis.team, plan.basis.lineage)
+def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Present) -> bool:
+    """Whether the approvals that the plan shows are those of what it removes, of now or of before some were spent.
+
+    Also of before another run began with a part of it.
+    """
+    claim, records, owner = plan.gate, now.records(), Owner(plan.basis.team, plan.basis.lineage)
     everything = [*losses, *([SWEEP] if plan.sweep is not None else [])]
-    whole = _is_among(claim.whole, approvals_of_plan(everything, owner), records)
-    units = {unit.id: unit for unit in today.units}
-    return (
-        whole
-        and claim.approve in (None, claim.whole)
-        and all(_is_unit(u, units.get(u.id), owner, records) for u in claim.units)
-    )
+    if claim.approve not in (None, claim.whole):
+        return False
+    if not _is_among(claim.whole, approvals_of_plan(everything, owner), records):
+        return False
+    known = (records, Records(records.spent)) if records.under_way else (records,)
+    return any(_has_units_of(claim, _gate_today(plan, delta, now, each), owner, records) for each in known)
+
+
+def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: Records) -> bool:
+    """Whether a plan shows all units; whether lines under `removed:` ask together depends on totals."""
+    units, shown = {unit.id: unit for unit in today.units}, [unit.id for unit in claim.units]
+    true = [name for name in units if name in shown or name.kind != REMOVED]
+    if [name for name in shown if name in units] != true or len({*shown}) < len(shown):
+        return False
+    return all(_is_unit(unit, units.get(unit.id), owner, records) for unit in claim.units)
 
 
 def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: Records) -> bool:
     """Whether a unit is what is shown of it; what a source without resources of its own lost is not known here."""
-    if true is None or claim.kind == SOURCE:
-        return claim.kind == SOURCE
+    if true is None:
+        return claim.kind in (SOURCE, REMOVED)
     texts = approvals_of_unit(true.id, true.losses, owner)
     return claim.count == true.count and claim.lost == true.lost and _is_among(claim.approve, texts, records)
 

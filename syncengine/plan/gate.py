@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
@@ -67,7 +67,7 @@ class Unit(Struct, frozen=True, gc=False):
     name: str
     count: int
     approve: str
-    lost: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[tuple[str, int], ...] = ()
     asks: bool = False
     reasons: tuple[str, ...] = ()
     missing: int = 0
@@ -161,8 +161,9 @@ class Gate(Struct, frozen=True, gc=False):
 
     def bare(self) -> Gate:
         """The gate as a saved plan holds it, without judgement."""
-        bare = self.with_approvals(())
-        return replace(bare, units=tuple(replace(unit, losses=()) for unit in bare.units), begun=(), claim=None)
+        bare = self.with_approvals(()) if any(unit.approved for unit in self.units) else self
+        units, begun = (tuple(replace(unit, losses=()) for unit in some) for some in (bare.units, bare.begun))
+        return replace(bare, units=units, begun=begun, claim=None)
 
     def as_strict_as(self, claim: Gate) -> Gate:
         """The same gate, which asks wherever the claim of a saved plan does as well."""
@@ -369,7 +370,7 @@ def _totals(
     approved: Iterable[Loss],
 ) -> Iterator[Total]:
     """What the losses are shares of, in the order of the kinds; lines under `removed:` are out."""
-    out, lost = Counter(loss.of for loss in approved), {of for unit in units for of in unit.lost}
+    out, lost = Counter(loss.of for loss in approved), {of for unit in units for of, _ in unit.lost}
     for of in SAYS:
         if of in lost:
             earlier = before.get(of, ())

@@ -80,7 +80,7 @@ def save(plan: Plan, display: Shown, path: Path) -> Plan:
         write_whole(path, file.pieces(), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
-    return replace(plan, basis=replace(plan.basis, id=file.id, settles=None))
+    return replace(plan, basis=replace(plan.basis, id=file.id, settles=None), gate=plan.gate.bare())
 
 
 class _File:

@@ -185,6 +185,6 @@ def line_text(change: Change) -> str:
     return f"{REMOVED}:{change.key}:{change.action.word}"
 
 
-def lost_by(losses: Iterable[Loss]) -> dict[str, int]:
+def lost_by(losses: Iterable[Loss]) -> tuple[tuple[str, int], ...]:
     """The number of losses of each kind."""
-    return dict(Counter(loss.of for loss in losses))
+    return tuple(Counter(loss.of for loss in losses).items())

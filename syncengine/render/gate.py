@@ -88,12 +88,12 @@ def what(unit: Unit) -> str:
 
 
 def _lost(unit: Unit) -> str:
-    lost = [count_of(count, NOUNS[of]) for of, count in unit.lost.items() if of in NOUNS]
+    lost = [count_of(count, NOUNS[of]) for of, count in unit.lost if of in NOUNS]
     return " and ".join(filter(None, (", ".join(lost[:-1]), *lost[-1:]))) or count_of(unit.count, "removal")
 
 
 def _category(unit: Unit, name: str) -> str:
-    tags = unit.lost.get("tags", 0)
+    tags = dict(unit.lost).get("tags", 0)
     return f"{name} and {count_of(tags, 'tag')}" if tags else name
 
 
@@ -104,7 +104,7 @@ def _source(unit: Unit, name: str) -> str:
 WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     CATEGORY: _category,
     SOURCE: _source,
-    ACTIVITY_TYPES: lambda unit, name: f"{count_of(unit.lost.get('activityTypes', 0), 'activity type')} deleted",
+    ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
     OPENED: lambda unit, name: f"{name} opened: it was PRIVATE",
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
     REMOVED: lambda unit, name: f"lines under `removed:` take {_lost(unit)}",

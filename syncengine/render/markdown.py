@@ -132,12 +132,10 @@ def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
     lines += [">", *(f"> - {prose(reason)}" for reason in gate.reasons)] if gate.reasons else []
     if gate.is_closed:
         approve = visible(gate.approve or "")
-        lines += [
-            ">",
-            f"> Approve exactly these with {code(f'--approve-deletes {approve}')}, or in the project file:",
-            ">",
-            *(f"> {line}" for line in ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")),
-        ]
+        block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
+        lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
+        lines += [*(f"> {line}" for line in block), ">"]
+        lines += [f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."]
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 
 

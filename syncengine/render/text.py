@@ -139,8 +139,9 @@ def _gate(gate: Gate, look: Look) -> Iterator[str]:
         return
     yield painted(lettered(heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
     for line in unit_lines(gate):
-        yield painted(lettered(f"{_INDENT}{line}", look), None if line.is_open else Tone.QUIET, look)
-    yield from (f"{_INDENT}{lettered(more, look)}" for more in [more_units(gate)] if more)
+        first, *rest = paragraph(str(line), look, None if line.is_open else Tone.QUIET, _INDENT)
+        yield from (first, *(f"{_INDENT}{each}" for each in rest))
+    yield from paragraph(more_units(gate), look, None, _INDENT) if more_units(gate) else ()
     for reason in gate.reasons:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
@@ -150,8 +151,8 @@ def _gate(gate: Gate, look: Look) -> Iterator[str]:
 
 def approval_lines(gate: Gate) -> Iterator[str]:
     """Return lines that say how to approve exactly this plan (docs/planning.md 5); not wrapped."""
-    yield f"{_INDENT}Approve exactly these, and nothing else, with"
-    yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve or '')}"
-    yield f"{_INDENT}or in the project file, so that it is reviewed with them:"
+    yield f"{_INDENT}Approve each in the project file, so that it is reviewed with them:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
+    yield f"{_INDENT}or all that this plan removes, and nothing else, with"
+    yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve or '')}"

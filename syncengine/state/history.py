@@ -80,10 +80,13 @@ class HistoryEntry:
     detail: Detail = field(default_factory=Detail)
 
 
-def open_run(connection: sa.Connection, run: Run, now: float) -> None:
-    """Write a run's beginning; any other without an end is dead, since this one has the lock."""
+def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool = False) -> None:
+    """Write a run's beginning; any other without an end is dead, since this one has the lock.
+
+    `by_unit`: it is recorded what each of its approvals covers.
+    """
     connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
-    connection.execute(sa.insert(RUNS).values(**_values(run)))
+    connection.execute(sa.insert(RUNS).values(**_values(run, by_unit=by_unit)))
 
 
 def refused_run(connection: sa.Connection, run: Run) -> None:
@@ -98,9 +101,9 @@ def close_run(connection: sa.Connection, run: str, now: float, outcome: str, cou
     connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(**values))
 
 
-def _values(run: Run) -> dict[str, Any]:
+def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
     about = {"actor": run.actor, "approvals": run.approvals, "exit": run.exit_code, "reason": run.reason}
-    about["units"] = bool(run.approvals)
+    about["units"] = by_unit and bool(run.approvals)
     return {
         "id": run.id,
         "started": run.started,

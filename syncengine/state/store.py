@@ -204,7 +204,7 @@ class State:
         with self._writing() as connection:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
-            history.open_run(connection, run, self._now())
+            history.open_run(connection, run, self._now(), by_unit=approved is not None)
             self._settle_approvals(connection)
             if approved is not None:
                 approvals.begin(connection, run.id, run.plan, approved, self._now())

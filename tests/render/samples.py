@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.calls import Call
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.plan.sweep import Sweep
 from syncengine.resource import Key, Kind, Row, Source, Value
@@ -174,16 +176,28 @@ TAG_REMOVALS = (
     Change(key=tag("ACME-0002"), action=Action.DELETE, source=at(61), reason="closed, ticket 77"),
 )
 
+HOSTILE_UNITS = (Unit("manifest", HOSTILE, 3, "3@abc", (("tags", 3),), asks=True),)
+HOSTILE_GATE = Gate(True, (), "3@abc", units=HOSTILE_UNITS, whole="3@abc")
+REASONS = (
+    "1 of 3 categories deleted (limit 0)",
+    "5 of 12 tags forgotten, retired or deleted (limit 25%)",
+    "first sweep of this state: it deletes everything that this project does not know among the team's activity types",
+)
 TRIPPED = Gate(
     tripped=True,
-    reasons=(
-        "1 of 3 categories deleted (limit 0)",
-        "5 of 12 tags forgotten, retired or deleted (limit 25%)",
-        "first sweep of this state: it deletes everything that this project does not know"
-        " among the team's activity types",
+    approve="12@0123456789abcdef0123",
+    whole="12@0123456789abcdef0123",
+    units=(
+        Unit("category", "category/acme", 4, "4@aaaaaaaaaaaaaaaaaaaa", (("categories", 1), ("tags", 3)), asks=True),
+        Unit("source", "data/matters.csv", 121, "121@bbbbbbbbbbbbbbbbbbbb", (("tags", 121),), True, (), 121, 171),
+        Unit("manifest", "manifests/acme.yaml", 2, "2@cccccccccccccccccccc", (("tags", 2), ("keywords", 1)), asks=True),
+        Unit("activity-types", "activity-types", 1, "1@dddddddddddddddddddd", (("activityTypes", 1),), asks=True),
+        Unit("opened", "tag/SECRET", 1, "1@eeeeeeeeeeeeeeeeeeee", (("opened", 1),), asks=True),
+        Unit("first-sweep", "first-sweep", 1, "1@ffffffffffffffffffff", (("sweep", 1),), asks=True),
+        Unit("removed", "removed", 3, "3@00000000000000000000", (("tags", 3),), asks=True),
     ),
-    approve="12@0123456789ab",
-)
+).with_approvals(())
+TRIPPED = replace(TRIPPED, reasons=REASONS)
 
 NOTES = (
     Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps the old value", at(44)),
@@ -278,7 +292,9 @@ def hostile() -> Plan:
             metadata_deleted=(HOSTILE,),
             reason=HOSTILE,
         ),
-        gate=Gate(True, (HOSTILE,), "3@abc"),
+        gate=replace(
+            Gate(True, (), "3@abc", units=HOSTILE_UNITS, whole="3@abc").with_approvals(()), reasons=(HOSTILE,)
+        ),
         notes=(Note(tag(HOSTILE), "kept", HOSTILE, source),),
         diagnostics=(
             Diagnostic(
@@ -301,7 +317,21 @@ def approved() -> Plan:
     return plan_of(*TAG_REMOVALS, gate=gate)
 
 
-PLANS = {"empty": empty, "everything": everything, "uniform": uniform, "hostile": hostile, "approved": approved}
+def partly() -> Plan:
+    """Two units are approved, one in the project file and one by an option; the others are open."""
+    at_hand = [Approval("4@aaaaaaaaaaaaaaaaaaaa", "syncengine.yaml", 14)]
+    at_hand += [Approval("2@cccccccccccccccccccc", "--approve-deletes")]
+    return plan_of(*TAG_REMOVALS, gate=TRIPPED.with_approvals(at_hand))
+
+
+PLANS = {
+    "empty": empty,
+    "everything": everything,
+    "uniform": uniform,
+    "hostile": hostile,
+    "approved": approved,
+    "partly": partly,
+}
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

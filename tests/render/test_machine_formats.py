@@ -89,7 +89,7 @@ def test_a_plan_has_the_published_keys_in_their_order() -> None:
         "keywordAdds keywordDeletes metadataDeletes cascadedTags kept requests"
     )
     assert document["sweep"] == {"known": ["A999"], "unknown": True}
-    assert document["gate"]["approve"] == "12@0123456789ab"
+    assert document["gate"]["approve"] == "12@0123456789abcdef0123"
     assert {" ".join(note) for note in document["notes"]} == {"address kind message source"}
 
 

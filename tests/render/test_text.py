@@ -147,16 +147,27 @@ def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
 
 
 def test_a_tripped_gate_shows_how_it_is_approved() -> None:
+    """All at once, or unit by unit."""
     text = plan_text(everything())
-    assert "    syncengine apply --approve-deletes 12@0123456789ab\n" in text
-    assert "    approvals:\n      - 12@0123456789ab\n" in text
+    assert "    syncengine apply --approve-deletes 12@0123456789abcdef0123\n" in text
+    assert "    approvals:\n      - 4@aaaaaaaaaaaaaaaaaaaa\n" in text
+    assert "  ✘ data/matters.csv lost 121 of 171 rows: approve with 121@bbbbbbbbbbbbbbbbbbbb\n" in text
+
+
+def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
+    """Where each was approved; the others can be copied."""
+    text = plan_text(PLANS["partly"]())
+    assert "Blocked: approval needed for these removals.\n" in text
+    assert "  ✔ category/acme and 3 tags: approved in syncengine.yaml:14\n" in text
+    assert "approved by --approve-deletes\n" in text
+    assert "  ✘ tag/SECRET opened: it was PRIVATE: approve with 1@eeeeeeeeeeeeeeeeeeee\n" in text
+    assert "      - 4@aaaaaaaaaaaaaaaaaaaa\n" not in text
 
 
 def test_an_approved_gate_says_who_approved() -> None:
     """It is not closed, and asks for nothing."""
     text = plan_text(approved())
     assert "Approved: syncengine.yaml:14 approves these removals.\n" in text
-    assert "5 of 12 tags forgotten, retired or deleted (limit 25%)" in text
     assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 
 
