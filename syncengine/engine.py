@@ -41,6 +41,7 @@ from syncengine.plan.planner import (
     with_approvals,
 )
 from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.rule_units import without_rules
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -139,8 +140,9 @@ class Application:
         options = options_of(project, request)
         guards.refuse_stale(saved, state, project.base_url())
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
-        saved = guards.judged_again(saved, delta, state, options.rule_set)
-        return self._approved(guards.with_gate_of_today(saved, state, options.limits, self._around.now()), state)
+        bare = structs.replace(saved, gate=without_rules(saved.gate))
+        today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
+        return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request

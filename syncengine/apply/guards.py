@@ -14,10 +14,11 @@ from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.approvals import records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
-from syncengine.plan.gate import gate
-from syncengine.plan.judgement import POLICY_DENIED, judgement_of
+from syncengine.plan.gate import Gate, gate
+from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.rule_units import rule_units, with_rules
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.project import git
 from syncengine.project.schema import Limit
@@ -100,17 +101,23 @@ def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[
     )
 
 
-def judged_again(plan: Plan, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
+def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
     """Return the saved plan with what the project's rules say of it today, besides what they said when it was made.
 
-    A denial that the file holds stays one; a plan that was begun already (`delta` is None) is only finished.
+    A denial that the file holds stays one, and a unit of its gate, the `claim`, too. A plan that was begun already
+    (`delta` is None) is only finished.
     """
-    if delta is None or not rule_set.rules:
+    if delta is None:
         return plan
     formers = [Key(c.key.kind, c.previously) for c in plan.changes if c.previously is not None]
-    found = judgement_of(rule_set, delta.differences, state.get(formers), plan.summary).diagnostics
+    judgement = judgement_of(rule_set, delta.differences, state.get(formers), plan.summary)
+    records = lambda: records_of(state.approvals())  # noqa: E731 - read when it is needed
+    units, begun = units_of_judgement(judgement, delta.differences, records, plan.basis)
+    names = {unit.id for unit in (*units, *begun)}
+    units += (unit for unit in rule_units(claim) if unit.id not in names)
     said = frozenset(plan.diagnostics)
-    return replace(plan, diagnostics=(*plan.diagnostics, *(d for d in found if d not in said)))
+    found = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in said)
+    return replace(plan, gate=with_rules(plan.gate, units, begun), diagnostics=(*plan.diagnostics, *found))
 
 
 def refuse_denied(plan: Plan) -> None:

@@ -21,10 +21,11 @@ from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import NO_RECORDS, Gate, gate
-from syncengine.plan.judgement import judgement_of
+from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
+from syncengine.plan.rule_units import with_rules
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
 from syncengine.plan.sweep import Sweep, is_type, sweep_of
@@ -67,23 +68,27 @@ def plan(
     )
     summary = replace(result.summary, unchanged=result.summary.unchanged + others)
     judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
+    units = units_of_judgement(judgement, delta.differences, records, basis)
     return replace(
         result,
         summary=summary,
-        gate=gate(
-            delta.differences,
-            recorded,
-            options.limits,
-            desired.resources,
-            sweep=result.sweep,
-            team=basis.team,
-            lineage=basis.lineage,
-            totals_of_all=totals,
-            sources=desired.sources,
-            had=basis.sources,
-            recent=recent,
-            lines=lines_of(desired.removed),
-            records=records,
+        gate=with_rules(
+            gate(
+                delta.differences,
+                recorded,
+                options.limits,
+                desired.resources,
+                sweep=result.sweep,
+                team=basis.team,
+                lineage=basis.lineage,
+                totals_of_all=totals,
+                sources=desired.sources,
+                had=basis.sources,
+                recent=recent,
+                lines=lines_of(desired.removed),
+                records=records,
+            ),
+            *units,
         ),
         diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),

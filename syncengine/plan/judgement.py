@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
@@ -10,9 +10,11 @@ from msgspec.structs import asdict
 from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
+from syncengine.plan.approvals import Owner, Records
 from syncengine.plan.diff import Difference
-from syncengine.plan.gate import Gate
-from syncengine.plan.model import Summary
+from syncengine.plan.gate import Unit
+from syncengine.plan.model import Basis, Summary
+from syncengine.plan.rule_units import units_of_rules
 from syncengine.resource import Key, Kind, Recorded, Source
 from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
 from syncengine.rules.schema import RuleKind, Ruling
@@ -43,6 +45,15 @@ def judgement_of(
     return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
 
 
+def units_of_judgement(
+    judgement: Judgement, differences: Sequence[Difference], records: Callable[[], Records], basis: Basis
+) -> tuple[list[Unit], list[Unit]]:
+    """The units of rules that ask for an approval: open ones, and those that an earlier run began."""
+    if not judgement.asks:
+        return [], []
+    return units_of_rules(judgement.asks, differences, records(), Owner(basis.team, basis.lineage))
+
+
 def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
     """The names of the rules that deny the plan that these are about."""
     return {d.rule for d in diagnostics if d.code == POLICY_DENIED and d.rule}
@@ -51,11 +62,6 @@ def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
 def warning_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
     """The names of the rules that warn of it."""
     return {d.rule for d in diagnostics if d.code == POLICY_WARNING and d.rule}
-
-
-def asking_rules(gate: Gate) -> set[str]:
-    """The names of the rules that ask for an approval."""
-    return set()
 
 
 def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:

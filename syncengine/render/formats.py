@@ -106,6 +106,7 @@ class GateUnit(OpenModel, frozen=True):
     count: Annotated[int, "How many removals it has."]
     approve: Annotated[str, "COUNT@HASH, the approval of just these."]
     approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
+    by: Annotated[tuple[str, ...], "Who is asked, where a rule says so."] = ()
 
 
 class GateState(OpenModel, frozen=True):

@@ -64,7 +64,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
 
 
 def _gate(gate: Gate) -> formats.GateState:
-    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved)) for u in gate.shown]
+    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved), u.by) for u in gate.shown]
     return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved))
 
 
