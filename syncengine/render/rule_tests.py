@@ -15,7 +15,7 @@ from syncengine.render.json import diagnostic_items, dumped
 from syncengine.render.junit import suites, test_case, with_trouble
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.words import count_of, number
-from syncengine.rules.results import Mismatch, RuleTestResult
+from syncengine.rules.results import Deviation, RuleTestResult
 
 NO_TESTS = "No tests found: they stand under `tests:` in the files of rules (docs/rules.md)."
 
@@ -35,19 +35,19 @@ def _failure(result: RuleTestResult, look: Look) -> Iterator[str]:
     yield (
         lettered(f"{file_name(result.file)}:{result.line}: ", look) + f"{label} {lettered(visible(result.name), look)}"
     )
-    for mismatch in result.mismatches:
-        yield lettered(f"    {visible(_sentence(mismatch))}", look)
+    for deviation in result.deviations:
+        yield lettered(f"    {visible(_sentence(deviation))}", look)
     yield from (f"    {line}" for line in diagnostic_lines(result.diagnostics, look))
 
 
-def _sentence(mismatch: Mismatch) -> str:
+def _sentence(deviation: Deviation) -> str:
     """`summary.delete: expected 0, not 1`."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in mismatch.path).lstrip(".")
-    if mismatch.actual is None:
-        return f"{path}: {_json(mismatch.expected)} is missing"
-    if mismatch.expected is None:
-        return f"{path}: {_json(mismatch.actual)} is not expected"
-    return f"{path}: expected {_json(mismatch.expected)}, not {_json(mismatch.actual)}"
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in deviation.path).lstrip(".")
+    if deviation.actual is None:
+        return f"{path}: {_json(deviation.expected)} is missing"
+    if deviation.expected is None:
+        return f"{path}: {_json(deviation.actual)} is not expected"
+    return f"{path}: expected {_json(deviation.expected)}, not {_json(deviation.actual)}"
 
 
 def _json(value: Any) -> str:
@@ -61,7 +61,7 @@ def results_junit(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
 
 def _case(result: RuleTestResult) -> Element:
     case = test_case(result.file, result.name)
-    sentences = [*map(_sentence, result.mismatches), *map(_found, result.diagnostics)]
+    sentences = [*map(_sentence, result.deviations), *map(_found, result.diagnostics)]
     if sentences:
         with_trouble(case, "failure", "failed", sentences[0], sentences)
     return case
@@ -83,7 +83,7 @@ def _item(result: RuleTestResult) -> formats.TestItem:
         file=result.file,
         line=result.line,
         outcome="passed" if result.passes else "failed",
-        differences=[formats.TestDifference(*mismatch) for mismatch in result.mismatches],
+        differences=[formats.TestDifference(*deviation) for deviation in result.deviations],
         diagnostics=diagnostic_items(result.diagnostics),
     )
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from syncengine.errors import Diagnostic
 
 
-class Mismatch(NamedTuple):
+class Deviation(NamedTuple):
     """One difference by its path, such as `("tags", "A", "keywords", 0)`; None where there is no value."""
 
     path: tuple[str | int, ...]
@@ -21,9 +21,9 @@ class RuleTestResult(NamedTuple):
     name: str
     file: str
     line: int
-    mismatches: tuple[Mismatch, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def passes(self) -> bool:
-        return not (self.mismatches or self.diagnostics)
+        return not (self.deviations or self.diagnostics)

@@ -16,14 +16,14 @@ from syncengine.plan.judgement import denying_rules, warning_rules
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import asking_rules
 from syncengine.resource import Kind, Resource
-from syncengine.rules.results import Mismatch
+from syncengine.rules.results import Deviation
 from syncengine.rules.schema import Expectation
 
 Wanted = Mapping[Kind, Iterable[Resource]]
 """The resources that are expected, by kind."""
 
 
-def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wanted) -> tuple[Mismatch, ...]:
+def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wanted) -> tuple[Deviation, ...]:
     """Return what differs, for each key that is expected."""
     expected: dict[str, Any] = {}
     actual: dict[str, Any] = {}
@@ -36,7 +36,7 @@ def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wante
         else:
             expected[name] = value if isinstance(value, dict) else sorted(value)
             actual[name] = FACTS[name](plan, value)
-    return tuple(mismatches(expected, actual))
+    return tuple(deviations(expected, actual))
 
 
 def _summary(plan: Plan, value: Mapping[str, int]) -> dict[str, int]:
@@ -71,7 +71,7 @@ def _without_identity(resource: Resource) -> dict[str, Any]:
     return {name: value for name, value in item_of(resource).items() if name != IDENTITIES[resource.key.kind]}
 
 
-def mismatches(expected: Any, actual: Any) -> Iterator[Mismatch]:
+def deviations(expected: Any, actual: Any) -> Iterator[Deviation]:
     """Every difference of two values of JSON, at its path and in the order of their paths."""
     if expected == actual:
         return
@@ -80,7 +80,7 @@ def mismatches(expected: Any, actual: Any) -> Iterator[Mismatch]:
     found = DeepDiff(expected, actual, view="tree", threshold_to_diff_deeper=0)
     levels = sorted((level for levels in found.values() for level in levels), key=lambda level: str(level.path()))
     for level in levels:
-        yield Mismatch(tuple(level.path(output_format="list")), _value(level.t1), _value(level.t2))
+        yield Deviation(tuple(level.path(output_format="list")), _value(level.t1), _value(level.t2))
 
 
 def _value(value: Any) -> Any:

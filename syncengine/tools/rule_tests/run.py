@@ -29,8 +29,8 @@ from syncengine.plan.request import PlanRequest
 from syncengine.project.model import Project
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.rules.model import RuleSet, RuleTestCase
-from syncengine.rules.results import Mismatch, RuleTestResult
-from syncengine.tools.rule_tests.compare import Wanted, differences, mismatches
+from syncengine.rules.results import Deviation, RuleTestResult
+from syncengine.tools.rule_tests.compare import Wanted, deviations, differences
 from syncengine.tools.rule_tests.context import OfflineContext, offline_context
 
 BASIS = Basis("test", "", "", swept_before=True)
@@ -66,18 +66,18 @@ class _Run:
             errors = tuple(d for d in problems.found if d.severity is Severity.ERROR)
             return RuleTestResult(test.name, test.file, test.line, *self._unless_expected(errors))
         if test.expect.errors:
-            found = (Mismatch(("errors",), sorted(test.expect.errors), []), *found)
+            found = (Deviation(("errors",), sorted(test.expect.errors), []), *found)
         return RuleTestResult(test.name, test.file, test.line, found)
 
-    def _unless_expected(self, errors: tuple[Diagnostic, ...]) -> tuple[tuple[Mismatch, ...], tuple[Diagnostic, ...]]:
+    def _unless_expected(self, errors: tuple[Diagnostic, ...]) -> tuple[tuple[Deviation, ...], tuple[Diagnostic, ...]]:
         """Compare the codes of errors with those that are expected; the errors themselves explain a difference."""
         if self._test.expect.errors is None:
             return (), errors
         expected, actual = sorted(self._test.expect.errors), sorted({error.code for error in errors})
-        found = tuple(mismatches({"errors": expected}, {"errors": actual}))
+        found = tuple(deviations({"errors": expected}, {"errors": actual}))
         return found, errors if found else ()
 
-    def _differences(self) -> tuple[Mismatch, ...]:
+    def _differences(self) -> tuple[Deviation, ...]:
         """Plan, and compare; Problems with everything that is wrong."""
         rows = [_row(resource) for resource in self._read(self._test.recorded, self._own.defaults)]
         wanted = self._wanted()
