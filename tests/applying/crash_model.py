@@ -18,18 +18,23 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec.structs import replace as replaced
 
 from syncengine.apply import applier, report
 from syncengine.apply.events import Event, Remark
-from syncengine.apply.guards import refuse_inconsistent, refuse_stale
+from syncengine.apply.guards import refuse_inconsistent, refuse_stale, with_gate_of_today
 from syncengine.apply.landing import Patience
 from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import ApplyRun
 from syncengine.errors import Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
+from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
+from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.units import REMOVED
+from syncengine.plan.uses import approved_of
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox import activity_types
@@ -214,12 +219,49 @@ class ServiceInMemory:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How one apply went. `plan` None: the manifests asked for the impossible."""
+    """How one apply went. `plan` None: the manifests asked for the impossible. `asked`: nobody approved."""
 
     plan: Plan | None
     status: report.RunStatus | None = None
     died: bool = False
     troubles: tuple[str, ...] = ()
+    asked: bool = False
+
+
+class Approvals:
+    """All approvals that were ever given, as a list that nobody cleans, and what each must not be good for any more.
+
+    `over`: removals that some later run did not want, or that are done: whoever wants them again needs another one.
+    """
+
+    def __init__(self) -> None:
+        self.given: dict[str, tuple[Loss, ...]] = {}
+        self.over: dict[str, set[Loss]] = defaultdict(set)
+
+    def at_hand(self) -> list[Approval]:
+        return [Approval(text, "list") for text in self.given]
+
+    def give(self, plan: Plan) -> Plan:
+        """Approve what is open, unit by unit."""
+        self.given |= {unit.approve: unit.losses for unit in plan.gate.units if unit.is_open}
+        self.given |= {text: losses for text, losses in approved_of(plan).uses.items() if text.startswith(REMOVED)}
+        return replaced(plan, gate=plan.gate.with_approvals(self.at_hand()))
+
+    def misused(self, plan: Plan) -> Iterator[str]:
+        """Removals that an approval covers a second time."""
+        for unit in (*plan.gate.units, *plan.gate.begun):
+            if unit.approved is not None:
+                again = self.over[unit.approved.text].intersection(unit.losses)
+                yield from (f"{unit.approved.text} is used again for {loss}" for loss in again)
+        for text, losses in approved_of(plan).uses.items():
+            yield from (f"{text} is used again for {loss}" for loss in self.over[text].intersection(losses))
+
+    def begin(self, plan: Plan) -> None:
+        """Whatever this run does not want is over for all approvals of before."""
+        wanted = {loss for change in plan.changes for loss in losses_of(change)}
+        wanted |= {SWEEP} if plan.sweep is not None else set()
+        for text, covers in self.given.items():
+            self.over[text] |= {loss for loss in covers if not any(loss.covers(each) for each in wanted)}
 
 
 class InFlight(NamedTuple):
@@ -250,6 +292,7 @@ class House:
         self.state = state
         self.others = Others()
         self.violations: list[str] = []
+        self.approvals = Approvals()
         self.let_go: set[Key] = set()
         """Categories of which a run said that they stay, and which are not ours again since."""
         self.in_flight: list[InFlight] = []
@@ -265,7 +308,7 @@ class House:
         twin = House(state, time, self._numbers + 10_000)
         twin.world, twin.others = deepcopy(self.world), deepcopy(self.others)
         twin.violations, twin.in_flight, twin.let_go = [*self.violations], [*self.in_flight], {*self.let_go}
-        twin._plan, twin._manifest = self._plan, self._manifest
+        twin._plan, twin._manifest, twin.approvals = self._plan, self._manifest, deepcopy(self.approvals)
         return twin
 
     @property
@@ -369,15 +412,29 @@ class House:
             recorded,
             Options(manifest.rules, LIMITS, reassert=reassert),
             basis,
+            records=lambda: records_of(self.state.approvals()),
         )
 
-    def apply(self, manifest: Manifest, troubles: Sequence[Trouble] = (), *, reassert: bool = False) -> Ending:
-        """Plan and apply, approving whatever the gate asks for."""
+    def apply(
+        self,
+        manifest: Manifest,
+        troubles: Sequence[Trouble] = (),
+        *,
+        reassert: bool = False,
+        approves: bool = True,
+    ) -> Ending:
+        """Plan and apply, with all approvals of before, and of whatever else the gate asks for if it `approves`."""
         try:
             planned = self.planned(manifest, reassert=reassert)
         except Problems:
             return Ending(None)
         refuse_inconsistent(planned, self.state, manifest.rules, LIMITS)  # no honest plan contradicts itself
+        planned = replaced(planned, gate=planned.gate.with_approvals(self.approvals.at_hand()))
+        if planned.gate.is_closed and not approves:
+            return Ending(planned, asked=True)
+        planned = self.approvals.give(planned)
+        assert not planned.gate.is_closed, "approving what is open opens the gate"
+        self.violations += self.approvals.misused(planned)
         self._manifest = manifest
         return self._perform(planned, Clockwork(troubles, self.land))
 
@@ -388,16 +445,20 @@ class House:
             refuse_stale(ending.plan, self.state, URL)
         except StalePlan:
             return None
-        return self._perform(ending.plan, Clockwork())
+        resumed = with_gate_of_today(ending.plan, self.state, LIMITS, 0.0)
+        assert not resumed.gate.is_closed, "a killed run goes on without a new approval"
+        return self._perform(resumed, Clockwork())
 
     def _perform(self, planned: Plan, clockwork: Clockwork) -> Ending:
         self._plan = planned
         number = next(self._runs)
-        self.state.begin_run(Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None))
+        run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None)
+        self.approvals.begin(planned)
+        self.state.begin_run(run, approved=approved_of(planned))
         chronicle = Chronicle(lambda event: None)
         chronicle.plan, chronicle.began = planned, True
         ledger: Any = MortalLedger(self.state, clockwork)
-        run = ApplyRun(
+        applying = ApplyRun(
             ServiceInMemory(self, clockwork),
             ledger,
             partial(self._hear, chronicle),
@@ -407,7 +468,7 @@ class House:
             plan_leaves=planned.leaves,
         )
         try:
-            asyncio.run(applier.perform(run, planned))
+            asyncio.run(applier.perform(applying, planned))
         except Died:
             return Ending(planned, died=True, troubles=tuple(clockwork.met))
         finally:

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from syncengine.apply.report import RunStatus
+from syncengine.errors import Problems
 from syncengine.plan.aim import Rules
+from syncengine.plan.uses import approved_of
 from syncengine.project.schema import Ownership
-from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
+from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Value
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.support.profiles import tried
@@ -86,7 +88,10 @@ def manifests(draw: Any) -> Manifest:
         *(draw(types(code)) for code in coded),
         *(draw(tags(name, [n for n in TAGS if n not in listed], grouped, coded)) for name in listed),
     ]
-    return Manifest({resource.key: resource for resource in _claimed_once(resources)}, draw(RULES))
+    lines = draw(st.lists(st.sampled_from(TAGS), unique=True, max_size=2))
+    gone = [Key(Kind.TAG, name) for name in lines if name not in listed]
+    removed = {key: Removed(key, draw(st.sampled_from(list(Removal))), PLACE) for key in gone}
+    return Manifest({resource.key: resource for resource in _claimed_once(resources)}, draw(RULES), removed)
 
 
 def _claimed_once(resources: list[Resource]) -> Iterator[Resource]:
@@ -139,14 +144,19 @@ class Step:
     reasserts: bool
     resumes: bool
     lands: bool = False
+    approves: bool = True
 
     def __repr__(self) -> str:
-        more = f"{'reasserts ' * self.reasserts}{'resumes ' * self.resumes}{'lands' * self.lands}"
+        more = f"{'reasserts ' * self.reasserts}{'resumes ' * self.resumes}{'lands ' * self.lands}"
+        more += "asks" * (not self.approves)
         return f"\n  {self.manifest}, {self.troubles}, {self.others} {more}"
 
 
 RARELY = st.sampled_from([False, False, False, True])
-HISTORY = st.lists(st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans(), RARELY), min_size=1, max_size=5)
+OFTEN_APPROVED = st.sampled_from([True, True, False])
+HISTORY = st.lists(
+    st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans(), RARELY, OFTEN_APPROVED), min_size=1, max_size=5
+)
 FEW_TROUBLES = st.lists(st.builds(Trouble, st.integers(0, 7), KINDS_OF_TROUBLE), max_size=1)
 RENAMES = st.lists(
     st.builds(Step, renames(), FEW_TROUBLES, st.just([]), st.just(False), RARELY, RARELY), min_size=3, max_size=4
@@ -228,8 +238,10 @@ def test_after_any_trouble_renames_end_at_what_the_manifests_say(history: list[S
 def walk(history: list[Step]) -> None:
     with house() as home:
         for step in history:
-            ending = home.apply(step.manifest, step.troubles, reassert=step.reasserts)
+            ending = home.apply(step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves)
             _count(ending)
+            if ending.died:
+                _nothing(asked_again(home, ending, step))
             if ending.died and step.resumes:
                 _resume(home, ending, step)
             _nothing(home.violations)
@@ -247,6 +259,21 @@ def walk(history: list[Step]) -> None:
             f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name]
         )
     STATISTICS["histories"] += 1
+
+
+def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
+    """Removals of a run that was killed, which the next plan of the same manifest asks about again."""
+    assert ending.plan is not None
+    approved = [loss for losses in approved_of(ending.plan).uses.values() for loss in losses]
+    approved += [loss for unit in ending.plan.gate.begun for loss in unit.losses]
+    try:
+        planned = home.planned(step.manifest, reassert=step.reasserts)
+    except Problems:
+        return
+    STATISTICS["went on without a new approval"] += bool(planned.gate.begun)
+    for unit in planned.gate.units:
+        if unit.is_open:
+            yield from (f"{loss} asks again" for loss in unit.losses if any(each.covers(loss) for each in approved))
 
 
 def _resume(home: House, ending: Ending, step: Step) -> None:
@@ -267,6 +294,7 @@ def _count(ending: Ending) -> None:
     STATISTICS["applies"] += 1
     STATISTICS["deaths"] += ending.died
     STATISTICS["impossible manifests"] += ending.plan is None
+    STATISTICS["asked"] += ending.asked
     for trouble in ending.troubles:
         STATISTICS[trouble] += 1
 

@@ -1,0 +1,289 @@
+"""Approvals by unit, through the program: they hold beside other removals and through kills, and never twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import pytest
+
+from .program import Ended, Project, category, ended, tag
+from .service import Service
+
+MEMBERS = [f"J-{number:02}" for number in range(36)]
+OTHERS = [f"O-{number:02}" for number in range(60)]
+DELAYED: dict[str, Any] = {"delay": 60}
+"""The request is processed, and its answer does not come while the test lasts."""
+
+
+def others(project: Project, names: list[str]) -> None:
+    project.wants("others.yaml", tags=[tag(name) for name in names])
+
+
+def approve(project: Project, *approvals: str) -> None:
+    lines = ["policy: {tagRemoval: retire}"]
+    project.settings(*lines, *(("approvals:", *(f"  - {each}" for each in approvals)) if approvals else ()))
+
+
+def gate(project: Project, *arguments: str) -> dict[str, Any]:
+    done = project.run("plan", "--format", "json", *arguments)
+    assert done.code == 0, (done.out, done.err)
+    found: dict[str, Any] = done.document["gate"]
+    return found
+
+
+def units(found: dict[str, Any]) -> dict[str, str]:
+    """The approval of each unit."""
+    return {unit["unit"]: unit["approve"] for unit in found["units"]}
+
+
+def applied(project: Project) -> Ended:
+    return project.run("apply", "-y", "--format", "json")
+
+
+@pytest.fixture
+def firm(project: Project) -> Project:
+    """A category with 36 tags, and 60 tags of others in another manifest."""
+    approve(project)
+    others(project, OTHERS)
+    project.settle(tagCategories=[category("jacobi")], tags=[tag(name, category="jacobi") for name in MEMBERS])
+    return project
+
+
+def test_an_approval_holds_beside_what_a_neighbour_merged(firm: Project, service: Service) -> None:
+    """The category's 37 are approved in one pull request; in another, merged beside it, one tag is retired."""
+    firm.wants(tagCategories=[])
+    asked = gate(firm)
+    assert list(units(asked)) == ["category/jacobi"]
+    (unit,) = asked["units"]
+    assert (unit["count"], unit["approved"], asked["tripped"]) == (37, None, True)
+    approve(firm, unit["approve"])
+    others(firm, OTHERS[1:])
+    found = gate(firm)
+    assert (found["tripped"], found["units"][0]["approved"]["by"]) == (False, "syncengine.yaml")
+    done = applied(firm)
+    assert done.code == 0, done.out
+    assert not set(MEMBERS) & set(service.tags())
+
+
+def test_what_remains_is_judged_against_the_limits(firm: Project) -> None:
+    """16 of 60 that are left are too many, though they are few of all 96."""
+    firm.wants(tagCategories=[])
+    approval = units(gate(firm))["category/jacobi"]
+    approve(firm, approval)
+    others(firm, OTHERS[15:])
+    assert not gate(firm)["tripped"]
+    others(firm, OTHERS[16:])
+    found = gate(firm)
+    assert found["reasons"] == ["16 of 60 tags forgotten, retired or deleted (limit 25%)"]
+    assert {unit["unit"]: bool(unit["approved"]) for unit in found["units"]} == {
+        "category/jacobi": True,
+        "manifests/others.yaml": False,
+    }
+    done = applied(firm)
+    assert done.code == 4
+    assert firm.run("apply", "-y", "--approve-deletes", units(found)["manifests/others.yaml"]).code == 0
+
+
+def test_an_approval_is_used_once(firm: Project, service: Service) -> None:
+    """The same removal again asks again, for another approval; the line that was left standing is named."""
+    wanted = {"tagCategories": [category("jacobi")], "tags": [tag(name, category="jacobi") for name in MEMBERS]}
+    firm.wants(tagCategories=[])
+    first = units(gate(firm))["category/jacobi"]
+    approve(firm, first)
+    assert applied(firm).code == 0
+    firm.wants(**wanted)
+    assert applied(firm).code == 0
+    firm.wants(tagCategories=[])
+    done = applied(firm)
+    assert (done.code, "approval-used" in done.codes) == (4, True)
+    again = units(gate(firm))["category/jacobi"]
+    assert again != first
+    said = next(each for each in done.document["diagnostics"] if each["code"] == "approval-used")
+    assert (said["file"], said["line"], "was used by run" in said["message"]) == ("syncengine.yaml", 9, True)
+    assert firm.run("apply", "-y", "--approve-deletes", first).code == 4
+    assert set(MEMBERS) <= set(service.tags())
+    assert firm.run("apply", "-y", "--approve-deletes", again).code == 0
+
+
+def test_an_approval_of_everything_is_used_once_as_well(firm: Project) -> None:
+    """`gate.approve`, by an option and by the variable."""
+    others(firm, OTHERS[30:])
+    first = gate(firm)["approve"]
+    assert firm.run("apply", "-y", environ={"SYNCENGINE_APPROVE_DELETES": first}).code == 0
+    others(firm, OTHERS)
+    assert applied(firm).code == 0
+    others(firm, OTHERS[30:])
+    assert firm.run("apply", "-y", environ={"SYNCENGINE_APPROVE_DELETES": first}).code == 4
+    assert firm.run("apply", "-y", "--approve-deletes", first).code == 4
+    assert firm.run("apply", "-y", "--approve-deletes", gate(firm)["approve"]).code == 0
+
+
+@pytest.fixture
+def killed(firm: Project, service: Service) -> Project:
+    """Thirty retirements are approved by an option; the run is killed when some are done and some under way."""
+    others(firm, OTHERS[30:])
+    approval = units(gate(firm))["manifests/others.yaml"]
+    service.fault("deleteKeyword", after=10, times=None, **DELAYED)
+    process = firm.start("apply", "-y", "--approve-deletes", approval)
+    service.wait_for("deleteKeyword", 11)
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    service.heal()
+    (firm.folder / "approval").write_text(approval, encoding="utf-8")
+    return firm
+
+
+def test_a_killed_run_goes_on_without_a_new_approval(killed: Project) -> None:
+    """Of what was approved, and of nothing else."""
+    found = gate(killed)
+    assert (found["tripped"], len(found["units"])) == (False, 1)
+    assert found["units"][0]["approved"]["by"].startswith("run ")
+    assert "goes on, begun by run" in killed.run("plan").out
+    assert applied(killed).code == 0
+    assert gate(killed)["units"] == []
+
+
+def test_a_killed_run_covers_nothing_beside_it(killed: Project) -> None:
+    """Eight of the 30 others are more than a quarter of what is left."""
+    others(killed, OTHERS[54:])
+    found = gate(killed)
+    assert found["tripped"]
+    assert [bool(unit["approved"]) for unit in found["units"]].count(False) == 1
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_kill_revert_and_redo_ask_again(killed: Project, is_listed: bool) -> None:
+    """Also with the approval in the project file: a part of it was used, and the rest nobody wanted any more."""
+    if is_listed:
+        approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
+    others(killed, OTHERS)
+    assert applied(killed).code == 0
+    others(killed, OTHERS[30:])
+    assert applied(killed).code == 4
+
+
+def test_a_part_that_came_back_asks_again(killed: Project) -> None:
+    """What was done and taken back is not covered by what is left."""
+    others(killed, [*OTHERS[:29], *OTHERS[30:]])
+    assert killed.run("apply", "-y", *[w for n in OTHERS[:29] for w in ("--target", f"tag/{n}")]).code == 0
+    others(killed, OTHERS[30:])
+    assert applied(killed).code == 4
+
+
+def test_a_saved_plan_that_was_killed_goes_on(firm: Project, service: Service) -> None:
+    """Without a new approval, once more and to its end."""
+    others(firm, OTHERS[30:])
+    assert firm.run("plan", "--out", "saved.plan").code == 0
+    approval = json.loads((firm.folder / "saved.plan").read_bytes())["gate"]["units"][0]["approve"]
+    assert firm.run("apply", "saved.plan").code == 4
+    service.fault("deleteKeyword", after=10, times=None, **DELAYED)
+    process = firm.start("apply", "saved.plan", "--approve-deletes", approval)
+    service.wait_for("deleteKeyword", 11)
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    service.heal()
+    done = firm.run("apply", "saved.plan", "--format", "json")
+    assert done.code == 0, done.out
+
+
+def test_an_approval_that_matches_nothing_is_a_warning(firm: Project) -> None:
+    """At its line; the plan is as good as without it."""
+    approve(firm, "3@0123456789abcdef0123")
+    done = firm.run("plan", "--format", "json")
+    (said,) = [each for each in done.document["diagnostics"] if each["code"] == "approval-unused"]
+    assert (said["severity"], said["file"], said["line"]) == ("warning", "syncengine.yaml", 9)
+
+
+def test_an_approval_is_for_one_unit_as_it_is(firm: Project) -> None:
+    """A part of it, by a selection, is another one."""
+    firm.wants(tagCategories=[])
+    others(firm, OTHERS[30:])
+    found = units(gate(firm))
+    part = gate(firm, *[word for name in OTHERS[:27] for word in ("--target", f"tag/{name}")])
+    assert units(part)["manifests/others.yaml"] != found["manifests/others.yaml"]
+    assert found["category/jacobi"] != found["manifests/others.yaml"]
+
+
+def test_an_import_uses_up_what_is_listed(firm: Project) -> None:
+    """Whoever brings back rows of before does not bring back their approvals."""
+    others(firm, OTHERS[30:])
+    approval = units(gate(firm))["manifests/others.yaml"]
+    approve(firm, approval)
+    assert firm.run("state", "export", "-o", "rows.jsonl").code == 0
+    assert firm.run("state", "import", "rows.jsonl", "-y").code == 0
+    done = applied(firm)
+    assert (done.code, "approval-used" in done.codes) == (4, True)
+
+
+def test_removals_that_nobody_approved_count_beside_those_that_were(firm: Project) -> None:
+    """A run with an approval is no cover for what else it takes: 15 and then 5 of 60 in one day."""
+    firm.wants(tagCategories=[])
+    approve(firm, units(gate(firm))["category/jacobi"])
+    others(firm, OTHERS[15:])
+    assert applied(firm).code == 0
+    others(firm, OTHERS[20:])
+    done = applied(firm)
+    assert done.code == 4
+    assert "15 of them in runs since" in gate(firm)["reasons"][0]
+
+
+# --- lines under `removed:`
+
+
+def line(name: str, how: str = "retire") -> dict[str, str]:
+    return {"tag": name, "as": how}
+
+
+def test_lines_approve_what_they_name_once(firm: Project) -> None:
+    """15 by lines and 11 others, of the 81 that are left: neither asks."""
+    others(firm, OTHERS[26:])
+    assert gate(firm)["tripped"]
+    firm.wants("lines.yaml", removed=[line(name, "forget") for name in OTHERS[:15]])
+    assert not gate(firm)["tripped"]
+    assert applied(firm).code == 0
+
+
+def test_too_many_lines_ask_together(firm: Project) -> None:
+    """More than 25 % of 96."""
+    others(firm, OTHERS[24:])
+    firm.wants("lines.yaml", removed=[line(name) for name in OTHERS[:24]])
+    assert not gate(firm)["tripped"]
+    others(firm, OTHERS[25:])
+    firm.wants("lines.yaml", removed=[line(name) for name in OTHERS[:25]])
+    found = gate(firm)
+    assert list(units(found)) == ["removed"]
+    assert firm.run("apply", "-y", "--approve-deletes", units(found)["removed"]).code == 0
+
+
+def test_a_line_that_a_template_rendered_approves_nothing(firm: Project) -> None:
+    """Whoever changes a template's data has written out no removal."""
+    others(firm, OTHERS[26:])
+    lines = "".join("  - {tag: '{{ \"" + name + "\" }}', as: retire}\n" for name in OTHERS[:15])
+    text = f"removed:\n{lines}"
+    (firm.folder / "manifests" / "lines.yaml.j2").write_text(text, encoding="utf-8")
+    assert gate(firm)["tripped"]
+
+
+def test_a_line_that_deletes_approves_nothing(firm: Project) -> None:
+    """`as: delete` counts as any other removal."""
+    firm.settings(service=("endpoints: {deleteTag: {path: /tag/delete}}",))
+    others(firm, OTHERS[26:])
+    firm.wants("lines.yaml", removed=[line(name, "delete") for name in OTHERS[:26]])
+    found = gate(firm)
+    assert (found["tripped"], list(units(found))) == (True, ["manifests/others.yaml"])
+
+
+def test_a_line_that_was_used_approves_nothing_again(firm: Project) -> None:
+    """The tag comes back, and the line is written again: it counts as any other removal."""
+    firm.wants("lines.yaml", removed=[line(name) for name in OTHERS[:20]])
+    others(firm, OTHERS[20:])
+    assert applied(firm).code == 0
+    firm.wants("lines.yaml")
+    others(firm, OTHERS)
+    assert applied(firm).code == 0
+    firm.wants("lines.yaml", removed=[line(name) for name in OTHERS[:20]])
+    others(firm, OTHERS[26:])
+    found = gate(firm)
+    assert found["reasons"] == ["26 of 96 tags forgotten, retired or deleted (limit 25%)"]

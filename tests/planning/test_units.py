@@ -1,0 +1,240 @@
+"""docs/approvals.md: units of removals, and what remains to be judged once those that are approved are out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from syncengine.plan.approvals import Approval, as_printed_before, records_of
+from syncengine.plan.build import plan
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan
+from syncengine.plan.units import FIRST_SWEEP, UNITS
+from syncengine.plan.uses import approved_of
+from syncengine.project.schema import Limit
+from syncengine.resource import Recorded, Removal, Row, Source
+from syncengine.state.losses import ApprovalRecord
+from tests.support.profiles import tried
+
+from .estate import How, ask, planned, row
+
+EXAMPLES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+FILES = ("manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml")
+CATEGORIES = ("one", "two")
+
+
+def held(name: str, file: str, category: str | None = None, data: str | None = None, **more: Any) -> Recorded:
+    source = Source(file, 3, Row(data, 2) if data else None)
+    return row(f"tag/{name}", source=source, **({"category": category} if category else {}), **more)
+
+
+def wanting(names: Iterable[str], categories: Iterable[str] = ()) -> str:
+    lines = ["tagCategories:", *(f"  - externalId: {name}" for name in categories)] if categories else []
+    names = list(names)
+    return "\n".join([*lines, *(["tags:", *(f"  - name: {name}" for name in names)] if names else [])]) or "{}"
+
+
+def units(gate: Gate) -> dict[str, str]:
+    """The approval of each unit, whether it asks or not."""
+    return {unit.name: unit.approve for unit in gate.units}
+
+
+def with_approvals(gate: Gate, *texts: str) -> Gate:
+    return gate.with_approvals(Approval(text, "somebody") for text in texts)
+
+
+def still_open(gate: Gate, *texts: str) -> list[str]:
+    return [unit.name for unit in with_approvals(gate, *texts).units if unit.is_open]
+
+
+# --- what is a unit
+
+MANY = [held(f"M-{n}", FILES[0]) for n in range(20)]
+MATTERS = "data/matters.csv"
+
+
+def test_every_kind_of_unit_is_named() -> None:
+    """A category with its cascade, a source, a manifest, activity types, an opened tag, the first sweep."""
+    rows = [
+        *MANY,
+        row("category/jacobi"),
+        held("IN", FILES[0], "jacobi"),
+        *(held(f"D-{n}", "manifests/data.yaml", data=MATTERS) for n in range(4)),
+        *(row(f"activity-type/{n}", label="L") for n in range(2)),
+        held("SECRET", FILES[1], visibility="PRIVATE"),
+    ]
+    wanted = wanting(f"M-{n}" for n in range(9)) + "\n  - {name: SECRET, visibility: PUBLIC}"
+    gate = planned(wanted, rows, swept_before=False).gate
+    assert {unit.name: (unit.kind, unit.count) for unit in gate.units} == {
+        "category/jacobi": ("category", 2),
+        MATTERS: ("source", 4),
+        FILES[0]: ("manifest", 11),
+        "activity-types": ("activity-types", 2),
+        "tag/SECRET": ("opened", 1),
+        "first-sweep": ("first-sweep", 1),
+    }
+    assert {unit.kind for unit in gate.units} | {"removed"} == {*UNITS, FIRST_SWEEP}
+    assert not with_approvals(gate, *units(gate).values()).is_closed
+    assert not with_approvals(gate, gate.whole).is_closed
+    for left_out in units(gate):
+        assert left_out in still_open(gate, *(text for name, text in units(gate).items() if name != left_out))
+
+
+def test_a_removal_in_two_units_needs_each_that_asks() -> None:
+    """Who approves the end of a category has not seen that its source is cut short."""
+    rows = [row("category/jacobi"), *(held(f"D-{n}", FILES[0], "jacobi", MATTERS) for n in range(4)), *MANY]
+    gate = planned(wanting(f"M-{n}" for n in range(20)), rows).gate
+    found = units(gate)
+    assert still_open(gate, found["category/jacobi"]) == [MATTERS]
+    assert still_open(gate, found[MATTERS]) == ["category/jacobi"]
+    assert still_open(gate, *found.values()) == []
+
+
+def test_a_source_that_lost_little_asks_for_nothing_beside_its_category() -> None:
+    """One row of five: the category's approval is enough."""
+    rows = [row("category/jacobi"), held("D-9", FILES[0], "jacobi", MATTERS)]
+    rows += [*(held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)), *MANY]
+    gate = planned(wanting([*(f"M-{n}" for n in range(20)), *(f"D-{n}" for n in range(4))]), rows).gate
+    assert still_open(gate, units(gate)["category/jacobi"]) == []
+
+
+def test_units_of_equal_removals_have_approvals_of_their_own() -> None:
+    """The kind and the name of a unit are in its hash, and so are team and lineage."""
+    rows = [held(f"D-{n}", FILES[0], None, MATTERS) for n in range(4)]
+    texts = {
+        planned("{}", rows, **more).gate.units[0].approve for more in ({}, {"team": "Other"}, {"lineage": "other"})
+    }
+    plain = planned("{}", [held(f"D-{n}", FILES[0]) for n in range(4)]).gate
+    moved = planned("{}", [held(f"D-{n}", FILES[1]) for n in range(4)]).gate
+    assert len({*texts, plain.units[0].approve, moved.units[0].approve, plain.whole}) == 6
+
+
+def test_an_approval_of_before_is_good_for_its_plan() -> None:
+    """Twelve digits, for everything; never for one unit."""
+    gate = planned("{}", MANY[:4]).gate
+    assert not with_approvals(gate, as_printed_before(gate.whole)).is_closed
+    assert with_approvals(gate, as_printed_before(gate.units[0].approve)).is_closed
+    used = ApprovalRecord(as_printed_before(gate.whole), "r", None, 1.0, (), (), 2.0)
+    again = again_planned("{}", MANY[:4], used).gate
+    assert (again.whole != gate.whole, with_approvals(again, as_printed_before(gate.whole)).is_closed) == (True, True)
+
+
+def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord) -> Plan:
+    how = How()
+    known = records_of(records)
+    return plan(ask(manifest), {each.key: each for each in rows}, how.options, how.basis, records=lambda: known)
+
+
+def test_an_approval_of_before_is_recorded_in_both_forms() -> None:
+    """So that it is used up in both."""
+    draft = planned("{}", MANY[:4])
+    gate = with_approvals(draft.gate, as_printed_before(draft.gate.whole))
+    assert gate.approved is not None
+    uses = approved_of(replace(draft, gate=gate)).uses
+    assert {*uses} == {as_printed_before(draft.gate.whole), draft.gate.whole}
+
+
+def test_what_is_under_way_covers_no_stronger_action() -> None:
+    """Who approved that tags are forgotten did not approve that they are retired."""
+    forgotten = planned("{}", MANY[:4])
+    losses = tuple(loss for unit in forgotten.gate.units for loss in unit.losses)
+    record = ApprovalRecord("4@ab", "r", None, 1.0, losses, losses)
+    assert not again_planned("{}", MANY[:4], record).gate.is_closed
+    rows = {each.key: each for each in MANY[:4]}
+    retires = How(tag_removal=Removal.RETIRE)
+    assert plan(ask("{}"), rows, retires.options, retires.basis, records=lambda: records_of([record])).gate.is_closed
+
+
+# --- properties
+
+
+@st.composite
+def estates(draw: Any) -> tuple[list[Recorded], set[str], set[str]]:
+    """Rows in three manifests and two categories, the tags that go, and the categories that go."""
+    going_categories = set(draw(st.lists(st.sampled_from(CATEGORIES), unique=True)))
+    tags = [
+        held(f"T-{n}", draw(st.sampled_from(FILES)), draw(st.sampled_from([None, None, *CATEGORIES])))
+        for n in range(draw(st.integers(1, 24)))
+    ]
+    going = set(draw(st.lists(st.sampled_from([tag.key.name for tag in tags]), unique=True)))
+    going |= {tag.key.name for tag in tags if tag.body.fields.get("category") in going_categories}
+    return [*(row(f"category/{name}") for name in CATEGORIES), *tags], going, going_categories
+
+
+def plan_without(rows: list[Recorded], going: set[str], categories: set[str]) -> Plan:
+    names = [each for each in rows if each.key.kind == "tag" and each.key.name not in going]
+    lines = [f"  - {{name: {e.key.name}{_category(e)}}}" for e in names]
+    kept = [name for name in CATEGORIES if name not in categories]
+    text = "tagCategories:\n" + "".join(f"  - externalId: {name}\n" for name in kept) if kept else ""
+    return planned(text + ("tags:\n" + "\n".join(lines) if lines else "") or "{}", rows)
+
+
+def _category(tag: Recorded) -> str:
+    category = tag.body.fields.get("category")
+    return f", category: {category}" if category else ""
+
+
+@settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
+@given(estates(), st.data())
+def test_what_remains_is_judged_as_if_the_rest_had_never_been(estate: Any, data: Any) -> None:
+    """Of any subset of approvals: a category needs its own, and what is left of the tags is under the limit."""
+    rows, going, categories = estate
+    gate = plan_without(rows, going, categories).gate
+    found = units(gate)
+    approved = set(data.draw(st.lists(st.sampled_from(sorted(found)), unique=True))) if found else set()
+    judged = with_approvals(gate, *(found[name] for name in approved))
+    is_open = any(f"category/{name}" not in approved for name in categories)
+    tags = [each for each in rows if each.key.kind == "tag"]
+    out = {e.key.name for e in tags if e.key.name in going and _unit_of(e, categories) in approved}
+    rest = going - out - {e.key.name for e in tags if _unit_of(e, categories).startswith("category/")}
+    there = len(tags) - len(going - rest)
+    is_open |= bool(rest) and (len(rest) == there or Limit(percent=25).is_exceeded(len(rest), there))
+    assert judged.is_closed is is_open
+    if gate.is_closed:
+        assert not with_approvals(gate, str(gate.approve)).is_closed
+
+
+def _unit_of(tag: Recorded, categories: set[str]) -> str:
+    category = tag.body.fields.get("category")
+    assert tag.source is not None
+    return f"category/{category}" if category in categories else tag.source.file
+
+
+@settings(max_examples=tried(EXAMPLES), deadline=None, suppress_health_check=list(HealthCheck))
+@given(estates(), st.data())
+def test_an_approval_holds_beside_removals_that_were_merged_beside_it(estate: Any, data: Any) -> None:
+    """Whatever else goes from other manifests and categories, a unit that is as it was keeps its approval."""
+    rows, going, categories = estate
+    of_unit: dict[str, set[str]] = {}
+    for each in rows:
+        if each.key.kind == "tag" and each.key.name in going:
+            of_unit.setdefault(_unit_of(each, categories), set()).add(each.key.name)
+    of_unit |= {f"category/{name}": of_unit.get(f"category/{name}", set()) for name in categories}
+    if not of_unit:
+        return
+    mine = data.draw(st.sampled_from(sorted(of_unit)))
+    alone = {mine.partition("/")[2]} & categories if mine.startswith("category/") else set()
+    reviewed = plan_without(rows, of_unit[mine], alone).gate
+    merged = plan_without(rows, going, categories).gate
+    assert units(reviewed)[mine] == units(merged)[mine]
+    assert mine not in still_open(merged, units(reviewed)[mine])
+
+
+# --- the table is extensible
+
+
+def test_a_kind_of_unit_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A removal that one more kind claims is in its unit as well, and needs its approval where it asks."""
+    more: Mapping[str, Any] = {**UNITS, "letters": lambda change, loss, inputs: [change.key.name[0]]}
+    monkeypatch.setattr("syncengine.plan.units.UNITS", more)
+    gate = planned(wanting(f"M-{n}" for n in range(10)), MANY).gate
+    assert [(unit.kind, unit.name, unit.count) for unit in gate.units] == [
+        ("manifest", FILES[0], 10),
+        ("letters", "M", 10),
+    ]
