@@ -39,7 +39,9 @@ def refuse_ungated(plan: Plan) -> None:
     """Removals that nobody approved (docs/planning.md 5)."""
     if plan.gate.is_closed:
         reasons = "; ".join(plan.gate.reasons)
-        raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {plan.gate.approve})")
+        approve = plan.gate.approve or " --approve-deletes ".join(u.approve for u in plan.gate.units if u.is_open)
+        what = "removals" if plan.gate.approve else "changes"
+        raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:

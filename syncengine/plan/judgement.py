@@ -11,7 +11,7 @@ from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.approvals import Owner, Records
-from syncengine.plan.diff import Difference
+from syncengine.plan.diff import Action, Difference
 from syncengine.plan.gate import Unit
 from syncengine.plan.model import Basis, Summary
 from syncengine.plan.rule_units import units_of_rules
@@ -97,7 +97,13 @@ def _source(source: Source | None) -> Mapping[str, Any] | None:
 # --- findings
 
 SEVERITIES = {Ruling.DENY: (Severity.ERROR, POLICY_DENIED), Ruling.WARN: (Severity.WARNING, POLICY_WARNING)}
-_DEFAULTS = {Ruling.DENY: "{} is denied", Ruling.WARN: "{} is what this rule warns of"}
+PAST = {
+    Action.CREATE: "created",
+    Action.UPDATE: "updated",
+    Action.DELETE: "deleted",
+    Action.RETIRE: "retired",
+    Action.FORGET: "forgotten",
+}
 
 
 def _findings(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Diagnostic]:
@@ -115,8 +121,8 @@ def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> D
     severity, code = SEVERITIES[rule.ruling]
     key = difference.change.key if difference else None
     source = difference.change.source if difference else None
-    what = f"to {difference.change.action.word} {key}" if difference else "this plan"
-    message = message or _DEFAULTS[rule.ruling].format(what)
+    if not message:
+        message = f"{key} would be {PAST[difference.change.action]}" if difference else "this plan as a whole"
     data = source.data if source else None
     return Diagnostic(
         severity=severity,

@@ -99,7 +99,7 @@ class GateApproval(OpenModel, frozen=True):
     line: Annotated[Line | None, "The line of the project file; null elsewhere."]
 
 
-class GateUnit(OpenModel, frozen=True):
+class GateUnit(OpenModel, frozen=True, omit_defaults=True):
     """Removals that one approval is for."""
 
     unit: Annotated[str, "What they are: a category, a source of data, a manifest, `activity-types`, `removed`, …"]

@@ -44,7 +44,8 @@ class UnitLine(NamedTuple):
 def heading(gate: Gate) -> str:
     """Whether the removals may go on, and who says so."""
     if gate.is_closed:
-        return "Blocked: approval needed for these removals."
+        about = "changes" if all(unit.kind == RULE for unit in gate.units if unit.is_open) else "removals"
+        return f"Blocked: approval needed for these {about}."
     if gate.approved is not None:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:

@@ -11,6 +11,8 @@ from syncengine.errors import Diagnostic
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
+from syncengine.render.denials import denials, others
+from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.gate import UnitLine, heading, more_units, unit_lines
@@ -52,9 +54,10 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     sections = sections_of(plan, _fold(plan, look))
     body = chain(
         _opening(plan),
+        _denials(denials(plan.diagnostics)),
         _gate(plan.gate),
         chain.from_iterable(map(_section, sections)),
-        _diagnostics(plan.diagnostics),
+        _diagnostics(others(plan.diagnostics)),
         [f'<p class="quiet">{ABRIDGED}</p>'] if is_abridged(sections) else [],
     )
     return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
@@ -95,6 +98,13 @@ def _counts(summary: Summary) -> Iterator[str]:
     for word, count in (*counts, ("unchanged", summary.unchanged), ("requests", summary.requests)):
         if count:
             yield f"<li><b>{number(count)}</b>{word}</li>"
+
+
+def _denials(found: Sequence[Diagnostic]) -> Iterator[str]:
+    if found:
+        yield f'<section class="{Tone.ERROR.value}"><h2>{_said(heading_of_denials(found))}</h2><ul class="rows">'
+        yield from map(_diagnostic, found)
+        yield "</ul></section>"
 
 
 def _gate(gate: Gate) -> Iterator[str]:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from syncengine.errors import Diagnostic
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
+from syncengine.render.denials import denials, others
+from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
@@ -50,8 +52,9 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
     blocks = (
         MarkdownBlock(f"### {prose(headline(plan))}\n", _opening(plan, sections)),
+        *_denials(denials(plan.diagnostics)),
         *_gate(plan.gate),
-        *diagnostic_blocks(plan.diagnostics),
+        *diagnostic_blocks(others(plan.diagnostics)),
         *map(_section, sections),
     )
     return within(blocks, LIMIT)
@@ -124,6 +127,11 @@ def _table(summary: Summary) -> Iterator[str]:
     yield f"| {' | '.join(number(count) for _, count in cells)} |"
 
 
+def _denials(found: Sequence[Diagnostic]) -> Iterator[MarkdownBlock]:
+    if found:
+        yield MarkdownBlock(f"> **{prose(heading_of_denials(found))}**\n>", [f"> - {_diagnostic(d)}" for d in found])
+
+
 def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
     if not gate.shown:
         return
@@ -135,7 +143,8 @@ def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
         lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
-        lines += [f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."]
+        everything = f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."
+        lines += [everything] if approve else []
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 
 

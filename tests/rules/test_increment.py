@@ -49,7 +49,7 @@ def test_nothing_changed(bench: Bench) -> None:
     judge(bench)
     planned = twice.same()
     assert isinstance(planned, Plan)
-    assert findings(planned) == [f"{planned.summary.unchanged} 0", "this plan is denied"]
+    assert findings(planned) == [f"{planned.summary.unchanged} 0", "this plan as a whole"]
     assert planned.summary.unchanged > 3
 
 

@@ -161,7 +161,7 @@ def test_a_warning_is_one() -> None:
     plan = judged("tags: [{name: C}]", [], "name: w, for: tag, warn: action == 'create'")
     (found,) = (d for d in plan.diagnostics if d.code == "policy-warning")
     assert (found.severity, found.rule, plan.is_denied) == (Severity.WARNING, "w", False)
-    assert found.message == "to create tag/C is what this rule warns of (rule w, policies/all.yaml:2)"
+    assert found.message == "tag/C would be created (rule w, policies/all.yaml:2)"
 
 
 def test_a_mass_of_denials_is_counted() -> None:
