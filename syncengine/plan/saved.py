@@ -139,8 +139,10 @@ def load(path: Path, display: Shown) -> Plan:
     """
     with no_collection(), _opened(path) as file:
         layout = _found(path, file)
-        plan = _executed(path, file, layout) if layout else _of_before(path, display)
-        if layout and not _is_as_written(file, plan, display):
+        if layout is None:
+            raise _of_before(path)
+        plan = _executed(path, file, layout)
+        if not _is_as_written(file, plan, display):
             raise inconsistent(f"{path} shows a different plan than it contains")
     if not COMMIT.fullmatch(plan.basis.commit or ""):
         raise inconsistent(f"{path} names a commit that is not valid")
@@ -174,20 +176,12 @@ def _found(path: Path, file: BufferedReader) -> Found | None:
     return Found(start, b"{" + last.removeprefix(b"],"))
 
 
-def _of_before(path: Path, display: Shown) -> Plan:
-    """A plan that was saved in the form of before."""
+def _of_before(path: Path) -> SyncengineError:
+    """The refusal of a plan that was saved in the form of before: its gate has no units."""
     whole = path.read_bytes().rstrip()
     if saved_v1.EXECUTION not in whole:
-        raise _none(path, whole)
-    if (content := saved_v1.unsealed(whole)) is None:
-        raise _changed(path)
-    try:
-        plan = saved_v1.executed(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _of_another_version(path) from None
-    if not saved_v1.is_as_written(content, plan, display.plan):
-        raise inconsistent(f"{path} shows a different plan than it contains")
-    return plan
+        return _none(path, whole)
+    return _of_another_version(path) if saved_v1.is_sealed(whole) else _changed(path)
 
 
 def _none(path: Path, whole: bytes) -> SyncengineError:
@@ -227,7 +221,7 @@ def _changed(path: Path) -> SyncengineError:
 
 
 def _of_another_version(path: Path) -> SyncengineError:
-    return _unfit(f"{path} was saved by another version of syncengine, or is not a saved plan")
+    return _unfit(f"{path} was saved by another version of syncengine, or is not a saved plan: plan again")
 
 
 def _unfit(message: str) -> SyncengineError:

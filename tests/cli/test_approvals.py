@@ -164,12 +164,18 @@ def test_kill_revert_and_redo_ask_again(killed: Project, is_listed: bool) -> Non
     assert applied(killed).code == 4
 
 
-def test_a_part_that_came_back_asks_again(killed: Project) -> None:
-    """What was done and taken back is not covered by what is left."""
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_a_part_that_came_back_asks_again(killed: Project, is_listed: bool) -> None:
+    """What was done and taken back is not covered by what is left, nor by the approval of all of it."""
+    if is_listed:
+        approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
     others(killed, [*OTHERS[:29], *OTHERS[30:]])
     assert killed.run("apply", "-y", *[w for n in OTHERS[:29] for w in ("--target", f"tag/{n}")]).code == 0
     others(killed, OTHERS[30:])
-    assert applied(killed).code == 4
+    found = gate(killed)
+    assert (found["tripped"], applied(killed).code) == (True, 4)
+    begun = [unit for unit in found["units"] if unit["approved"]]
+    assert [unit["count"] for unit in begun] == [1]
 
 
 def test_a_saved_plan_that_was_killed_goes_on(firm: Project, service: Service) -> None:
