@@ -18,7 +18,7 @@ from syncengine.plan.gate import Gate, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
-from syncengine.plan.rule_units import rule_units, with_rules
+from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.project import git
 from syncengine.project.schema import Limit
@@ -107,10 +107,10 @@ def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule
     """Return the saved plan with what the project's rules say of it today, besides what they said when it was made.
 
     A denial that the file holds stays one, and a unit of its gate, the `claim`, too. A plan that was begun already
-    (`delta` is None) is only finished.
+    (`delta` is None) is only finished, under the approvals with which it began.
     """
     if delta is None:
-        return plan
+        return replace(plan, gate=with_rules(plan.gate, (), tuple(going_on(state.approvals(), plan.id))))
     formers = [Key(c.key.kind, c.previously) for c in plan.changes if c.previously is not None]
     judgement = judgement_of(rule_set, delta.differences, state.get(formers), plan.summary)
     records = lambda: records_of(state.approvals())  # noqa: E731 - read when it is needed

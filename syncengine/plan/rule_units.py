@@ -18,7 +18,7 @@ from syncengine.plan.losses import Loss
 from syncengine.plan.units import RULE, UnitName
 from syncengine.rules.model import PolicyRule, RuleMatch
 from syncengine.rules.schema import RuleKind
-from syncengine.state.losses import RULED, content_digest
+from syncengine.state.losses import RULED, ApprovalRecord, content_digest
 
 NAMED = 5
 """Changes that the reason of a unit names."""
@@ -130,6 +130,17 @@ def _begun(rule: PolicyRule, text: str, losses: Sequence[Loss], records: Records
         approved=by,
         losses=tuple(losses),
     )
+
+
+def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
+    """The units of rules with which a saved plan was begun, and which have not settled."""
+    for record in records:
+        losses = [loss for loss in record.remaining if loss.of == RULED]
+        if record.plan == plan and record.used is None and losses:
+            name = f"{RULE}/{losses[0].what.partition(' ')[0]}"
+            by = Approval(record.text, f"run {record.run}")
+            lost = ((RULED, len(losses)),)
+            yield Unit(RULE, name, len(losses), record.text, lost, approved=by, losses=tuple(losses))
 
 
 def asking_rules(gate: Gate) -> set[str]:

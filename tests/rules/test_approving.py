@@ -179,6 +179,18 @@ def test_a_saved_plan_needs_it_too(asking: Project, service: Service) -> None:
     assert service.tags() == ["A-1", "B-1"]
 
 
+def test_a_saved_plan_that_was_begun_is_finished_under_its_approval(asking: Project, service: Service) -> None:
+    """However often it ends early; a plan from the manifests goes on under it as well."""
+    assert asking.run("plan", "--out", "plan.json").code == 0
+    approve = unit(planned(asking))["approve"]
+    for arguments in (("--approve-deletes", approve), ()):
+        service.fault("upsertTags", status=503, headers={"Retry-After": "0"}, times=6, apply=True)
+        assert asking.run("apply", "plan.json", *arguments).code not in (0, 4)
+        service.heal()
+    assert asking.run("apply", "-y").code == 0
+    assert asking.run("plan", "--detailed-exitcode").code == 0
+
+
 def test_a_saved_plan_from_before_the_rule(asking: Project, service: Service) -> None:
     """Today's rules ask; so does a rule of the file that is gone today."""
     rules = asking.folder / "policies" / "all.yaml"
