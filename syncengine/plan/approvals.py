@@ -34,7 +34,7 @@ class Approval(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class KnownApprovals:
     """What a state knows of approvals: those that are spent, and what is under way under others."""
 
     spent: Mapping[str, ApprovalRecord] = field(default_factory=dict)
@@ -46,16 +46,16 @@ class Records:
         return next((record for covered, record in begun if covered.covers(loss)), None)
 
 
-def records_of(found: Iterable[ApprovalRecord]) -> Records:
+def records_of(found: Iterable[ApprovalRecord]) -> KnownApprovals:
     """Sort what the state recorded. An approval of which a part has settled covers the rest, and nothing anew."""
     found = list(found)
     spent = {each.text: each for each in found if each.used is not None or each.remaining != each.covers}
-    return Records(spent, _by_thing(found, lambda each: each.remaining if each.used is None else ()))
+    return KnownApprovals(spent, _by_thing(found, lambda each: each.remaining if each.used is None else ()))
 
 
 def records_of_plan(
     found: Iterable[ApprovalRecord], plan: str, rows: Mapping[Key, Recorded], *, owns_activity_types: bool
-) -> Records:
+) -> KnownApprovals:
     """The same for a saved plan that was begun: what it did under an approval stays approved."""
     found = list(found)
 
@@ -70,7 +70,7 @@ def records_of_plan(
         )
         return (*rest, *done)
 
-    return Records(records_of(found).spent, _by_thing(found, covers))
+    return KnownApprovals(records_of(found).spent, _by_thing(found, covers))
 
 
 def _by_thing(
@@ -120,7 +120,7 @@ def _line(loss: Loss) -> str:
     return f"{loss.key}\0{loss.of}\0{loss.what}"
 
 
-def next_of(texts: Iterator[str], records: Records) -> str:
+def next_of(texts: Iterator[str], records: KnownApprovals) -> str:
     """The first approval that was not spent."""
     return next(text for text in texts if not {text, as_printed_before(text)} & records.spent.keys())
 

@@ -16,7 +16,7 @@ from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
-from syncengine.plan.approvals import Records
+from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
@@ -43,7 +43,7 @@ def plan(
     basis: Basis,
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-    records: Callable[[], Records] = lambda: NO_RECORDS,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
     others: int = 0,
 ) -> Plan:
     """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, RemovalKind, Rules
-from syncengine.plan.approvals import Owner, Records, approvals_of_plan, approvals_of_unit
+from syncengine.plan.approvals import KnownApprovals, Owner, approvals_of_plan, approvals_of_unit
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
@@ -58,7 +58,7 @@ class Present:
     rules: Rules
     limits: Mapping[str, Limit]
     owns_activity_types: bool
-    records: Callable[[], Records] = lambda: NO_RECORDS
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS
 
 
 def prove(plan: Plan, now: Present) -> Diff:
@@ -131,7 +131,7 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
 
 
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
-    """Records that say more than another place; the others must say just that, of rows that are there."""
+    """KnownApprovals that say more than another place; the others must say just that, of rows that are there."""
     telling = []
     for leave in records:
         row = rows.get(leave.key)
@@ -169,7 +169,7 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
         raise inconsistent("the reasons of its gate do not match its removals")
 
 
-def _gate_today(plan: Plan, delta: Diff, now: Present, records: Records) -> Gate:
+def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) -> Gate:
     if not losses_in(delta.differences) and plan.sweep is None:
         return Gate()
     basis, changes = plan.basis, delta.differences
@@ -197,11 +197,11 @@ def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Presen
         return False
     if not _is_among(claim.whole, approvals_of_plan(everything, owner), records):
         return False
-    known = (records, Records(records.spent)) if records.under_way else (records,)
+    known = (records, KnownApprovals(records.spent)) if records.under_way else (records,)
     return any(_has_units_of(claim, _gate_today(plan, delta, now, each), owner, records) for each in known)
 
 
-def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: Records) -> bool:
+def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: KnownApprovals) -> bool:
     """Whether a plan shows all units; whether lines under `removed:` ask together depends on totals."""
     units, shown = {unit.id: unit for unit in today.units}, [unit.id for unit in claim.units]
     true = [name for name in units if name in shown or name.kind != REMOVED]
@@ -210,7 +210,7 @@ def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: Records) -> b
     return all(_is_unit(unit, units.get(unit.id), owner, records) for unit in claim.units)
 
 
-def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: Records) -> bool:
+def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: KnownApprovals) -> bool:
     """Whether a unit is what is shown of it; what a source without resources of its own lost is not known here."""
     if true is None:
         return claim.kind in (SOURCE, REMOVED)
@@ -218,7 +218,7 @@ def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: Records) -> 
     return claim.count == true.count and claim.lost == true.lost and _is_among(claim.approve, texts, records)
 
 
-def _is_among(text: str, texts: Iterator[str], records: Records) -> bool:
+def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
     """Whether it is one of the approvals up to the first that was not spent."""
     for each in texts:
         if each == text or each not in records.spent:

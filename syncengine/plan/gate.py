@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.approvals import (
     Approval,
+    KnownApprovals,
     Owner,
-    Records,
     approvals_of_plan,
     approvals_of_unit,
     as_printed_before,
@@ -54,7 +54,7 @@ from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Resource
 
 NO_ROWS: Mapping[str, int] = MappingProxyType({})
-NO_RECORDS = Records()
+NO_RECORDS = KnownApprovals()
 
 
 class Unit(Struct, frozen=True, gc=False):
@@ -83,7 +83,7 @@ class Unit(Struct, frozen=True, gc=False):
         return UnitName(self.kind, self.name)
 
 
-class Tally(Struct, frozen=True, gc=False):
+class LossCount(Struct, frozen=True, gc=False):
     """A number of losses of one kind that are in the same units, by their places among the units."""
 
     of: str
@@ -131,7 +131,7 @@ class Gate(Struct, frozen=True, gc=False):
     approved: Approval | None = None
     units: tuple[Unit, ...] = ()
     begun: tuple[Unit, ...] = ()
-    tallies: tuple[Tally, ...] = ()
+    tallies: tuple[LossCount, ...] = ()
     totals: tuple[Total, ...] = ()
     lines: tuple[Key, ...] = ()
     whole: str = ""
@@ -207,7 +207,7 @@ class _Sums:
     def __init__(self, gate: Gate, approved: Collection[UnitName]) -> None:
         done = [unit.id in approved for unit in gate.units]
         ask = [unit.asks for unit in gate.units]
-        self.remaining: list[Tally] = []
+        self.remaining: list[LossCount] = []
         self.now, self.out = Counter[str](), Counter[str]()
         for tally in gate.tallies:
             is_out = any(done[n] for n in tally.units) and all(done[n] or not ask[n] for n in tally.units)
@@ -242,7 +242,7 @@ def gate(
     had: Mapping[str, int] = NO_ROWS,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
     lines: Collection[Key] = (),
-    records: Callable[[], Records] = lambda: NO_RECORDS,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
@@ -282,7 +282,7 @@ def gate(
     return replace(draft, tripped=draft.is_closed, approve=whole if draft.is_closed else None)
 
 
-def _lines_among(pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], known: Records) -> frozenset[Key]:
+def _lines_among(pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], known: KnownApprovals) -> frozenset[Key]:
     """Tags that leave as a line says that was not used before."""
     changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
     return frozenset(change.key for change in changes if line_text(change) not in known.spent)
@@ -313,7 +313,7 @@ def _shrunk(
 class _Judgement:
     """The units of a plan in the making. `without_asking`: the losses of lines that are within their bounds."""
 
-    def __init__(self, division: Division, inputs: UnitInputs, known: Records, owner: Owner) -> None:
+    def __init__(self, division: Division, inputs: UnitInputs, known: KnownApprovals, owner: Owner) -> None:
         self._division, self._inputs, self._known, self._owner = division, inputs, known, owner
         self.without_asking: tuple[Loss, ...] = ()
 
@@ -341,7 +341,7 @@ class _Judgement:
 
 
 def _begun(
-    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, known: Records
+    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, known: KnownApprovals
 ) -> Iterator[Unit]:
     """Units that go on under the approvals of earlier runs, by approval."""
     sweep = sweep if sweep is not None and known.covering(SWEEP) else None
@@ -356,13 +356,13 @@ def _begun(
             yield Unit(name.kind, name.name, len(some), text, lost_by(some), approved=by, losses=tuple(some))
 
 
-def _tallies(units: Sequence[Unit]) -> Iterator[Tally]:
+def _tallies(units: Sequence[Unit]) -> Iterator[LossCount]:
     places: defaultdict[Loss, list[int]] = defaultdict(list)
     for number, unit in enumerate(units):
         for loss in unit.losses:
             places[loss].append(number)
     counts = Counter((loss.of, tuple(numbers)) for loss, numbers in places.items() if loss != SWEEP)
-    return (Tally(of, numbers, count) for (of, numbers), count in counts.items())
+    return (LossCount(of, numbers, count) for (of, numbers), count in counts.items())
 
 
 def _totals(

@@ -21,7 +21,7 @@ from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
-from syncengine.plan.approvals import Records
+from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.build import plan
 from syncengine.plan.gate import NO_RECORDS, Gate
 from syncengine.plan.judgement import judgement_of
@@ -48,7 +48,7 @@ def plan_since(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-    records: Callable[[], Records] = lambda: NO_RECORDS,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
 ) -> tuple[Plan, Settled] | None:
     """Plan the changes of the files since `baseline`, and return what they settle once applied.
 

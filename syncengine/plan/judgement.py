@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.approvals import Owner, Records
+from syncengine.plan.approvals import KnownApprovals, Owner
 from syncengine.plan.diff import Action, Difference
 from syncengine.plan.gate import Unit
 from syncengine.plan.model import Basis, Summary
@@ -46,7 +46,7 @@ def judgement_of(
 
 
 def units_of_judgement(
-    judgement: Judgement, differences: Sequence[Difference], records: Callable[[], Records], basis: Basis
+    judgement: Judgement, differences: Sequence[Difference], records: Callable[[], KnownApprovals], basis: Basis
 ) -> tuple[list[Unit], list[Unit]]:
     """The units of rules that ask for an approval: open ones, and those that an earlier run began."""
     if not judgement.asks:

@@ -22,7 +22,7 @@ from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import Approval, Records, records_of
+from syncengine.plan.approvals import Approval, KnownApprovals, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
@@ -250,7 +250,7 @@ def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earl
     return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
 
 
-def _records(state: StateReader) -> Callable[[], Records]:
+def _records(state: StateReader) -> Callable[[], KnownApprovals]:
     """What the state knows of approvals, read when it is needed."""
     return lambda: records_of(state.approvals())
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from syncengine.plan.approvals import Approval, Owner, Records, approvals_of_unit, next_of
+from syncengine.plan.approvals import Approval, KnownApprovals, Owner, approvals_of_unit, next_of
 from syncengine.plan.diff import Difference
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.losses import Loss
@@ -55,7 +55,7 @@ def with_rules(gate: Gate, units: Sequence[Unit], begun: Sequence[Unit] = ()) ->
 
 
 def units_of_rules(
-    asks: Iterable[RuleMatch], differences: Sequence[Difference], records: Records, owner: Owner
+    asks: Iterable[RuleMatch], differences: Sequence[Difference], records: KnownApprovals, owner: Owner
 ) -> tuple[list[Unit], list[Unit]]:
     """The units of rules that ask, and those that go on under an approval with which an earlier run began."""
     units: list[Unit] = []
@@ -92,7 +92,7 @@ def _loss(rule: PolicyRule, difference: Difference) -> Loss:
     return Loss(RULED, change.key, f"{rule.name} {content}")
 
 
-def _unit(match: RuleMatch, losses: Sequence[Loss], records: Records, owner: Owner) -> Unit:
+def _unit(match: RuleMatch, losses: Sequence[Loss], records: KnownApprovals, owner: Owner) -> Unit:
     name = UnitName(RULE, f"{RULE}/{match.rule.name}")
     return Unit(
         kind=name.kind,
@@ -117,7 +117,7 @@ def _reason(match: RuleMatch, losses: Sequence[Loss]) -> str:
     return f"rule {rule.name} ({rule.place}) asks for an approval of {changes}{who}: {about}{more}"
 
 
-def _begun(rule: PolicyRule, text: str, losses: Sequence[Loss], records: Records) -> Unit:
+def _begun(rule: PolicyRule, text: str, losses: Sequence[Loss], records: KnownApprovals) -> Unit:
     record = records.covering(losses[0])
     by = Approval(text, f"run {record.run}" if record else "")
     return Unit(

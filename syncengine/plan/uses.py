@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.plan.approvals import Approval, Records, as_printed_before
+from syncengine.plan.approvals import Approval, KnownApprovals, as_printed_before
 from syncengine.plan.gate import Gate
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Plan
@@ -55,7 +55,7 @@ def _of_lines(plan: Plan) -> dict[str, tuple[Loss, ...]]:
     return {line_text(change): tuple(losses_of(change)) for change in changes}
 
 
-def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: Records) -> Iterator[Diagnostic]:
+def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownApprovals) -> Iterator[Diagnostic]:
     """Warnings of approvals at hand that were used before, or that match no removal of the plan."""
     gate = gate.with_approvals(())
     texts = {gate.whole, as_printed_before(gate.whole), *(unit.approve for unit in gate.units)}

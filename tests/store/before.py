@@ -22,10 +22,11 @@ UNPACKED = (
     "ALTER TABLE state_journal DROP COLUMN takes",
     "ALTER TABLE state_journal DROP COLUMN entry",
     "DROP TABLE state_open",
+    "DROP TABLE state_approvals",
     "CREATE TABLE state_open (kind TEXT, name TEXT, call TEXT, PRIMARY KEY (kind, name, call))",
     "UPDATE state_facts SET version = 6",
 )
-"""Turns tables of version 7 that record nothing into those of version 6."""
+"""Turns tables of today that record nothing into those of version 6."""
 
 REMOVED, STOPPED, UNDER_WAY = "T-00002", "T-00003", "T-00004"
 NAMES = ("T-00000", "T-00001", REMOVED, STOPPED, UNDER_WAY)

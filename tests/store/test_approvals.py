@@ -1,0 +1,154 @@
+"""What approvals cover, from the beginning of an apply until it has settled, is withdrawn or used; both databases."""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+
+from syncengine.effects import Effect
+from syncengine.resource import Recorded, Status
+from syncengine.state.database import open_database
+from syncengine.state.losses import SWEEP, ApprovalRecord, Approved, Loss
+from syncengine.state.sqlite_reader import recollection
+from syncengine.state.store import Intent, State, open_state
+
+from .estate import applied, applying, run, tag
+
+NAMES = ("A", "B", "ÄÖ%_'\"")
+LOSSES = tuple(Loss("tags", tag(name), "retire") for name in NAMES)
+KEYWORD = Loss("keywords", tag("KEEPS"), "k")
+TEXT = "3@0123456789abcdef0123"
+
+
+def begin(state: State, number: int, uses: dict[str, tuple[Loss, ...]], *losses: Loss, is_whole: bool = True) -> None:
+    wanted = frozenset(losses or (loss for each in uses.values() for loss in each))
+    approved = Approved(uses, wanted, frozenset(loss.key for loss in wanted), is_whole)
+    state.begin_run(run(number, approvals=tuple(uses)), approved=approved)
+
+
+def held(url: str) -> None:
+    """The tags are recorded, with a keyword each."""
+    with applying(url) as state:
+        applied(state, "c1", *(Effect(key=tag(n), keywords=("k",), whole=True) for n in (*NAMES, "KEEPS")))
+        state.end_run("complete", {})
+
+
+def retire(state: State, call: str, *names: str) -> None:
+    leaves = (Effect(key=tag(name), keywords_dropped=("k",), status=Status.RETIRED) for name in names)
+    applied(state, call, *leaves)
+
+
+def the_one(url: str) -> ApprovalRecord:
+    with open_state(url, write=False) as state:
+        (record,) = state.approvals()
+        return record
+
+
+def test_it_covers_what_is_left_until_it_has_settled(url: str) -> None:
+    """A run that died after one of three; then another that does the rest."""
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {TEXT: (*LOSSES, KEYWORD)})
+        retire(state, "c2", "A")
+        state.intend([Intent("c3", "deleteKeyword", (Effect(key=tag("B"), keywords_dropped=("k",)),))])
+    assert (the_one(url).remaining, the_one(url).used) == ((*LOSSES, KEYWORD), None)
+    with applying(url, run(4)) as state:
+        begin(state, 5, {}, *LOSSES[1:], KEYWORD)
+        assert state.approvals()[0].remaining == (*LOSSES[1:], KEYWORD)
+        retire(state, "c4", *NAMES[1:])
+        applied(state, "c5", Effect(key=tag("KEEPS"), keywords_dropped=("k",)))
+        state.doubt([tag("B")])
+        state.end_run("incomplete", {})
+        assert [loss.key.name for loss in state.approvals()[0].remaining] == ["B"]
+        begin(state, 6, {}, LOSSES[1])
+        applied(state, "c6", Effect(key=tag("B"), whole=True, status=Status.RETIRED))
+        state.end_run("complete", {})
+    record = the_one(url)
+    assert (record.run, record.plan, record.covers, record.remaining) == ("run-3", "plan-3", (*LOSSES, KEYWORD), ())
+    assert record.used is not None
+
+
+def test_what_nobody_wants_any_more_is_not_covered(url: str) -> None:
+    """By a whole plan; a selection says that of what it touches only."""
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {TEXT: LOSSES})
+        begin(state, 4, {}, Loss("tags", tag("OTHER"), "forget"), is_whole=False)
+        assert state.approvals()[0].remaining == LOSSES
+        begin(state, 5, {}, Loss("fields", tag("A"), "url"), is_whole=False)
+        assert state.approvals()[0].remaining == LOSSES[1:]
+        begin(state, 6, {}, *LOSSES[2:])
+        assert state.approvals()[0].remaining == LOSSES[2:]
+        begin(state, 7, {}, KEYWORD)
+        assert (state.approvals()[0].remaining, state.approvals()[0].used is None) == ((), False)
+
+
+def test_rows_that_are_written_by_hand_end_it(url: str) -> None:
+    """`adopt` and `state import`; the latter uses up all that is listed as well."""
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {TEXT: LOSSES})
+        state.put([Recorded(tag("A"), confirmed=True)])
+        assert state.approvals()[0].remaining == LOSSES[1:]
+        state.use_up_approvals([TEXT, "1@listed", "1@listed"])
+        found = {record.text: (record.remaining, record.used is None) for record in state.approvals()}
+    assert found == {TEXT: ((), False), "1@listed": ((), False)}
+
+
+def test_the_first_sweep_is_settled_with_the_ownership_of_the_list(url: str) -> None:
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {"1@sweep": (SWEEP,)})
+        state.end_run("incomplete", {})
+        assert state.approvals()[0].remaining == (SWEEP,)
+        begin(state, 4, {}, SWEEP)
+        state.set_facts(owns_activity_types=True)
+        state.end_run("complete", {})
+    assert the_one(url).used is not None
+
+
+def test_an_approval_that_is_under_way_is_not_begun_anew(url: str) -> None:
+    """The same text, listed: it covers what it did, and no more."""
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {TEXT: LOSSES})
+        begin(state, 4, {TEXT: LOSSES})
+        state.end_run("interrupted", {})
+    assert (the_one(url).run, the_one(url).remaining) == ("run-3", LOSSES)
+
+
+def test_a_state_at_rest_tells_the_same(url: str) -> None:
+    """Read without SQLAlchemy, where that is possible."""
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {TEXT: LOSSES, "1@b": (KEYWORD,)})
+        retire(state, "c2", "A")
+        state.end_run("interrupted", {})
+        expected = state.approvals()
+    with recollection(url, lambda: 0.0) as reader:
+        assert reader.approvals() == expected
+    with recollection(url if "://" in url else f"{url}.none", lambda: 0.0) as reader:
+        assert reader.approvals() == (expected if "://" in url else [])
+
+
+def test_approvals_of_before_are_used_where_their_runs_ended(url: str) -> None:
+    """7 → 8: of a run that died, it is not known what its approval covered."""
+    open_state(url, write=True).close()
+    database = open_database(url, write=True, new_lineage=lambda: "never")
+    with database.alone() as connection:
+        connection.exec_driver_sql("DROP TABLE state_approvals")
+        for number, outcome in ((1, "complete"), (2, "died"), (3, "incomplete")):
+            about = json.dumps({"approvals": [f"{number}@0123456789ab"], "counts": {}}, separators=(",", ":"))
+            connection.execute(sa.text(RUN), {"id": f"r{number}", "outcome": outcome, "about": about})
+        connection.exec_driver_sql("UPDATE state_facts SET version = 7")
+    database.close()
+    with open_state(url, write=False) as state:
+        assert state.approvals() == []
+    with open_state(url, write=True) as state:
+        found = [(each.text, each.run, each.remaining, each.used) for each in state.approvals()]
+    assert found == [("1@0123456789ab", "r1", (), 2.0), ("3@0123456789ab", "r3", (), 2.0)]
+
+
+RUN = """INSERT INTO state_runs (id, started, ended, command, plan, host, who, counts, outcome)
+VALUES (:id, 1, 2, 'apply', 'p', 'ci', 'jo', :about, :outcome)"""
