@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 
 class ExitCode(IntEnum):
@@ -66,7 +66,7 @@ class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     column: int | None = None
     address: str | None = None
     data: Row | None = None
-    rule: str | None = None
+    rule: str | UnsetType = UNSET  # absent from files where no rule is
 
 
 def with_row(message: str, data: Row | None, more: int = 0) -> str:

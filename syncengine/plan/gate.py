@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
@@ -73,7 +73,7 @@ class Unit(Struct, frozen=True, gc=False):
     reasons: tuple[str, ...] = ()
     missing: int = 0
     total: int = 0
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] | UnsetType = UNSET
     approved: Approval | None = None
     is_open: bool = False
     losses: tuple[Loss, ...] = ()

@@ -56,12 +56,12 @@ def units_of_judgement(
 
 def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
     """The names of the rules that deny the plan that these are about."""
-    return {d.rule for d in diagnostics if d.code == POLICY_DENIED and d.rule}
+    return {d.rule for d in diagnostics if d.code == POLICY_DENIED and isinstance(d.rule, str)}
 
 
 def warning_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
     """The names of the rules that warn of it."""
-    return {d.rule for d in diagnostics if d.code == POLICY_WARNING and d.rule}
+    return {d.rule for d in diagnostics if d.code == POLICY_WARNING and isinstance(d.rule, str)}
 
 
 def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.plan.approvals import Approval, KnownApprovals, Owner, approvals_of_unit, next_of
@@ -102,7 +103,7 @@ def _unit(match: RuleMatch, losses: Sequence[Loss], records: KnownApprovals, own
         lost=((RULED, len(losses)),),
         asks=True,
         reasons=(_reason(match, losses),),
-        by=match.rule.by,
+        by=match.rule.by or UNSET,
         losses=tuple(losses),
     )
 
@@ -126,7 +127,7 @@ def _begun(rule: PolicyRule, text: str, losses: Sequence[Loss], records: KnownAp
         len(losses),
         text,
         ((RULED, len(losses)),),
-        by=rule.by,
+        by=rule.by or UNSET,
         approved=by,
         losses=tuple(losses),
     )

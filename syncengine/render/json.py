@@ -64,7 +64,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
 
 
 def _gate(gate: Gate) -> formats.GateState:
-    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved), u.by) for u in gate.shown]
+    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved), u.by or ()) for u in gate.shown]
     return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved))
 
 
@@ -132,4 +132,7 @@ def diagnostics_document(diagnostics: Sequence[Diagnostic]) -> Document:
 
 
 def diagnostic_items(diagnostics: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
-    return [formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data)}) for each in diagnostics]
+    return [
+        formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data), "rule": each.rule or None})
+        for each in diagnostics
+    ]
