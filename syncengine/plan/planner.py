@@ -39,7 +39,7 @@ from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
 from syncengine.resource import Kind
-from syncengine.rules.read import rule_set
+from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.sqlite_reader import recollection
@@ -296,7 +296,7 @@ def options_of(project: Project, request: PlanRequest) -> Options:
         sweep=request.sweep,
         reassert=request.reassert,
         levels=policy.diagnostics,
-        rule_set=rule_set(project),
+        rule_set=rules_that_hold(project),
     )
 
 

@@ -94,7 +94,7 @@ class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
     `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies` are
-    rules in the project file, as nodes.
+    rules in the project file, as nodes; the rules of `other_judges` hold as well.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `warnings` are findings about the project file that did not keep it from being read.
     """
@@ -106,6 +106,7 @@ class Project:
     manifests: tuple[Path, ...]
     policies: tuple[Path, ...] | None = None
     inline_policies: tuple[Node, ...] = field(default=(), repr=False)
+    other_judges: tuple[Project, ...] = ()
     is_sandbox: bool = False
     policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()

@@ -84,6 +84,17 @@ class RuleChange(NamedTuple):
     before: PolicyRule | None
     after: PolicyRule | None
 
+    @property
+    def sentence(self) -> str:
+        """What is done to the rule, and where it stood or stands."""
+        if self.after is None:
+            assert self.before is not None
+            return f"rule {self.before.name} is gone (it was at {self.before.place})"
+        if self.before is None:
+            return f"rule {self.after.name} is new ({self.after.place})"
+        forms = (f"{rule.ruling} {' '.join(rule.condition.text.split())}" for rule in (self.before, self.after))
+        return f"rule {self.after.name}: {' → '.join(forms)} ({self.after.place})"
+
 
 def both_sides(head: RuleSet, base: RuleSet) -> RuleSet:
     """The rules of two sides of a pull request, all of which hold; one that both have counts once, as head's."""

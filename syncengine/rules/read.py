@@ -18,7 +18,7 @@ from syncengine.document.scalar_readers import refused
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.project.model import Project
-from syncengine.rules.model import PolicyRule, RuleSet, RuleTestCase, TemplateText
+from syncengine.rules.model import PolicyRule, RuleSet, RuleTestCase, TemplateText, both_sides
 from syncengine.rules.schema import RULE_TABLE, TEST_TABLE, RuleItem, RuleTest, Ruling
 
 SECTIONS = {"rules": "a rule", "tests": "a test"}
@@ -38,6 +38,14 @@ def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
     texts = tuple((name, data) for name, data, _ in contents if data is not None)
     inline = tuple((project.config_name, node) for node in project.inline_policies)
     return rules_in(texts) if not inline else _rules(texts, inline)
+
+
+def rules_that_hold(project: Project) -> RuleSet:
+    """The rules of a project and of its other judges, as the base of a pull request is."""
+    rules = rule_set(project)
+    for judge in project.other_judges:
+        rules = both_sides(rules, rule_set(judge))
+    return rules
 
 
 def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[ManifestFile], list[Diagnostic]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -12,7 +13,7 @@ from syncengine.errors import Problems
 from syncengine.project.load import load_project
 from syncengine.render.schemas.published import schemas
 from syncengine.rules.model import both_sides, rule_changes
-from syncengine.rules.read import rule_set, rules_in
+from syncengine.rules.read import rule_set, rules_in, rules_that_hold
 from tests.manifest.loading import Files, write
 
 RULE = "name: a, for: tag"
@@ -215,5 +216,15 @@ def test_rules_of_both_sides_hold() -> None:
     assert change.before is not None
     assert change.after is not None
     assert (change.before.condition.text, change.after.condition.text) == ("true", "false")
+    assert change.sentence == "rule b: warn true → warn false (z.yaml:4)"
     (gone,) = rule_changes(rules_in(()), rules_in((("a.yaml", f"rules: [{{{RULE}, deny: true}}]".encode()),)))
     assert (gone.before is None, gone.after) == (False, None)
+    assert gone.sentence == "rule a is gone (it was at a.yaml:1)"
+
+
+def test_a_project_is_judged_by_others_too(tmp_path: Path) -> None:
+    """As a pull request is by the rules of its base."""
+    for name, text in (("head", rule("a")), ("base", rule("b"))):
+        write(tmp_path / name, {"manifests/a.yaml": "{}", "policies/all.yaml": text})
+    head, base = (load_project(folder=tmp_path / name, environ={}) for name in ("head", "base"))
+    assert [each.name for each in rules_that_hold(replace(head, other_judges=(base,))).rules] == ["a", "b"]
