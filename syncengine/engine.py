@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from msgspec import structs
 
 from syncengine.apply import applier, guards
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
-from syncengine.apply.report import RECORDED_EXITS, Report, RunStatus
+from syncengine.apply.report import RECORDED_EXITS, Circumstances, Report, RunStatus
 from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import ApplyRun
 from syncengine.connector.connection import (
@@ -31,6 +31,7 @@ from syncengine.connector.connection import (
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.manifest.desired import ManifestSet
+from syncengine.plan.approvals import Approval
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import (
     check_manifests,
@@ -48,7 +49,7 @@ from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder
+from syncengine.state.holder import Holder, actor, job_url
 from syncengine.state.lock import Lease
 from syncengine.state.store import State, open_state
 
@@ -89,6 +90,8 @@ class Application:
         self._serving = serving
         self._chronicle = Chronicle(around.tell, project.warnings)
         self._patience = 0.0
+        self._started = around.now()
+        self._team_name = project.service.team
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
@@ -97,8 +100,8 @@ class Application:
             exit_code = self._execute(saved)
         except SyncengineError as error:
             self._record_refusal(error)
-            return Applied(self._chronicle.plan, self._chronicle.report(error), error.exit_code)
-        return Applied(self._chronicle.plan, self._chronicle.report(), exit_code)
+            return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances(), error), error.exit_code)
+        return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances()), exit_code)
 
     def _execute(self, saved: Plan | None) -> ExitCode:
         project, request = self._project, self._request
@@ -120,6 +123,26 @@ class Application:
                     confirm_settled(project, plan, before, state.facts())
                 return exit_code
 
+    @cached_property
+    def _commit(self) -> git.Commit | None:
+        return git.head(self._project.root)
+
+    def _circumstances(self) -> Circumstances:
+        plan, environ = self._chronicle.plan, self._around.environ
+        commit = self._commit
+        was_planned_here = plan is None or commit is None or plan.basis.commit == commit.id
+        return Circumstances(
+            started=self._started,
+            ended=self._around.now(),
+            team=self._team_name or (plan.basis.team if plan else None),
+            environment=self._project.environment,
+            commit=plan.basis.commit if plan else (commit.id if commit else None),
+            tree=commit.tree if commit and was_planned_here else None,
+            actor=actor(environ),
+            job=job_url(environ),
+            approvals=_approvals_of(plan) if self._chronicle.began else (),
+        )
+
     def _locked(self, state: State, holder: Holder) -> Lease:
         service, timeout = self._project.service, self._request.lock_timeout
         wait = service.lock_timeout if timeout is None else timeout
@@ -137,7 +160,7 @@ class Application:
     def _proven(self, saved: Plan, state: State) -> Plan:
         """The saved plan, if it fits the state; its gate counts losses since it was made."""
         project, request = self._project, self._request
-        options = options_of(project, request)
+        options = options_of(project, request, state.facts())
         guards.refuse_stale(saved, state, project.base_url())
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         bare = structs.replace(saved, gate=without_rules(saved.gate))
@@ -174,7 +197,7 @@ class Application:
 
     def _refused_run(self, error: SyncengineError) -> Run:
         holder = Holder.here(self._request.command, self._around.environ)
-        commit, plan = git.head(self._project.root), self._chronicle.plan
+        commit, plan = self._commit, self._chronicle.plan
         return replace(
             self._run_of(holder),
             ended=self._around.now(),
@@ -258,19 +281,21 @@ class Application:
         """Check that the key belongs to the expected team, which is the state's too (docs/planning.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
         check_team(team, self._project, facts.team)
+        self._team_name = team
         if (facts.team, facts.base_url) != (team, base_url):
             state.set_facts(base_url=base_url, team=team)
 
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
         """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
-        commit, approved = git.head(self._project.root), approved_of(plan)
+        commit, approved = self._commit, approved_of(plan)
         state.begin_run(
             replace(
                 self._run_of(holder),
                 plan=plan.id,
                 commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
+                limits=self._project.policy.limits() if plan.is_whole else {},
                 approvals=plan.gate.at_hand,
             ),
             plan.sources,
@@ -302,6 +327,14 @@ class Application:
             if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
                 message = f"{operation} only ever answered 404: is its path {client.path(OPERATIONS[operation])} right?"
                 self._chronicle.remark("only-404", message)
+
+
+def _approvals_of(plan: Plan | None) -> tuple[Approval, ...]:
+    """The approvals that let a plan through the gate."""
+    if plan is None:
+        return ()
+    at_hand = (plan.gate.approved, *(unit.approved for unit in plan.gate.shown))
+    return tuple(dict.fromkeys(each for each in at_hand if each is not None))
 
 
 class _Silent:

@@ -21,6 +21,7 @@ from syncengine.errors import (
     Usage,
     WrongTeam,
 )
+from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Action, Change
 from syncengine.resource import Key, Source
 
@@ -98,6 +99,25 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Circumstances:
+    """When, where and by whom an apply was run. Seconds since epoch.
+
+    `commit` and `tree` are those of the manifests that were planned, `actor` had the CI job run whose page is `job`,
+    `approvals` are those that were used.
+    """
+
+    started: float | None = None
+    ended: float | None = None
+    team: str | None = None
+    environment: str | None = None
+    commit: str | None = None
+    tree: str | None = None
+    actor: str | None = None
+    job: str | None = None
+    approvals: tuple[Approval, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All outcomes of one apply. `results` holds every change, in the plan's order."""
 
@@ -107,6 +127,7 @@ class Report:
     session: Session
     results: tuple[Result, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    circumstances: Circumstances = Circumstances()
 
     @property
     def began(self) -> bool:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
-from syncengine.apply.report import Outcome, Report, Result, RunStatus, Session, Tally, status_after, status_of, totals
+from syncengine.apply.report import (
+    Circumstances,
+    Outcome,
+    Report,
+    Result,
+    RunStatus,
+    Session,
+    Tally,
+    status_after,
+    status_of,
+    totals,
+)
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan.model import Plan
 from syncengine.service.client import Traffic
@@ -64,7 +75,7 @@ class Chronicle:
         outcomes = [result.outcome for result in self.results()]
         return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
 
-    def report(self, error: SyncengineError | None = None) -> Report:
+    def report(self, circumstances: Circumstances, error: SyncengineError | None = None) -> Report:
         """The report; `error` ended the apply early."""
         results = self._results_after(error)
         diagnostics = (*(self.plan.diagnostics if self.plan else ()), *self._remarks)
@@ -76,6 +87,7 @@ class Chronicle:
             session=self._session,
             results=results,
             diagnostics=(*diagnostics, *(d for d in (error.diagnostics() if error else ()) if d not in said)),
+            circumstances=circumstances,
         )
 
     def _status_after(self, error: SyncengineError | None) -> RunStatus:

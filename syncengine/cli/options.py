@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from pathlib import Path
@@ -16,7 +16,8 @@ from syncengine.cli.help import GlobalOption
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
-    from syncengine.project.model import Project
+    from syncengine.project.git_tree import RevisionFiles
+    from syncengine.project.model import Checkout, Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,24 +58,35 @@ class Globals:
     def folder(self) -> Path:
         return Path(self.directory or ".")
 
-    def _of_files(self) -> dict[str, Any]:
-        """Variables from the files that were given, the later over the earlier."""
+    def _of_files(self, files: Iterable[Path]) -> dict[str, Any]:
+        """Variables from files, the later over the earlier."""
         if not self.variable_files:
             return {}
         from syncengine.project.environments import variables_in
 
-        files = (self.folder / name for name in self.variable_files)
         return {name: value for file in files for name, value in variables_in(file).items()}
+
+    def project_at(self, files: RevisionFiles) -> Project:
+        """Load the project from the files of a revision; a file of variables that is not there has none."""
+        paths = []
+        for name in self.variable_files:
+            path = Path(os.path.relpath((self.folder / name).resolve(), files.repo.top))
+            files.bring(path.as_posix())
+            paths.append(self.folder / name if ".." in path.parts else files.to / path)
+        config = files.checkout.folder / Path(self.config).name if self.config else None
+        return self._load(
+            files.repo.root,
+            config if config and config.exists() else None,
+            (path for path in paths if path.exists()),
+            files.checkout,
+        )
 
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.files import where_to_go
-        from syncengine.manifest.lints import LINTS
-        from syncengine.plan.checks import LINTS as PLANNING_LINTS
-        from syncengine.project.load import load_project, project_folder
+        from syncengine.project.load import project_folder
         from syncengine.project.model import FILE_NAME
         from syncengine.project.references import setting_problem
-        from syncengine.service.operations import OPERATIONS
 
         if not self.folder.is_dir():
             raise Usage(f"there is no folder {self.folder}")
@@ -82,13 +94,25 @@ class Globals:
         if not self.config and not any(os.path.lexists(place / name) for name in (FILE_NAME, "manifests")):
             message = f"neither {FILE_NAME} nor manifests/ is in this folder{where_to_go(place)}"
             raise setting_problem("no-project", message)
+        files = (self.folder / name for name in self.variable_files)
+        return self._load(place, Path(self.config) if self.config else None, files)
+
+    def _load(
+        self, folder: Path, config: Path | None, variable_files: Iterable[Path], checkout: Checkout | None = None
+    ) -> Project:
+        from syncengine.manifest.lints import LINTS
+        from syncengine.plan.checks import LINTS as PLANNING_LINTS
+        from syncengine.project.load import load_project
+        from syncengine.service.operations import OPERATIONS
+
         return load_project(
-            folder=place,
-            config=Path(self.config) if self.config else None,
+            folder=folder,
+            config=config,
+            checkout=checkout,
             environment=self.environment,
             environ=os.environ,
             sandbox=bool(self.sandbox),
-            variables={**self._of_files(), **dict(_pair(text) for text in self.variables)},
+            variables={**self._of_files(variable_files), **dict(_pair(text) for text in self.variables)},
             operations=OPERATIONS,
             lints=LINTS.keys() | PLANNING_LINTS,
         )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,9 +19,16 @@ from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
 
+if TYPE_CHECKING:
+    from syncengine.plan.model import Plan
+    from syncengine.plan.request import PlanRequest
+    from syncengine.project.model import Project
+
 
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, shell_complete=files)
+@click.option("--base", "revision", metavar="REV", help="Say which changes the plan of this Git revision makes too.")
+@click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key and secrets.")
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option(
@@ -38,6 +45,8 @@ from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
 def plan(
     options: Globals,
     paths: Sequence[str],
+    revision: str | None,
+    no_state: bool,
     out: str | None,
     format: str,
     reports: Sequence[str],
@@ -47,18 +56,20 @@ def plan(
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     from syncengine.cli.plan_options import announce, request_of
     from syncengine.plan import saved
-    from syncengine.plan.planner import make_plan, with_approvals
-    from syncengine.plan.request import Runtime
+    from syncengine.plan.planner import with_approvals
     from syncengine.render.json import SHOWN
 
     targets = report_targets(reports, list(PLAN_FORMATS))
     output = Output(options, options.folder)
     try:
+        if no_state and (revision is None or out is not None):
+            wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
+            raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
         project = options.project()
         output = Output(options, project.root)
         announce(project, output)
         request = request_of("plan", project, options, paths, chosen)
-        result = make_plan(project, request, Runtime(os.environ))
+        result = _planned(project, options, request, revision, uses_state=not no_state)
         if out is not None:
             result = saved.save(result, SHOWN, Path(out))
         result = with_approvals(result, project, request)
@@ -74,11 +85,29 @@ def plan(
     write_reports(output, [(name, PLAN_FORMATS[name](result, plain), file) for name, file in targets])
     if out is not None:
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
+    from syncengine.plan.rule_units import asks_by_rules
+
     if not detailed_exitcode:
         return ExitCode.DONE
-    if result.is_denied or result.gate.is_closed:
+    if result.is_denied or asks_by_rules(result.gate):
         return ExitCode.GATE
-    return ExitCode.CHANGES if result.changes_something else ExitCode.DONE
+    if result.gate.is_closed and (result.base is None or result.base.asks):
+        return ExitCode.GATE
+    return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
+
+
+def _planned(
+    project: Project, options: Globals, request: PlanRequest, revision: str | None, *, uses_state: bool
+) -> Plan:
+    from syncengine.plan.planner import make_plan
+    from syncengine.plan.request import Runtime
+
+    around = Runtime(os.environ)
+    if revision is None:
+        return make_plan(project, request, around)
+    from syncengine.plan.two_sides import plan_two_sides
+
+    return plan_two_sides(revision, project, options.project_at, request, around, uses_state=uses_state)
 
 
 def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tuple[str, str]]) -> None:

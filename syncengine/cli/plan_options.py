@@ -51,7 +51,7 @@ def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[st
         return
     from syncengine.manifest.files import find
 
-    names = [PurePosixPath(file.name) for file in find(project.manifests, project.root).files]
+    names = [PurePosixPath(file.name) for file in find(project.manifests, project.files).files]
     for path, selected in paths:
         if selected != "." and not any(name.is_relative_to(selected) for name in names):
             expected = "neither a saved plan nor a manifest" if command == "apply" else "no manifest"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from syncengine.manifest.lints import CONTAINED
 from syncengine.project.delivery_schema import SourceConfig
-from syncengine.project.model import Project
+from syncengine.project.model import Checkout, Project
 from syncengine.project.schema import Level
 from syncengine.templating.budget import Allowance
 
@@ -36,8 +36,9 @@ class LoadContext:
 
     `compares_parts`: the most keywords of a file whose parts are compared, which costs a third of reading
     (`overlap_lints`). `allowance` limits the processor time of all templates of a run together. `memo` keeps the
-    answers of sources, parsed files and rendered templates of a run, so that a digest and a reading are made of the
-    same rows.
+    rows of files, parsed files and rendered templates of a run, so that a digest and a reading are made of the same
+    rows; `answers` those of databases and services, which both sides of a plan share. `checkout`: `root` has the files
+    of another revision, and `home` is the project's own folder. `is_offline`: no database and no service is asked.
     """
 
     root: Path = Path()
@@ -49,11 +50,15 @@ class LoadContext:
     secret_files: frozenset[Path] = frozenset()
     data_folders: tuple[str, ...] = ()
     compares_parts: int = 0
+    checkout: Checkout | None = None
+    home: Path | None = None
+    is_offline: bool = False
     allowance: Allowance = field(default_factory=Allowance, repr=False, compare=False)
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+    answers: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "memo": {}}
+        return {**self.__dict__, "memo": {}, "answers": {}}
 
     def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return the result of `make`, which runs once a run as long as there is room for `size` bytes."""
@@ -68,17 +73,24 @@ class LoadContext:
 
     def data(self, name: str, folder: Path) -> Path:
         """The data file `name`, as seen from `folder`; OutsideProject if manifests may not read it."""
-        return self._within(name, folder, (self.root, *(self.root / each for each in self.data_folders)))
+        return self._within(name, folder, (self._real(self.root, each) for each in ("", *self.data_folders)))
 
     def template(self, name: str) -> Path:
         """The template `name`, as seen from the project; OutsideProject if it is not in its folder."""
-        return self._within(name, self.root, (self.root,))
+        return self._within(name, self.root, (self.root.resolve(),))
+
+    def _real(self, folder: Path, name: str) -> Path:
+        """A place without links; one beside the checked-out repository is where it always is."""
+        real = (folder / name).resolve()
+        if self.checkout is None or real.is_relative_to(self.checkout.top):
+            return real
+        return ((self.home or self.root) / os.path.relpath(folder, self.root) / name).resolve()
 
     def _within(self, name: str, folder: Path, roots: Iterable[Path]) -> Path:
         if "\0" in name or not name.strip():
             raise OutsideProject("the path is empty or has a NUL byte")
-        real = (folder / name).resolve()
-        root = next((each for each in map(Path.resolve, roots) if real.is_relative_to(each)), None)
+        real = self._real(folder, name)
+        root = next((each for each in roots if real.is_relative_to(each)), None)
         if root is None:
             raise OutsideProject("the path leads out of the project's folder, and of its `dataFolders`")
         if any(map(is_hidden, real.relative_to(root).parts)):
@@ -90,7 +102,7 @@ class LoadContext:
     def name_of(self, path: Path) -> str:
         """A file as diagnostics name it, and rows remember it: by its folder as the project file names that."""
         for folder in ("", *self.data_folders):
-            root = (self.root / folder).resolve()
+            root = self._real(self.root, folder)
             if path.is_relative_to(root):
                 return _decoded(Path(folder, *_lasting(path.relative_to(root))))
         return _decoded(path)
@@ -110,16 +122,20 @@ def _decoded(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", "replace")
 
 
-def given_by(project: Project) -> LoadContext:
-    """The context of a project's manifests."""
+def given_by(project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False) -> LoadContext:
+    """The context of a project's manifests. `answers` of databases and services that are known already."""
     return LoadContext(
-        root=project.root,
+        root=project.files,
+        home=project.root,
+        checkout=project.checkout,
         variables=project.variables,
         allowed=project.allow_env,
         environ={name: project.environ[name] for name in project.allow_env if name in project.environ},
         sources=project.sources,
-        secrets=dict(project.environ),  # os.environ itself cannot be sent to another process
+        secrets={} if is_offline else dict(project.environ),  # os.environ itself cannot be sent to another process
         secret_files=frozenset(project.secret_files()),
         data_folders=project.data_folders,
+        is_offline=is_offline,
+        answers={} if answers is None else answers,
         compares_parts=0 if project.policy.diagnostics.get(CONTAINED, Level.OFF) is Level.OFF else sys.maxsize,
     )

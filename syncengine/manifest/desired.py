@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -83,10 +83,12 @@ class ManifestSet(NamedTuple):
         return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
 
 
-def manifest_set(project: Project) -> ManifestSet:
-    """Find the manifests of a project."""
-    context = given_by(project)
-    search = find(project.manifests, project.root, context, context.secret_files)
+def manifest_set(
+    project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False
+) -> ManifestSet:
+    """Find the manifests of a project. `answers`, `is_offline`: as the context has them."""
+    context = given_by(project, answers, is_offline=is_offline)
+    search = find(project.manifests, project.files, context, context.secret_files)
     files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
     problems, defaults = list(search.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:

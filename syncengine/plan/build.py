@@ -7,14 +7,16 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
+from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
@@ -24,6 +26,7 @@ from syncengine.plan.gate import NO_RECORDS, Gate, gate
 from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
 from syncengine.plan.rule_units import with_rules
 from syncengine.plan.scope import Scope
@@ -66,34 +69,51 @@ def plan(
         options.reassert,
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
+    judge = _judge(desired, recorded, options, basis, totals, recent, records)
+    removals = judge(delta.differences, result.sweep, desired.sources)
+    all_of_it = (delta.differences, result.sweep, desired.sources, removals)
     summary = replace(result.summary, unchanged=result.summary.unchanged + others)
     judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
-    units = units_of_judgement(judgement, delta.differences, records, basis)
     return replace(
         result,
         summary=summary,
-        gate=with_rules(
-            gate(
-                delta.differences,
-                recorded,
-                options.limits,
-                desired.resources,
-                sweep=result.sweep,
-                team=basis.team,
-                lineage=basis.lineage,
-                totals_of_all=totals,
-                sources=desired.sources,
-                had=basis.sources,
-                recent=recent,
-                lines=lines_of(desired.removed),
-                records=records,
-            ),
-            *units,
-        ),
+        gate=with_rules(removals, *units_of_judgement(judgement, delta.differences, records, basis)),
+        compared=side_of(options.other, *all_of_it, judge) if options.other else UNSET,
         diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
     )
+
+
+def _judge(
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    options: Options,
+    basis: Basis,
+    totals: Callable[[], Mapping[str, int]] | None,
+    recent: Callable[[], Mapping[Loss, Earlier]],
+    records: Callable[[], KnownApprovals],
+) -> Judge:
+    """The gate of this plan, for all of its removals or some."""
+
+    def judge(differences: Collection[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
+        return gate(
+            differences,
+            recorded,
+            options.limits,
+            desired.resources,
+            sweep=sweep,
+            team=basis.team,
+            lineage=basis.lineage,
+            totals_of_all=totals,
+            sources=sources,
+            had=basis.sources,
+            recent=recent,
+            lines=lines_of(desired.removed),
+            records=records,
+        )
+
+    return judge
 
 
 def derived(

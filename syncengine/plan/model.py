@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, PolicyDenied
@@ -18,6 +19,13 @@ from syncengine.plan.sweep import Sweep
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
 from syncengine.rules.model import NO_RULES, RuleSet
+
+
+class ChangeOrigin(StrEnum):
+    """Whose a change is, with `plan --base`."""
+
+    PULL_REQUEST = "pull-request"
+    WAITING = "waiting"
 
 
 class Summary(Struct, frozen=True, gc=False):
@@ -55,9 +63,41 @@ class Basis(Struct, frozen=True, gc=False):
     sources: Mapping[str, int] = field(default_factory=dict)
 
 
+class Base(Struct, frozen=True, gc=False):
+    """The other side of `plan --base`: the revision `ref`. The plan of that side makes the `waiting` changes too.
+
+    `waiting` maps their addresses to why they wait. `is_merged`: HEAD does not contain the revision, and the merge of
+    both is planned. `is_in_git`: no state was read, and Git is compared with Git. `trips`: whose removals trip the
+    gate; `only_together`: neither do alone. `asks`: those of the pull request do, or they do so together.
+    """
+
+    ref: str
+    commit: str
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    is_merged: bool = False
+    is_in_git: bool = False
+    trips: tuple[ChangeOrigin, ...] = ()
+    only_together: bool = False
+    asks: bool = False
+    sweeps: bool = False
+
+    def origin(self, key: Key) -> ChangeOrigin:
+        """Whether the change of a resource is the pull request's own."""
+        return ChangeOrigin.WAITING if str(key) in self.waiting else ChangeOrigin.PULL_REQUEST
+
+
+class BasePlan(Struct, frozen=True, gc=False):
+    """The plan of the other side, as far as this one is compared with it."""
+
+    changes: Mapping[Key, Change] = field(default_factory=dict)
+    sweeps: bool = False
+    sources: Mapping[str, int] = field(default_factory=dict)
+
+
 class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
 
+    `other`: the plan that tells which changes are made without this pull request too.
     `rule_set`: the rules that every change is judged by.
     """
 
@@ -67,6 +107,7 @@ class Options(Struct, frozen=True, gc=False):
     sweep: bool = False
     reassert: bool = False
     levels: Mapping[str, Level] = field(default_factory=dict)
+    other: BasePlan | None = None
     rule_set: RuleSet = NO_RULES
 
 
@@ -75,7 +116,8 @@ class Plan(Struct, frozen=True, gc=False):
 
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
-    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned.
+    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `compared`: the
+    other side, where there is one.
     """
 
     basis: Basis
@@ -89,6 +131,7 @@ class Plan(Struct, frozen=True, gc=False):
     wholes: Mapping[Key, Item] = field(default_factory=dict)
     prior: Mapping[Key, str] = field(default_factory=dict)
     reasserts: bool = False
+    compared: Base | UnsetType = UNSET
     diagnostics: tuple[Diagnostic, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = False
@@ -96,6 +139,11 @@ class Plan(Struct, frozen=True, gc=False):
     @property
     def id(self) -> str:
         return self.basis.id
+
+    @property
+    def base(self) -> Base | None:
+        """The other side of a plan of two."""
+        return self.compared if isinstance(self.compared, Base) else None
 
     @property
     def changes_something(self) -> bool:
@@ -106,6 +154,14 @@ class Plan(Struct, frozen=True, gc=False):
     def is_denied(self) -> bool:
         """Whether a rule of the project denies it."""
         return any(diagnostic.code == PolicyDenied.code for diagnostic in self.diagnostics)
+
+    @property
+    def changes_something_itself(self) -> bool:
+        """Whether the pull request does, where the plan tells its own changes from those that wait."""
+        if self.base is None:
+            return self.changes_something
+        own = any(self.base.origin(change.key) is ChangeOrigin.PULL_REQUEST for change in self.changes)
+        return own or (self.sweep is not None and not self.base.sweeps)
 
     @property
     def sends_something(self) -> bool:

@@ -6,7 +6,7 @@ difference to the plan (docs/planning.md 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -28,7 +28,8 @@ from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.losses import Earlier, Loss, totals_of
-from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.model import BasePlan, Basis, Options, Plan
+from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
@@ -38,13 +39,15 @@ from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
-from syncengine.resource import Kind
+from syncengine.resource import Kind, Resource
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.sqlite_reader import recollection
 
 CACHE_FOLDER = ".syncengine"
+OTHER_SIDE = "other-side"
+"""The name of the cached files of the revision that was last compared with."""
 WORTH_KEEPING = 100_000
 """Bytes of manifests from which on a cache is quicker than reading them."""
 VALIDATED = "validated"
@@ -67,7 +70,7 @@ def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> 
             return manifests
         with recollection(project.state, around.now) as state:
             facts = state.facts()
-            how = (options_of(project, request), _basis(project, facts, around))
+            how = (options_of(project, request, facts), _basis(project, facts, around))
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
                 return manifests
         return manifests._replace(wanted=manifests.read(cache, digests))
@@ -118,19 +121,103 @@ def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
 
 
 def plan_in(
-    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
+    state: StateReader,
+    manifests: ManifestSet,
+    project: Project,
+    request: PlanRequest,
+    around: Runtime,
+    other: BasePlan | None = None,
 ) -> Plan:
-    """Plan in a state that is open already."""
+    """Plan in a state that is open already. `other`: the plan that this one is compared with."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
         message = "there is no folder manifests/, and without it everything that the state records would be removed"
         raise setting_problem("missing-manifests", message)
-    options, facts = options_of(project, request), state.facts()
-    how = (options, _basis(project, facts, around))
+    facts = state.facts()
+    how = (replace(options_of(project, request, facts), other=other), _basis(project, facts, around))
     with no_collection():
         if not _is_worth_keeping(manifests):
-            return _whole(manifests.read(), state, how)
-        with _cache_of(project, manifests) as cache:
-            return _Remembering(manifests, state, cache, *how).plan(facts, request)
+            draft = _whole(manifests.read(), state, how)
+        else:
+            with _cache_of(project, manifests) as cache:
+                draft = _Remembering(manifests, state, cache, *how).plan(facts, request)
+    return replace(draft, diagnostics=(*loosened(project, facts.limits), *draft.diagnostics))
+
+
+def plan_of_other(
+    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
+) -> BasePlan:
+    """The plan of another revision of the project, as far as this one is compared with it.
+
+    Its files are in the same cache, and are kept there as long as no other revision is.
+    """
+    facts = state.facts()
+    how = (options_of(project, request, facts), _basis(project, facts, around))
+    with no_collection():
+        if not _is_worth_keeping(manifests):
+            draft = _whole(manifests.read(), state, how)
+        else:
+            with _cache_of(project, manifests) as cache:
+                draft = _Remembering(manifests, state, cache, *how).plan_other(facts, request)
+    return BasePlan({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
+
+
+def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, around: Runtime) -> Plan:
+    """Plan from what a revision declares, in the place of a state. Nothing is settled by it."""
+    facts = state.facts()
+    options = replace(options_of(project, request, facts), other=BasePlan())
+    with no_collection():
+        return _whole(desired, state, (options, _basis(project, facts, around)))
+
+
+def plan_from_known(
+    manifests: ManifestSet,
+    before: ManifestSet,
+    project: Project,
+    request: PlanRequest,
+    around: Runtime,
+    state_of: Callable[[Iterator[Resource]], StateReader],
+) -> tuple[Plan, Sequence[Diagnostic], Set[str]] | None:
+    """Plan from what a revision declares, by the files that differ; with its diagnostics, and those files.
+
+    `state_of` makes the rows of what such files declared. None where everything must be compared.
+    """
+    is_kept = _is_worth_keeping(manifests) and _is_worth_keeping(before) and before.levels == manifests.levels
+    if not is_kept or not is_plain(request, manifests) or before.found:
+        return None
+    with no_collection(), _cache_of(project, manifests) as cache:
+        baseline = _known_good(before, cache)
+        if (digests := digests_of(manifests.files, cache)) is None:
+            return None
+        entries = cache.entries(manifests.files, digests)
+        differing = {name for name in {**baseline.files, **entries} if baseline.files.get(name) != entries.get(name)}
+        reads = [cache.get(baseline.files[name]) for name in sorted(differing) if name in baseline.files]
+        state = state_of(resource for read in reads if read for resource in read.reading.resources)
+        facts = state.facts()
+        how = (replace(options_of(project, request, facts), other=BasePlan()), _basis(project, facts, around))
+
+        def totals() -> Mapping[str, int]:
+            return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
+
+        since = plan_since(baseline, manifests, digests, cache, state, how, totals)
+        return since and (since[0], baseline.diagnostics, differing)
+
+
+def _known_good(manifests: ManifestSet, cache: ManifestCache) -> Settled:
+    """The cached result of validating a revision; Problems where it is not in order."""
+    digests = digests_of(manifests.files, cache)
+    if (known := _standing_in(cache, manifests, digests)) is not None:
+        return known
+    result = _settled_by(manifests.read(cache, digests), cache, manifests.levels)
+    cache.remember(OTHER_SIDE, result)
+    return result
+
+
+def declared_by(project: Project, manifests: ManifestSet) -> Desired:
+    """The desired resources of a project, through the cache where that is worth it."""
+    if not _is_worth_keeping(manifests):
+        return manifests.read()
+    with _cache_of(project, manifests) as cache:
+        return manifests.read(cache, digests_of(manifests.files, cache))
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
@@ -172,6 +259,11 @@ def _pending(name: str) -> str:
     return f"{name}+"
 
 
+def is_plain(request: PlanRequest, manifests: ManifestSet) -> bool:
+    """Whether all is planned as it is declared, without anything that only this plan asks for."""
+    return request.scope.whole and not (request.sweep or request.reassert or manifests.found)
+
+
 @dataclass(frozen=True, slots=True)
 class _Remembering:
     """One planning with a cache."""
@@ -184,8 +276,23 @@ class _Remembering:
 
     def plan(self, facts: Facts, request: PlanRequest) -> Plan:
         digests = None if self.manifests.wanted else digests_of(self.manifests.files, self.cache)
-        since = self.short_way(facts, request, digests) or self._long_way(digests)
+        since = self.since_settled(facts, request, digests)
         return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
+
+    def since_settled(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
+        """The plan, whichever way is shorter, and what it settles."""
+        return self.short_way(facts, request, digests) or self._long_way(digests)
+
+    def plan_other(self, facts: Facts, request: PlanRequest) -> Plan:
+        """Plan another revision than the one that is to be applied.
+
+        Where that is settled already, the plan of this one needs only what differs between them.
+        """
+        draft, baseline = self.since_settled(facts, request, digests_of(self.manifests.files, self.cache))
+        self.cache.remember(OTHER_SIDE, replace(baseline, generation=None))
+        if facts.generation and self._is_plain(request) and not (draft.changes_something or draft.records):
+            return self._remembered(self._name, draft, baseline, facts)
+        return draft
 
     @property
     def _name(self) -> str:
@@ -193,7 +300,7 @@ class _Remembering:
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
-        return request.scope.whole and not (request.sweep or request.reassert or self.manifests.found)
+        return is_plain(request, self.manifests)
 
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
@@ -281,8 +388,11 @@ def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
     )
 
 
-def options_of(project: Project, request: PlanRequest) -> Options:
-    """Combine the policy of the project and the flags of the request into the options of a plan."""
+def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
+    """Combine the policy of the project and the flags of the request into the options of a plan.
+
+    The limits are the stricter of those and of the last complete apply's, so that a looser one counts from the next on.
+    """
     policy = project.policy
     rules = Rules(
         tag_removal=policy.tag_removal,
@@ -291,7 +401,7 @@ def options_of(project: Project, request: PlanRequest) -> Options:
     )
     return Options(
         rules,
-        policy.max_deletes,
+        judged_since(policy, facts.limits),
         request.scope,
         sweep=request.sweep,
         reassert=request.reassert,

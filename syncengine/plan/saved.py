@@ -38,10 +38,10 @@ SEAL = 20
 
 
 class Shown(NamedTuple):
-    """Functions that render a plan, and one of its changes, for readers of the file."""
+    """Functions that render a plan, and each of its changes, for readers of the file."""
 
     plan: Callable[[Plan], object]
-    change: Callable[[Change], object]
+    changes: Callable[[Plan], Callable[[Change], object]]
 
 
 class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v3"):
@@ -108,7 +108,7 @@ class _File:
         del document["id"], document["changes"]
         yield msgspec.json.encode(document)[:-1]
         yield CHANGES
-        yield from _lines(map(self._shown.change, self._plan.changes))
+        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes))
         yield EXECUTION
         yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
@@ -25,11 +25,12 @@ _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
 class EnvironmentSettings(NamedTuple):
-    """The settings of one environment, the places of all secrets, and the lines of its approvals."""
+    """The settings of one environment, the places of all secrets, and the lines of its approvals and its policy."""
 
     here: Overlay
     secrets: SecretPlaces = SecretPlaces()
     approval_lines: AnyMapping[str, int] = {}
+    policy_lines: AnyMapping[str, int] = {}
 
 
 UNUSED = {"upsertTag": "a single tag is sent by `upsertTags` too, whose answer names what it rejects"}
@@ -63,7 +64,17 @@ def settings_of(
     node = merged.get("postedTime")
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
-    return EnvironmentSettings(settings, secrets, _lines(merged.get("approvals")))
+    return EnvironmentSettings(
+        settings, secrets, _lines(merged.get("approvals")), dict(_lines_below(merged.get("policy")))
+    )
+
+
+def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]:
+    """The line of each setting below a node, by its name: `maxDeletes.tags`."""
+    if isinstance(node, Mapping):
+        for key, value in zip(node.keys, node.values, strict=True):
+            yield f"{name}{key.text}", place(key)[0]
+            yield from _lines_below(value, f"{name}{key.text}.")
 
 
 def _lines(node: Node | None) -> dict[str, int]:

@@ -6,6 +6,7 @@ of docs/project-file.md.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable
 from collections.abc import Mapping as AnyMapping
@@ -26,6 +27,7 @@ from syncengine.project.model import (
     LIMITS,
     MANIFESTS,
     SANDBOX,
+    Checkout,
     Policy,
     Project,
     Serve,
@@ -52,6 +54,7 @@ def load_project(
     *,
     folder: Path,
     config: Path | None = None,
+    checkout: Checkout | None = None,
     environment: str | None = None,
     environ: AnyMapping[str, str],
     sandbox: bool = False,
@@ -61,14 +64,15 @@ def load_project(
 ) -> Project:
     """The project in `folder`, or of the file `config`; Problems with everything that is wrong with its file.
 
+    `checkout`: read the project from these files of another revision; `folder` is still its own place.
     `operations` and `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty: any.
     """
-    path = _file(folder, config)
-    root = (path.parent if path else folder).absolute()
+    path = _file(checkout.folder if checkout else folder, config)
+    root = (path.parent if path and not checkout else folder).absolute()
     findings = Collector(path.name if path else FILE_NAME)
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
     settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
-    assembly = _Assembly(root, environ, settings, findings)
+    assembly = _Assembly(root, environ, settings, findings, checkout)
     project = assembly.project(path, chosen, sandbox, variables or {})
     found = levelled(in_order(findings.found), project.policy.diagnostics)
     if any(d.severity is Severity.ERROR for d in found):
@@ -115,6 +119,7 @@ class _Assembly:
     environ: AnyMapping[str, str]
     read: EnvironmentSettings
     findings: Collector
+    checkout: Checkout | None = None
 
     @property
     def settings(self) -> Overlay:
@@ -129,12 +134,14 @@ class _Assembly:
             environment=chosen,
             service=service,
             manifests=self._manifests(settings),
-            policies=_paths(self.root, settings.policies),
+            policies=self._policies(settings),
             inline_policies=tuple(each for each in settings.policies or () if not isinstance(each, str)),
             is_sandbox=sandbox or service.base_url == SANDBOX,
             policy=_policy(settings.policy or PolicySection()),
             approvals=(*(settings.approvals or ()), *self._approvals()),
             approval_lines=self.read.approval_lines,
+            policy_lines=self.read.policy_lines,
+            checkout=self.checkout,
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},
             environ=self.environ,
@@ -147,12 +154,24 @@ class _Assembly:
             _secrets=self.read.secrets,
         )
 
+    def _policies(self, settings: Overlay) -> tuple[Path, ...] | None:
+        """Return the files and folders with rules that are named."""
+        items = settings.policies
+        return None if items is None else tuple(self._place(each) for each in items if isinstance(each, str))
+
     def _manifests(self, settings: Overlay) -> tuple[Path, ...]:
         """Return the manifest folders; none in a project that only delivers posted time."""
-        usual = self.root / MANIFESTS
+        usual = self._place(MANIFESTS)
         if settings.manifests is None and settings.posted_time is not None and not usual.exists():
             return ()
-        return tuple(self.root / name for name in settings.manifests or (MANIFESTS,))
+        return tuple(map(self._place, settings.manifests or (MANIFESTS,)))
+
+    def _place(self, name: str) -> Path:
+        """A folder of manifests; one that is not in the repository is the same at every revision."""
+        if self.checkout is None:
+            return self.root / name
+        place = Path(os.path.normpath(self.checkout.folder / name))
+        return place if place.is_relative_to(self.checkout.top) else self.root / name
 
     def _service(self, section: ServiceSection) -> Service:
         timeout = section.timeout or _SERVICE.timeout
@@ -213,10 +232,6 @@ class _Assembly:
 
     def _error(self, code: str, message: str) -> None:
         self.findings.found.append(Diagnostic(severity=Severity.ERROR, code=code, message=message))
-
-
-def _paths(root: Path, items: Iterable[Any] | None) -> tuple[Path, ...] | None:
-    return None if items is None else tuple(root / each for each in items if isinstance(each, str))
 
 
 def _policy(section: PolicySection) -> Policy:

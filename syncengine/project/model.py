@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
@@ -80,6 +80,10 @@ class Policy:
     max_deletes: Mapping[str, Limit] = field(default_factory=lambda: dict(LIMITS))
     diagnostics: Mapping[str, Level] = field(default_factory=dict)
 
+    def limits(self) -> dict[str, str]:
+        """The limits as the project file has them."""
+        return {name: str(each) for name, each in self.max_deletes.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Serve:
@@ -89,13 +93,22 @@ class Serve:
     listen: tuple[str, int] = ("127.0.0.1", 9100)
 
 
+class Checkout(NamedTuple):
+    """The files of another revision: `top` stands for the repository's folder, `folder` for the project's in it."""
+
+    top: Path
+    folder: Path
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
-    `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies` are
-    rules in the project file, as nodes; the rules of `other_judges` hold as well.
+    `checkout`: the files of another revision, which manifests and data are read from; state, cache and secrets stay in
+    `root`. `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies`
+    are rules in the project file, as nodes; the rules of `other_judges` hold as well.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
+    `policy_lines`: where its limits and rules stand, by their names below `policy`.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -108,9 +121,11 @@ class Project:
     inline_policies: tuple[Node, ...] = field(default=(), repr=False)
     other_judges: tuple[Project, ...] = ()
     is_sandbox: bool = False
+    checkout: Checkout | None = None
     policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()
     approval_lines: Mapping[str, int] = field(default_factory=dict)
+    policy_lines: Mapping[str, int] = field(default_factory=dict)
     allow_env: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -129,6 +144,11 @@ class Project:
         return self.config.name if self.config else FILE_NAME
 
     @property
+    def files(self) -> Path:
+        """The folder that manifests are read from, and data by their side."""
+        return self.checkout.folder if self.checkout else self.root
+
+    @property
     def state(self) -> str:
         """Return the state's absolute path, or its URL, which may hold a password. Problems when neither is known."""
         if self.is_sandbox:
@@ -145,7 +165,7 @@ class Project:
         """Files and folders with rules."""
         if self.policies is not None:
             return self.policies
-        usual = self.root / POLICIES
+        usual = self.files / POLICIES
         return (usual,) if usual.exists() else ()
 
     def secret_files(self) -> set[Path]:
@@ -156,6 +176,17 @@ class Project:
             for found in self._file(str(sqlite_file(place.strip()) or "")):
                 files |= sqlite_files(found)
         return files
+
+    def without_secrets(self) -> Project:
+        """The project where none of its secrets is at hand, and none is looked up."""
+        databases = frozenset(place for place in self._secrets.databases if isinstance(place, str))
+        return replace(
+            self,
+            service=replace(self.service, base_url=self.service.base_url or "", api_key=None),
+            environ={name: self.environ[name] for name in self.allow_env if name in self.environ},
+            _secrets=self._secrets._replace(databases=databases),
+            _state="",
+        )
 
     def _place(self, written: str | Reference) -> str:
         """The text of a place, with its reference resolved; empty where that leads nowhere."""
@@ -168,8 +199,8 @@ class Project:
     def _file(self, name: str) -> Iterator[Path]:
         """The file that is meant, without links; nothing for text that can be no path."""
         with suppress(OSError, RuntimeError, ValueError):
-            if name:
-                yield (self.root / Path(name).expanduser()).resolve()
+            for folder in {self.root, self.files} if name else ():
+                yield (folder / Path(name).expanduser()).resolve()
 
     def base_url(self) -> str:
         """The service's URL, `sandbox` for the embedded one; Problems when none is set."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta
 
@@ -38,6 +38,8 @@ from syncengine.project.allowed_names import AllowedNames
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceSection
 from syncengine.resource import Removal
 
+Number = TypeVar("Number", int, float)
+
 
 class Ownership(StrEnum):
     """Whose the team's list of activity types is."""
@@ -57,19 +59,27 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much may be removed without an approval: a count, or a share of the recorded total."""
+    """How much may be removed without an approval: a count, or a share of the recorded total; or both, as they hold."""
 
     count: int | None = None
     percent: float | None = None
 
     def is_exceeded(self, count: int, total: int) -> bool:
         """Whether `count` of `total` is too many. A share trips from two on (docs/planning.md 5)."""
-        if self.percent is not None:
-            return count >= 2 and count * 100 > self.percent * total
-        return self.count is not None and count > self.count
+        is_too_many = self.count is not None and count > self.count
+        return is_too_many or (self.percent is not None and count >= 2 and count * 100 > self.percent * total)
+
+    def and_also(self, other: Limit) -> Limit:
+        """The stricter of both; a count and a share cannot be compared, and both hold."""
+        return Limit(_least(self.count, other.count), _least(self.percent, other.percent))
 
     def __str__(self) -> str:
-        return f"{self.percent:g}%" if self.count is None else str(self.count)
+        texts = ("" if self.count is None else str(self.count), "" if self.percent is None else f"{self.percent:g}%")
+        return " and ".join(filter(None, texts))
+
+
+def _least(one: Number | None, other: Number | None) -> Number | None:
+    return min((each for each in (one, other) if each is not None), default=None)
 
 
 APPROVAL = re.compile(r"[0-9]+@[0-9A-Za-z]+")

@@ -14,6 +14,7 @@ from syncengine.apply.report import Outcome, RunStatus
 from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
 from syncengine.plan.diff import Action, FieldEffect
+from syncengine.plan.model import ChangeOrigin
 from syncengine.resource import Kind
 
 
@@ -73,7 +74,7 @@ class PlannedService(OpenModel, frozen=True):
     team: Annotated[str | None, "The team that the state belongs to; null before its first apply."]
 
 
-class PlanSummary(OpenModel, frozen=True):
+class PlanSummary(OpenModel, frozen=True, omit_defaults=True):
     """Counts of the planned changes."""
 
     create: Annotated[int, "Resources that would be created."]
@@ -88,6 +89,8 @@ class PlanSummary(OpenModel, frozen=True):
     cascaded_tags: Annotated[int, "Tags that would be deleted with their category."]
     kept: Annotated[int, "Resources that no manifest declares and that stay on the service, with a note."]
     requests: Annotated[int, "Requests that an apply would send, without retries and the one that asks for the team."]
+    pull_request: Annotated[int | None, "Changes of the pull request itself; with `plan --base` only."] = None
+    waiting: Annotated[int | None, "Changes that the plan of the base makes too; with `plan --base` only."] = None
 
 
 class GateApproval(OpenModel, frozen=True):
@@ -109,14 +112,26 @@ class GateUnit(OpenModel, frozen=True, omit_defaults=True):
     by: Annotated[tuple[str, ...], "Who is asked, where a rule says so."] = ()
 
 
-class GateState(OpenModel, frozen=True):
+class ApprovalItem(GateApproval, frozen=True):
+    """An approval, and where it was found."""
+
+    approve: Annotated[str, "COUNT@HASH."]
+
+
+Side = Annotated[str, one_of(*ChangeOrigin)]
+
+
+class GateState(OpenModel, frozen=True, omit_defaults=True):
     """Whether removals need an approval; `approve` is the argument of --approve-deletes."""
 
     tripped: Annotated[bool, "Whether the removals need an approval that is not at hand."]
     reasons: Annotated[tuple[str, ...], "Why, each with its numbers and its limit."]
     approve: Annotated[str | None, "COUNT@HASH that approves all units; null where no approval is needed."]
     units: Annotated[list[GateUnit], "The units that need an approval or have one."]
-    approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."] = None
+    approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."]
+    tripped_by: Annotated[
+        tuple[Side, ...], "Whose removals trip it; both where they do only together. With `plan --base` only."
+    ] = ()
 
 
 class SweepItem(OpenModel, frozen=True):
@@ -169,9 +184,21 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     reason: Annotated[str | None, "The reason, if the differences do not show it."]
     cascade: Annotated[Address | None, "The deleted category that takes this tag along."] = None
     previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
+    origin: Annotated[
+        Side | None,
+        "Whether the plan of the base makes this change too (`waiting`), with its reason; with `plan --base` only.",
+    ] = None
 
 
-class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.plan/v1"):
+class BaseItem(OpenModel, frozen=True):
+    """The revision that `plan --base` compares with."""
+
+    schema_name = "Base"
+    ref: Annotated[str, "The revision, as it was named."]
+    commit: Annotated[str, "Its commit."]
+
+
+class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.plan/v1"):
     """`plan --format json` and `show --format json`."""
 
     id: Annotated[str, "The name of this plan, which reports refer to."]
@@ -186,6 +213,7 @@ class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pla
     commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."]
     changes: Annotated[list[ChangeItem], "What would change, resource by resource."]
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
+    base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
 
 
 class TestSummary(OpenModel, frozen=True):
@@ -270,3 +298,14 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
     session: Annotated[SessionItem, "The sync session of the run."]
     results: Annotated[list[ResultItem], "The results of resources: at least of those that were not applied."]
     diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings of the run as a whole."]
+    started: Annotated[str | None, "When the run began: RFC 3339; null where there was no project."] = None
+    ended: Annotated[str | None, "When the run ended: RFC 3339; null where there was no project."] = None
+    team: Annotated[str | None, "The team; null where it is not known yet."] = None
+    environment: Annotated[str | None, "The environment of the project file; null without one."] = None
+    commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."] = None
+    tree: Annotated[
+        str | None, "The Git tree of the project's folder at that commit; null where Git knows of none."
+    ] = None
+    actor: Annotated[str | None, "Who had the CI job run; null outside CI."] = None
+    job: Annotated[str | None, "The page of the CI job; null outside CI."] = None
+    approvals: Annotated[tuple[ApprovalItem, ...], "The approvals that were used."] = ()

@@ -20,6 +20,14 @@ from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, among, number
 from syncengine.render.words import place as placed
@@ -51,16 +59,27 @@ _PAGE = """<!doctype html>
 
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
-    sections = sections_of(plan, _fold(plan, look))
+    own, foremost = own_part(plan), said_first(plan)
+    sections = sections_of(own, _fold(plan, look))
     body = chain(
-        _opening(plan),
+        (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
+        _opening(own),
         _denials(denials(plan.diagnostics)),
-        _gate(plan.gate),
+        _gate(plan.gate, tripped_by(plan.base)),
         chain.from_iterable(map(_section, sections)),
-        _diagnostics(others(plan.diagnostics)),
+        _waiting(plan, look),
+        _diagnostics([d for d in others(plan.diagnostics) if d not in foremost]),
         [f'<p class="quiet">{ABRIDGED}</p>'] if is_abridged(sections) else [],
     )
     return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
+
+
+def _waiting(plan: Plan, look: Look) -> Iterator[str]:
+    """The changes that are not the pull request's, folded behind one line."""
+    if (waiting := waiting_part(plan)) is not None:
+        yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
+        yield from chain.from_iterable(map(_section, sections_of(waiting, _fold(plan, look))))
+        yield "</details>"
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -107,11 +126,13 @@ def _denials(found: Sequence[Diagnostic]) -> Iterator[str]:
         yield "</ul></section>"
 
 
-def _gate(gate: Gate) -> Iterator[str]:
+def _gate(gate: Gate, whose: str | None = None) -> Iterator[str]:
     if not gate.shown:
         return
     tone = Tone.ERROR if gate.is_closed else Tone.NOTE
     yield f'<section class="{tone.value}"><h2>{_said(heading(gate))}</h2>'
+    if whose:
+        yield _tagged("p", "says", _said(whose))
     more = "".join(f"<li>{_said(text)}</li>" for text in [more_units(gate)] if text)
     yield f'<ul class="units">{"".join(map(_unit, unit_lines(gate)))}{more}</ul>'
     if gate.reasons:

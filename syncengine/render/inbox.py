@@ -18,8 +18,7 @@ from syncengine.render.schemas.posted_time import (
     SinkItem,
     document,
 )
-from syncengine.render.state import when
-from syncengine.render.words import count_of
+from syncengine.render.words import count_of, when
 from syncengine.state.inbox_entries import Delivered, Event, InboxEntry, sink_of
 from syncengine.state.inbox_states import EventKind, GroupState, PostedTimeStatus
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import structs, to_builtins
 
-from syncengine.apply.report import Report, Result
+from syncengine.apply.report import Circumstances, Report, Result
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
+from syncengine.render.words import when
 from syncengine.resource import Source
 
 Document = dict[str, Any]
@@ -53,19 +55,28 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         id=plan.id,
         created=plan.basis.created,
         service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
-        summary=formats.PlanSummary(**structs.asdict(plan.summary)),
-        gate=_gate(plan.gate),
+        summary=formats.PlanSummary(**structs.asdict(plan.summary), **_by_origin(plan)),
+        gate=_gate(plan.gate, plan.base.trips if plan.base else ()),
         sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,
-        changes=[_change(change) for change in plan.changes],
+        changes=list(map(change_items(plan), plan.changes)),
         diagnostics=diagnostic_items(plan.diagnostics),
+        base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
     )
 
 
-def _gate(gate: Gate) -> formats.GateState:
+def _by_origin(plan: Plan) -> dict[str, int]:
+    """The counts of a plan with two sides."""
+    if plan.base is None:
+        return {}
+    waiting = sum(plan.base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
+    return {"pull_request": len(plan.changes) - waiting, "waiting": waiting}
+
+
+def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
     units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved), u.by or ()) for u in gate.shown]
-    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved))
+    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), tripped_by)
 
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:
@@ -74,6 +85,17 @@ def _approval(approval: Approval | None) -> formats.GateApproval | None:
 
 def _note(note: Note) -> formats.NoteItem:
     return formats.NoteItem(str(note.key), note.kind, note.message, _place(note.source))
+
+
+def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
+    """The function that shows a change of this plan."""
+    return _change if plan.base is None else partial(_change_of_two_sides, plan.base)
+
+
+def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
+    waits = base.waiting.get(str(change.key))
+    reason = "; ".join(filter(None, (change.reason, waits))) or None
+    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason)
 
 
 def _change(change: Change) -> formats.ChangeItem:
@@ -91,7 +113,7 @@ def _change(change: Change) -> formats.ChangeItem:
     )
 
 
-SHOWN = Shown(plan_document, _change)
+SHOWN = Shown(plan_document, change_items)
 """The renderer of a saved plan's document beside its execution."""
 
 
@@ -118,7 +140,17 @@ def report_document(report: Report) -> formats.ReportFormat:
         session=formats.SessionItem(**asdict(report.session)),
         results=[_result(result) for result in report.results],
         diagnostics=diagnostic_items(report.diagnostics),
+        **_circumstances(report.circumstances),
     )
+
+
+def _circumstances(run: Circumstances) -> Document:
+    return {
+        **{field.name: getattr(run, field.name) for field in fields(run)},
+        "started": when(run.started),
+        "ended": when(run.ended),
+        "approvals": tuple(formats.ApprovalItem(each.by, each.line, each.text) for each in run.approvals),
+    }
 
 
 def _result(result: Result) -> formats.ResultItem:

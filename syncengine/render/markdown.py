@@ -21,6 +21,14 @@ from syncengine.render.escape import cut, visible
 from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, number
 
@@ -49,15 +57,30 @@ class MarkdownBlock(NamedTuple):
 
 def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
-    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
+    sections, foremost = sections_of(own, fold), said_first(plan)
     blocks = (
-        MarkdownBlock(f"### {prose(headline(plan))}\n", _opening(plan, sections)),
+        *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
+        MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
         *_denials(denials(plan.diagnostics)),
-        *_gate(plan.gate),
-        *diagnostic_blocks(others(plan.diagnostics)),
+        *_gate(plan.gate, tripped_by(plan.base)),
+        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in foremost),
         *map(_section, sections),
+        *_waiting(plan, fold),
     )
     return within(blocks, LIMIT)
+
+
+def _waiting(plan: Plan, fold: Fold) -> Iterator[MarkdownBlock]:
+    """The changes that are not the pull request's, folded behind one line."""
+    if (waiting := waiting_part(plan)) is not None:
+        title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
+        lines = (line for section in sections_of(waiting, fold) for line in _flat(section))
+        yield MarkdownBlock(title, lines, "</details>")
+
+
+def _flat(section: Section) -> Iterator[str]:
+    yield from (f"**{prose(section.title)}**", "", *map(_row, section.rows), "")
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -132,10 +155,11 @@ def _denials(found: Sequence[Diagnostic]) -> Iterator[MarkdownBlock]:
         yield MarkdownBlock(f"> **{prose(heading_of_denials(found))}**\n>", [f"> - {_diagnostic(d)}" for d in found])
 
 
-def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
+def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
     if not gate.shown:
         return
-    lines = [f"> {_unit(line)}  " for line in unit_lines(gate)]
+    lines = [f"> {prose(whose)}", ">"] if whose else []
+    lines += [f"> {_unit(line)}  " for line in unit_lines(gate)]
     lines += [f"> {prose(more)}" for more in [more_units(gate)] if more]
     lines += [">", *(f"> - {prose(reason)}" for reason in gate.reasons)] if gate.reasons else []
     if gate.is_closed:

@@ -11,8 +11,7 @@ from syncengine.posted_time.listing import Listing
 from syncengine.render.escape import visible
 from syncengine.render.json import Document
 from syncengine.render.schemas.posted_time import AuditFormat, LackingItem, OtherItem, UnpostedItem, document
-from syncengine.render.state import when
-from syncengine.render.words import count_of
+from syncengine.render.words import count_of, when
 from syncengine.service.posted_time import submitted
 
 LISTING_FORMAT = "syncengine.posted-time/v1"

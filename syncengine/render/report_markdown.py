@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from syncengine.apply.report import Report, Result
+from syncengine.apply.report import Circumstances, Outcome, Report, Result
 from syncengine.render.markdown import LIMIT, MarkdownBlock, code, diagnostic_blocks, folding, prose, within
 from syncengine.render.outcomes import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.words import count_of, number, place
+from syncengine.render.words import count_of, number, place, when
 
 
 def report_markdown(report: Report, look: Look = PLAIN) -> str:
@@ -18,6 +18,7 @@ def report_markdown(report: Report, look: Look = PLAIN) -> str:
         (
             MarkdownBlock(f"### {prose(headline(report))}\n", _opening(report)),
             *_troubles(report),
+            *_achievements(report),
             *diagnostic_blocks(report.diagnostics),
         ),
         LIMIT,
@@ -31,8 +32,26 @@ def _opening(report: Report) -> Iterator[str]:
     yield "|" + " ---: |" * 6
     counts = (totals.applied, totals.failed, totals.skipped, totals.unknown, totals.requests, totals.retries)
     yield f"| {' | '.join(map(number, counts))} |"
+    if about := list(_about(report.circumstances)):
+        yield f"\n{' · '.join(about)}"
     for sentence in filter(None, (session_sentence(report.session), next_step(report))):
         yield f"\n{prose(sentence)}"
+
+
+def _about(run: Circumstances) -> Iterator[str]:
+    """Team, environment, commit, person, times and approvals, as far as they are known."""
+    named = {
+        "team": run.team,
+        "environment": run.environment,
+        "commit": run.commit,
+        "tree": run.tree,
+        "by": run.actor,
+        "job": run.job,
+        "started": when(run.started),
+        "ended": when(run.ended),
+    }
+    yield from (f"{name} {code(value)}" for name, value in named.items() if value)
+    yield from (f"approved {code(each.text)} ({code(str(each))})" for each in run.approvals)
 
 
 def _troubles(report: Report) -> Iterator[MarkdownBlock]:
@@ -40,6 +59,15 @@ def _troubles(report: Report) -> Iterator[MarkdownBlock]:
     if groups:
         lines = [line for group in groups for line in _group(group)]
         yield folding(f"Not applied: {count_of(sum(map(len, groups)), 'change')}", lines)
+
+
+def _achievements(report: Report) -> Iterator[MarkdownBlock]:
+    """Addresses of all that was applied, by action."""
+    lines = [
+        f"- {result.action.word} {_located(result)}" for result in report.results if result.outcome is Outcome.APPLIED
+    ]
+    if lines:
+        yield folding(f"Applied: {count_of(len(lines), 'change')}", lines)
 
 
 def _group(group: Sequence[Result]) -> Iterator[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from syncengine.document.text import to_camel
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document
-from syncengine.render.words import count_of
+from syncengine.render.words import count_of, when
 from syncengine.resource import Recorded, Source, Status, Value
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.journal_detail import Detail
@@ -16,11 +15,6 @@ from syncengine.state.lock import LockInfo
 
 STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"
-
-
-def when(seconds: float | None) -> str | None:
-    """An instant as people and machines read it, to the second, in UTC."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 # --- rows

@@ -18,6 +18,14 @@ from syncengine.render.escape import cells, visible, wrapped
 from syncengine.render.gate import heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
+from syncengine.render.two_sides import (
+    first_sentence,
+    own_part,
+    said_first,
+    tripped_by,
+    waiting_line,
+    waiting_part,
+)
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
 from syncengine.render.words import among, comma_list
 
@@ -36,18 +44,30 @@ _GAP = "  "
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Summary, removals, additions, updates, notes, the gate and diagnostics, in this order."""
-    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
-    first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
+    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
+    sections = sections_of(own, fold)
+    foremost, first = said_first(plan), [d for d in plan.diagnostics if d.code in SAID_FIRST]
     blocks = (
+        (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
-        _opening(plan, look),
+        _opening(own, look),
         *(_section(section, look) for section in sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
+        *_waiting(plan, fold, look),
         _denials(denials(plan.diagnostics), look),
-        _gate(plan.gate, look),
-        diagnostic_lines([d for d in others(plan.diagnostics) if d not in first], look),
+        _gate(plan.gate, look, tripped_by(plan.base)),
+        diagnostic_lines([d for d in others(plan.diagnostics) if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
+
+
+def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[Iterable[str]]:
+    """One line for the changes that are not the pull request's; their sections behind it where all is listed."""
+    if (waiting := waiting_part(plan)) is not None:
+        ending = ":" if look.verbose else "; --verbose lists them."
+        yield paragraph(waiting_line(waiting) + ending, look, Tone.NOTE)
+        if look.verbose:
+            yield from (_section(section, look) for section in sections_of(waiting, fold))
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -144,10 +164,12 @@ def _denials(found: Sequence[Diagnostic], look: Look) -> Iterator[str]:
         yield from diagnostic_lines(found, look)
 
 
-def _gate(gate: Gate, look: Look) -> Iterator[str]:
+def _gate(gate: Gate, look: Look, whose: str | None = None) -> Iterator[str]:
     if not gate.shown:
         return
     yield painted(lettered(heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
+    if whose:
+        yield from paragraph(whose, look, None, _INDENT)
     for line in unit_lines(gate):
         first, *rest = paragraph(str(line), look, None if line.is_open else Tone.QUIET, _INDENT)
         yield from (first, *(f"{_INDENT}{each}" for each in rest))

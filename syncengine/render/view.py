@@ -19,6 +19,7 @@ from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMa
 from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import MANY, SAME, Fold, Member, Section, SectionRow, folded
 from syncengine.render.style import Tone
+from syncengine.render.two_sides import compared_with
 from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
@@ -46,6 +47,8 @@ def is_abridged(sections: Iterable[Section]) -> bool:
 def headline(plan: Plan) -> str:
     if plan.changes or plan.sweep:
         return f"Plan: {summary_of(plan.summary)}."
+    if plan.base is not None:
+        return "This pull request changes nothing."
     if not plan.summary.unchanged:
         return "No changes."
     verb = "matches" if plan.summary.unchanged == 1 else "match"
@@ -55,7 +58,11 @@ def headline(plan: Plan) -> str:
 def scope(plan: Plan) -> str:
     """The service and the team of the plan."""
     where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
-    return f"{where}, team {quoted(plan.basis.team)}." if plan.basis.team else f"{where}."
+    where = f"{where}, team {quoted(plan.basis.team)}" if plan.basis.team else where
+    if plan.base is None:
+        return f"{where}."
+    compared = compared_with(plan.base)
+    return f"{compared}." if plan.base.is_in_git else f"{where}; {compared}."
 
 
 def _bucketed(changes: Sequence[Change]) -> Buckets:

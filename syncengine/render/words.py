@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from syncengine.document.instants import instant as instant
 from syncengine.plan.diff import Action
@@ -26,6 +27,11 @@ _AMONG = (
     ("metadata_deletes", "{} deleted", "metadata name"),
     ("kept", "{} kept", "resource"),
 )
+
+
+def when(seconds: float | None) -> str | None:
+    """Format seconds since epoch as people and machines read it, to the second, in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def number(count: int) -> str:

@@ -50,7 +50,7 @@ def rules_that_hold(project: Project) -> RuleSet:
 
 def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[ManifestFile], list[Diagnostic]]:
     """The files of rules of a project, and the problems of looking for them."""
-    search = find((*project.policy_paths, *more), project.root, secrets=project.secret_files())
+    search = find((*project.policy_paths, *more), project.files, secrets=project.secret_files())
     problems = [structs.replace(d, code=CODES.get(d.code, d.code)) for d in search.problems]
     for file in search.files:
         if file.is_template:

@@ -30,8 +30,8 @@ UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
-    `actor` had the CI job run, `approvals` are those that the run needed. A run that was refused has the exit code of
-    that, and the reason.
+    `actor` had the CI job run, `approvals` are those that the run needed, `limits` those of its project. A run that was
+    refused has the exit code of that, and the reason.
     """
 
     id: str
@@ -48,6 +48,7 @@ class Run:
     counts: Mapping[str, int] = field(default_factory=dict)
     actor: str | None = None
     approvals: tuple[str, ...] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     reason: str | None = None
 
@@ -102,8 +103,14 @@ def close_run(connection: sa.Connection, run: str, now: float, outcome: str, cou
 
 
 def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
-    about = {"actor": run.actor, "approvals": run.approvals, "exit": run.exit_code, "reason": run.reason}
-    about["units"] = by_unit and bool(run.approvals)
+    about = {
+        "actor": run.actor,
+        "approvals": run.approvals,
+        "limits": run.limits,
+        "exit": run.exit_code,
+        "reason": run.reason,
+        "units": by_unit and bool(run.approvals),
+    }
     return {
         "id": run.id,
         "started": run.started,
@@ -143,6 +150,7 @@ def _run(row: sa.Row[Any]) -> Run:
         counts=about["counts"],
         actor=about.get("actor"),
         approvals=tuple(about.get("approvals", ())),
+        limits=about.get("limits", {}),
         exit_code=about.get("exit"),
         reason=about.get("reason"),
     )

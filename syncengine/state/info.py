@@ -25,7 +25,8 @@ APPROVALS_SINCE = 8
 class Facts:
     """Facts about a state. `commit` is that of the last run that applied; `generation` changes with every write.
 
-    `sources` is the number of rows that each data source had when it was last applied, by its identity.
+    `sources` is the number of rows that each data source had when it was last applied, by its identity. `limits` are
+    those of the last apply that was complete, as they are written in the project file.
     """
 
     lineage: str
@@ -35,6 +36,7 @@ class Facts:
     commit: str | None
     generation: str | None = None
     sources: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
 
 
 FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation", "sources")
@@ -49,6 +51,20 @@ def facts_of(values: Sequence[Any]) -> Facts:
     if not (are_counts and all(isinstance(text, str | None) for text in texts)):
         raise ValueError("the facts about the state itself are damaged")
     return Facts(lineage, base_url, team, bool(owns), commit, generation, rows)
+
+
+LAST_LIMITS = """
+SELECT counts FROM state_runs WHERE outcome = 'complete' AND counts LIKE :says ORDER BY started DESC, id DESC LIMIT 1
+"""
+"""The last run that was complete, and had limits."""
+SAYS_LIMITS = {"says": '%"limits"%'}
+
+
+def limits_of(counts: object) -> dict[str, str]:
+    """The limits of a run, of its column `counts`; none where there are none."""
+    about = json.loads(counts) if isinstance(counts, str) else {}
+    limits = about.get("limits", {}) if isinstance(about, dict) else {}
+    return {str(name): str(limit) for name, limit in limits.items()} if isinstance(limits, dict) else {}
 
 
 class StateReader(Protocol):

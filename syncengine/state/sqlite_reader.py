@@ -11,12 +11,22 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from syncengine.database.sqlite import connect
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
-from syncengine.state.info import FACTS, VERSION, Facts, StateReader, facts_of
+from syncengine.state.info import (
+    FACTS,
+    LAST_LIMITS,
+    SAYS_LIMITS,
+    VERSION,
+    Facts,
+    StateReader,
+    facts_of,
+    limits_of,
+)
 from syncengine.state.location import refuse_no_state
 from syncengine.state.losses import ALL_RECORDS, ApprovalRecord, record_of
 from syncengine.state.removals import RemovalLine, removals_since
@@ -43,7 +53,9 @@ class SqliteReader:
             return NO_FACTS
         query = f"SELECT {', '.join(FACTS)} FROM state_facts"  # noqa: S608 - names of columns
         with as_state_errors(self._name):
-            return facts_of(self._connection.execute(query).fetchone())
+            facts = facts_of(self._connection.execute(query).fetchone())
+            last = self._connection.execute(LAST_LIMITS, SAYS_LIMITS).fetchone()
+            return replace(facts, limits=limits_of(last and last[0]))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         only = "" if kind is None else " WHERE r.kind = ?"

@@ -21,7 +21,7 @@ from syncengine.state import approvals, attempts, history, info, journal, querie
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
-from syncengine.state.info import APPROVALS_SINCE, PACKED_SINCE, Facts, facts_of
+from syncengine.state.info import APPROVALS_SINCE, LAST_LIMITS, PACKED_SINCE, SAYS_LIMITS, Facts, facts_of, limits_of
 from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
@@ -86,7 +86,9 @@ class State:
             columns: list[sa.ColumnElement[Any]] = [
                 FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS
             ]
-            return facts_of(connection.execute(sa.select(*columns)).one())
+            facts = facts_of(connection.execute(sa.select(*columns)).one())
+            last = connection.execute(sa.text(LAST_LIMITS), SAYS_LIMITS).scalar_one_or_none()
+            return replace(facts, limits=limits_of(last))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         """All rows, or a kind's, by kind and name, read as they are asked for."""

@@ -120,11 +120,12 @@ def test_an_approval_of_everything_is_used_once_as_well(firm: Project) -> None:
     assert firm.run("apply", "-y", "--approve-deletes", gate(firm)["approve"]).code == 0
 
 
-@pytest.fixture
-def killed(firm: Project, service: Service) -> Project:
+@pytest.fixture(params=["unit", "everything"])
+def killed(firm: Project, service: Service, request: pytest.FixtureRequest) -> Project:
     """Thirty retirements are approved by an option; the run is killed when some are done and some under way."""
     others(firm, OTHERS[30:])
-    approval = units(gate(firm))["manifests/others.yaml"]
+    asked = gate(firm)
+    approval = units(asked)["manifests/others.yaml"] if request.param == "unit" else asked["approve"]
     service.fault("deleteKeyword", after=10, times=None, **DELAYED)
     process = firm.start("apply", "-y", "--approve-deletes", approval)
     service.wait_for("deleteKeyword", 11)

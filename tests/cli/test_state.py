@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from syncengine.document.setting_types import canonical_url
@@ -92,6 +94,41 @@ def test_the_approval_that_a_run_used_is_history(held: Project) -> None:
     assert (run["outcome"], run["approvals"], run["actor"]) == ("complete", [approval], "jd")
     assert run["counts"]["applied"] > 0
     assert f"approved: {approval}" in held.run("state", "history").out
+
+
+def test_a_report_says_when_where_and_by_whom(held: Project) -> None:
+    """Team, commit and tree, actor and job, approvals and times beside all that was applied."""
+    git = ["git", "-c", "user.name=jd", "-c", "user.email=jd@example.com", "-C", str(held.folder)]
+    held.wants(tags=[tag("NEW-1")])
+    for words in (["init", "-q"], ["add", "manifests"], ["commit", "-qm", "Ask for a tag"]):
+        subprocess.run([*git, *words], check=True)
+    head, tree = (
+        subprocess.run([*git, "rev-parse", name], check=True, capture_output=True, text=True).stdout.strip()
+        for name in ("HEAD", "HEAD^{tree}")
+    )
+    environ = {"GITHUB_ACTOR": "octo", "CI_JOB_URL": "https://ci.example.com/7"}
+    refused = held.run("apply", "-y", "--format", "json", environ=environ)
+    assert (refused.code, refused.document["approvals"], refused.document["commit"]) == (4, [], head)
+    approval = held.plan().gate.approve
+    assert approval is not None
+    done = held.run("apply", "-y", "--approve-deletes", approval, "--format", "json", environ=environ)
+    report = done.document
+    assert done.code == 0
+    assert {name: report[name] for name in ("team", "environment", "commit", "tree", "actor", "job")} == {
+        "team": "Sandbox",
+        "environment": None,
+        "commit": head,
+        "tree": tree,
+        "actor": "octo",
+        "job": "https://ci.example.com/7",
+    }
+    assert report["approvals"] == [{"by": "--approve-deletes", "line": None, "approve": approval}]
+    assert report["started"] <= report["ended"]
+    assert {(each["address"], each["outcome"]) for each in report["results"]} == {
+        ("tag/NEW-1", "applied"),
+        ("category/held", "applied"),
+        ("tag/HELD-1", "applied"),
+    }
 
 
 def test_a_refusal_makes_no_state_and_fails_for_none(project: Project) -> None:

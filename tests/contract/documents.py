@@ -85,7 +85,7 @@ DOCUMENTS = {
     "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted"),
     "plan-settled-uncached": Case(("plan", *JSON), fresh=True, situation="interrupted", without=("cache.sql",)),
     "plan-saved": Case(("show", "saved.plan", *JSON)),
-    "plan-saved-closed": Case(("apply", "-y", "saved.plan", *JSON), 4),
+    "plan-saved-closed": Case(("apply", "-y", "saved.plan", *JSON), 4, fresh=True),
     "plan-saved-elsewhere": Case(("apply", "saved.plan", *JSON), 5, without=("state.sql",), fresh=True),
     "plan-saved-applied": Case((*APPLY, saved_approval(), "saved.plan", *JSON), fresh=True),
     "report": Case((*APPLY, "APPROVED", *JSON), fresh=True),

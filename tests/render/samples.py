@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals
+from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
@@ -352,6 +352,17 @@ def report_of(*results: Result, session: Session | None = None, diagnostics: tup
         session=session or Session(),
         results=results,
         diagnostics=diagnostics,
+        circumstances=Circumstances(
+            started=1_790_000_000.0,
+            ended=1_790_000_012.0,
+            team="Patents EU",
+            environment="prod",
+            commit="c0ffee",
+            tree="7ee5",
+            actor="jd",
+            job="https://ci.example.com/jobs/7",
+            approvals=(Approval("37@0123456789ab", "syncengine.yaml", 14),),
+        ),
     )
 
 

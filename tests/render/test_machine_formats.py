@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from syncengine.apply.report import RECORDED_EXITS, Outcome, Report, RunStatus, status_after
+from syncengine.apply.report import RECORDED_EXITS, Circumstances, Outcome, Report, RunStatus, status_after
 from syncengine.apply.report_builder import Chronicle
 from syncengine.errors import (
     AuthFailed,
@@ -123,7 +123,10 @@ def test_only_cascaded_and_renamed_resources_say_so() -> None:
 
 def test_a_report_has_the_published_keys_in_their_order() -> None:
     document = json.loads(report_json(mixed()))
-    assert " ".join(document) == "format plan status summary session results diagnostics"
+    assert " ".join(document) == (
+        "format plan status summary session results diagnostics "
+        "started ended team environment commit tree actor job approvals"
+    )
     assert " ".join(document["summary"]) == "applied failed skipped unknown requests retries"
     failed = next(each for each in document["results"] if each["outcome"] == "failed")
     assert " ".join(failed) == "address action outcome source error"
@@ -194,7 +197,7 @@ def refused(error: SyncengineError, count: int = 30) -> Report:
     chronicle = Chronicle(lambda event: None)
     changes = [Change(key=tag(f"A-{n}"), action=Action.UPDATE, source=at(n + 1)) for n in range(count)]
     chronicle.plan = plan_of(*changes)
-    return chronicle.report(error)
+    return chronicle.report(Circumstances(), error)
 
 
 @pytest.mark.parametrize("kind", [GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage], ids=lambda k: k.code)

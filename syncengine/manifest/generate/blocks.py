@@ -19,7 +19,7 @@ from syncengine.document.model import constructed
 from syncengine.document.model_reader import Table
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block, ResourceTemplate
@@ -29,8 +29,8 @@ from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated
 from syncengine.manifest.generate_schema import KINDS, Generate
 from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.resources import plain_resource, resource_of
-from syncengine.manifest.sources.read import distinct, read_source, variables_of
-from syncengine.manifest.sources.records import SourceTrouble, SourceUse
+from syncengine.manifest.sources.read import distinct, leave_out_offline, read_source, variables_of
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.budget import OutOfBounds
 from syncengine.templating.troubles import SURPRISES
@@ -96,8 +96,13 @@ class _Making:
         if len(findings.found) > before:
             return None
         try:
+            leave_out_offline(self.context, settings.for_each)
             source = read_source(self.context, folder, filled(self.context, settings.for_each))
             rows = distinct(source.rows, settings.for_each.distinct) if settings.for_each.distinct else source.rows
+        except LeftOut as left_out:
+            at = place(_source_node(node))
+            findings.at(SOURCE_LEFT_OUT, *at, str(left_out), severity=Severity.WARNING)
+            return Generated(whole=False)
         except SourceTrouble as trouble:
             findings.error("bad-source", _source_node(node), str(trouble))
             return None

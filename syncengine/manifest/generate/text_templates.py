@@ -15,13 +15,13 @@ from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.text import decoded
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
 from syncengine.manifest.generate.data_function import asked_by, read_data
 from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
 from syncengine.manifest.sources.read import content, variables_of
-from syncengine.manifest.sources.records import Records, SourceTrouble
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, Records, SourceTrouble
 from syncengine.templating.budget import MAX_CHARACTERS, join_pieces
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.names import unknown_names
@@ -181,6 +181,9 @@ def _tell(error: BaseException, name: str, findings: Collector) -> None:
         trace = trace.tb_next
     if isinstance(error, TemplateSyntaxError):
         file, line = error.name or file, error.lineno
+    if isinstance(error, LeftOut):
+        Collector(file, findings.found).at(SOURCE_LEFT_OUT, line, 1, str(error), severity=Severity.WARNING)
+        return
     code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
     message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
     Collector(file, findings.found).at(code, line, 1, message, data=row)

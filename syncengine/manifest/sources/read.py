@@ -18,7 +18,7 @@ from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
-from syncengine.manifest.sources.records import Records, SourceTrouble, records
+from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
 
 FILE_KINDS = ("csv", "json", "jsonl", "yaml")
@@ -26,6 +26,7 @@ FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
     """All rows; SourceTrouble says why there are none to be had."""
+    leave_out_offline(context, for_each)
     for kind in FILE_KINDS:
         path: Written | None = getattr(for_each, "json_" if kind == "json" else kind)
         if path is not None:
@@ -34,22 +35,32 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     if for_each.sql is not None:
         return _of_sql(context, folder, for_each.sql)
     assert for_each.http is not None
-    http = for_each.http
+    http, name = for_each.http, for_each.http.source.text
     question = _question(http.path, http.query, http.items)
-    return _remembered(context, ("http", repr(http)), http.source.text, question, lambda: _http(context, http))
+    key = ("http", name, question, repr(http.paging), repr(context.sources.get(name)))
+    return _remembered(context, key, name, question, lambda: _http(context, http))
 
 
 def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
     question = _question(section.query, section.params)
     if section.file is None:
         name = section.source.text if section.source else ""
-        return _remembered(context, ("sql", repr(section)), name, question, lambda: _sql(context, section))
+        key = ("sql", name, question, repr(context.sources.get(name)))
+        return _remembered(context, key, name, question, lambda: _sql(context, section))
     from syncengine.manifest.sources.sql import sql_rows
 
     path = inside(context, section.file.text, folder)
     name = context.name_of(path)
     rows = lambda: sql_rows(name, str(path), section.query.text, _parameters(section))  # noqa: E731 - read when it is not known
-    return _remembered(context, ("sql", path, repr(section)), name, question, rows)
+    return _remembered(context, ("sql", path, question), name, question, rows)
+
+
+def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
+    """LeftOut for the rows of a database or a service where none is asked."""
+    asked = for_each.http or for_each.sql
+    if context.is_offline and asked is not None and asked.source is not None:
+        message = f"left out: the source {display(asked.source.text)} is not in Git"
+        raise LeftOut(f"{message}; what is made of its rows counts neither as new nor as gone")
 
 
 def _question(*parts: Any) -> str:
@@ -111,13 +122,13 @@ def content(path: Path, name: str) -> bytes:
 
 def _remembered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
     """The rows of a database or a service, which is queried once a run."""
-    if key not in context.memo:
+    if key not in context.answers:
         try:
             rows = records(name, read())
-            context.memo[key] = Records(name, rows, _digest(rows), live=True, question=question)
+            context.answers[key] = Records(name, rows, _digest(rows), live=True, question=question)
         except SourceTrouble as trouble:
-            context.memo[key] = trouble
-    entry = context.memo[key]
+            context.answers[key] = trouble
+    entry = context.answers[key]
     if isinstance(entry, SourceTrouble):
         raise SourceTrouble(*entry.args)
     answer: Records = entry
@@ -178,7 +189,7 @@ def _named(context: LoadContext, setting: Written, kind: str) -> Any:
 
 
 def _connections(context: LoadContext) -> Connections:
-    return Connections(context.sources, context.root, context.secrets)
+    return Connections(context.sources, context.home or context.root, context.secrets)
 
 
 @contextmanager

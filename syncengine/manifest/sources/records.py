@@ -11,6 +11,9 @@ from msgspec import Struct
 from syncengine.resource import Row
 from syncengine.templating.values import Record
 
+SOURCE_LEFT_OUT = "source-left-out"
+"""The code of a block, or a template, whose source is not asked."""
+
 
 class SourceTrouble(Exception):
     """A source that cannot be read: `message` is the reason, `name` and `line` the place in the data, if known."""
@@ -22,6 +25,10 @@ class SourceTrouble(Exception):
 
     def __str__(self) -> str:
         return f"{self._place}: {self.message}" if self._place else self.message
+
+
+class LeftOut(SourceTrouble):
+    """A database or a service that is not asked: what it would make is unknown, and neither new nor gone."""
 
 
 class Records(NamedTuple):

@@ -23,11 +23,12 @@ from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile, Reading, read_documents, read_file
 from syncengine.manifest.schema import SECTIONS
 from syncengine.plan.build import plan
+from syncengine.plan.git_with_git import DeclaredState, recorded_as
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.planner import options_of
 from syncengine.plan.request import PlanRequest
 from syncengine.project.model import Project
-from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.resource import Kind, Resource
 from syncengine.rules.model import RuleSet, RuleTestCase
 from syncengine.rules.results import Deviation, RuleTestResult
 from syncengine.tools.rule_tests.compare import Wanted, deviations, differences
@@ -40,7 +41,7 @@ BASIS = Basis("test", "", "", swept_before=True)
 def run_tests(project: Project, rule_set: RuleSet, tests: Iterable[RuleTestCase]) -> Iterator[RuleTestResult]:
     """Run tests, one after the other."""
     manifests = manifest_set(project)
-    options = structs.replace(options_of(project, PlanRequest("test")), rule_set=rule_set)
+    options = structs.replace(options_of(project, PlanRequest("test"), DeclaredState({}).facts()), rule_set=rule_set)
     for test in tests:
         with TemporaryDirectory(prefix="syncengine-") as folder:
             context = offline_context(test, project, Path(folder))
@@ -79,7 +80,7 @@ class _Run:
 
     def _differences(self) -> tuple[Deviation, ...]:
         """Plan, and compare; Problems with everything that is wrong."""
-        rows = [_row(resource) for resource in self._read(self._test.recorded, self._own.defaults)]
+        rows = [recorded_as(resource) for resource in self._read(self._test.recorded, self._own.defaults)]
         wanted = self._wanted()
         reads = [read for part in self._test.manifests for read in self._reads(part)]
         if self._problems:
@@ -121,17 +122,3 @@ class _Run:
         self._problems += search.problems
         self._files += search.files
         yield from (read_one(file, self._own.defaults) for file in search.files)
-
-
-def _row(resource: Resource) -> Recorded:
-    """The row of a resource that was applied."""
-    key: Key = resource.key
-    server_id = f"id of {key.name}" if key.kind is Kind.CATEGORY else None
-    return Recorded(
-        key=key,
-        body=resource.body,
-        confirmed=True,
-        server_id=server_id,
-        source=resource.source,
-        protect=resource.protect,
-    )

@@ -1,0 +1,130 @@
+"""Two sides of a project → the plan from what the base declares to what the head does. No state, key or secret is read.
+
+What databases and services would make is unknown here: blocks that ask them are left out on both sides, and nothing
+that they may make counts as gone (docs/pull-requests.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic, Problems, SyncengineError
+from syncengine.manifest.desired import Desired, manifest_set
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.plan.model import Base, Plan
+from syncengine.plan.planner import declared_by, plan_from, plan_from_known
+from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.sides import Sides, invalid
+from syncengine.project.model import Project
+from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.state.info import Facts
+from syncengine.state.losses import ApprovalRecord
+from syncengine.state.removals import RemovalLine
+
+
+def plan_in_git(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
+    """The plan of what the head changes, judged as if the base had been applied."""
+    head = sides.head.without_secrets()
+    request = with_fields(request, reassert=False)
+    base = sides.base and sides.base.without_secrets()
+    draft = (base and _short_way(head, base, sides, request, around)) or _long_way(
+        head, base, sides, name, request, around
+    )
+    return replace(draft, compared=replace(draft.base or Base("", ""), is_in_git=True))
+
+
+def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest, around: Runtime) -> Plan | None:
+    """The plan of the files that differ, where the base is known to be in order; None where all must be compared."""
+    manifests, others = manifest_set(head, is_offline=True), manifest_set(base, is_offline=True)
+    try:
+        known = plan_from_known(manifests, others, head, request, around, lambda rows: DeclaredState(_rows(rows)))
+    except Problems:  # of either side, which the long way tells apart
+        known = None
+    if known is None:
+        return None
+    draft, before, differing = known
+    if any(d.code == SOURCE_LEFT_OUT and d.file in differing for d in (*draft.diagnostics, *before)):
+        return None
+    return draft
+
+
+def _long_way(
+    head: Project, base: Project | None, sides: Sides, name: str, request: PlanRequest, around: Runtime
+) -> Plan:
+    desired = declared_by(head, manifest_set(head, is_offline=True))
+    recorded = _declared_at_base(base, sides, name)
+    state = DeclaredState(_kept(desired, recorded, sides))
+    return plan_from(state, desired, head, request, around)
+
+
+def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:
+    if base is None:
+        return Desired()
+    try:
+        return declared_by(base, manifest_set(base, is_offline=True))
+    except SyncengineError as error:
+        sides.warn(*invalid(name, error))
+        return Desired()
+
+
+def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorded]:
+    """What the base declares; without what a source may make now that is asked in another way than before."""
+    ours, theirs = list(_left_out(desired)), list(_left_out(base))
+    places = {(d.file, d.message) for d in ours}
+    sides.found += (d for d in theirs if (d.file, d.message) not in places)
+    is_new = any(desired.files.get(d.file or "") != base.files.get(d.file or "") for d in ours)
+    missing = base.resources.keys() - desired.resources.keys() if is_new else set()
+    if missing:
+        names = ", ".join(sorted(map(str, missing))[:3]) + (", …" if len(missing) > 3 else "")
+        some = f"{len(missing)} resource{'s are' if len(missing) > 1 else ' is'} no longer declared in Git"
+        sides.warn(SOURCE_LEFT_OUT, f"{some}, which a source that is left out may make ({names}): none counts as gone")
+    return _rows(resource for key, resource in base.resources.items() if key not in missing)
+
+
+def _left_out(desired: Desired) -> Iterator[Diagnostic]:
+    return (d for d in desired.diagnostics if d.code == SOURCE_LEFT_OUT)
+
+
+def _rows(resources: Iterable[Resource]) -> dict[Key, Recorded]:
+    return {resource.key: recorded_as(resource) for resource in resources}
+
+
+def recorded_as(resource: Resource) -> Recorded:
+    """The row of a resource that was applied."""
+    server_id = f"id-of-{resource.key.name}" if resource.key.kind is Kind.CATEGORY else None
+    return Recorded(
+        resource.key,
+        resource.body,
+        confirmed=True,
+        server_id=server_id,
+        source=resource.source,
+        protect=resource.protect,
+    )
+
+
+@dataclass(slots=True)
+class DeclaredState:
+    """A state that holds what a revision declares."""
+
+    recorded: Mapping[Key, Recorded]
+    exists: bool = True
+
+    def facts(self) -> Facts:
+        return Facts("", None, None, True, None)
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
+        rows = (self.recorded[key] for key in sorted(self.recorded))
+        return (row for row in rows if kind in (None, row.key.kind))
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+        return {key: self.recorded[key] for key in keys if key in self.recorded}
+
+    def removals(self, since: float) -> list[RemovalLine]:
+        return []
+
+    def approvals(self) -> list[ApprovalRecord]:
+        return []

@@ -1,0 +1,123 @@
+"""Two sides of a project → the stricter judge of both, and what one changes of the other's policy; pure.
+
+What judges a plan (limits, levels of diagnostics) counts in its stricter form; what makes it is that of the head
+(docs/pull-requests.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from syncengine.document.diagnostics import Collector
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import place
+from syncengine.errors import Diagnostic, Severity
+from syncengine.manifest.declarations import DefaultValues, default_values
+from syncengine.manifest.schema import SECTIONS
+from syncengine.plan.origins import LIMIT_LOOSENED, POLICY_CHANGED
+from syncengine.project.model import Policy, Project
+from syncengine.project.schema import Level, Limit, limit
+from syncengine.resource import Kind
+from syncengine.rules.model import RuleChange, rule_changes
+from syncengine.rules.read import rule_set
+from syncengine.service.operations import DELETE_TAG
+
+NOTHING = "(none)"
+_STRICTNESS = (Level.OFF, Level.WARNING, Level.ERROR)
+_NAMES: Mapping[Kind, str] = {kind: name for name, kind in SECTIONS.items()}
+
+
+def stricter_limits(one: Mapping[str, Limit], other: Mapping[str, Limit]) -> dict[str, Limit]:
+    """The limits that hold where both do."""
+    return {name: own.and_also(other.get(name, own)) for name, own in one.items()}
+
+
+def with_stricter_judge(head: Project, base: Project) -> Project:
+    """The head's project, judged by the limits, the levels and the rules of both."""
+    names = {**head.policy.diagnostics, **base.policy.diagnostics}
+    levels = {name: max((_level(head, name), _level(base, name)), key=_STRICTNESS.index) for name in names}
+    limits = stricter_limits(head.policy.max_deletes, base.policy.max_deletes)
+    policy = replace(head.policy, max_deletes=limits, diagnostics=levels)
+    return replace(head, policy=policy, other_judges=(*head.other_judges, base))
+
+
+def _level(project: Project, name: str) -> Level:
+    return project.policy.diagnostics.get(name, Level.WARNING)
+
+
+def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
+    """What a pull request changes of the policy, and of the defaults of all manifests."""
+    was, now = _settings(base), _settings(head)
+    for name in dict.fromkeys((*was, *now)):
+        if was.get(name) != now.get(name):
+            yield _changed(head, "policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
+    yield from map(_changed_rule, rule_changes(rule_set(head), rule_set(base)))
+    defaults_before, defaults = _defaults(base), _defaults(head)
+    before, after = _flat(defaults_before), _flat(defaults)
+    for kind, name in dict.fromkeys((*before, *after)):
+        if before.get((kind, name)) != after.get((kind, name)):
+            line = next((place(v)[0] for node in defaults.nodes.get(kind, ()) if (v := node.get(name))), None)
+            address = f"{_NAMES[kind]}.{name}"
+            yield _changed(head, "defaults", address, before.get((kind, name)), after.get((kind, name)), line)
+
+
+def _changed_rule(change: RuleChange) -> Diagnostic:
+    rule = change.after or change.before
+    assert rule is not None
+    message = f"This pull request changes policy: {change.sentence}"
+    return Diagnostic(
+        severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=rule.file, line=rule.line, rule=rule.name
+    )
+
+
+def _changed(head: Project, what: str, name: str, was: str | None, now: str | None, line: int | None) -> Diagnostic:
+    file = head.config_name
+    where = f"{file}:{line}" if line else file
+    message = f"This pull request changes {what}: {name} {was or NOTHING} → {now or NOTHING} ({where})"
+    return Diagnostic(severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=file, line=line)
+
+
+def _settings(project: Project) -> dict[str, str]:
+    """The policy by the names of the project file, in its words."""
+    policy = project.policy
+    return {
+        **{f"maxDeletes.{name}": each for name, each in policy.limits().items()},
+        "tagRemoval": str(policy.tag_removal),
+        "activityTypes": str(policy.activity_types),
+        **{f"diagnostics.{name}": str(level) for name, level in policy.diagnostics.items() if level != Level.WARNING},
+        **({"endpoints.deleteTag": "set"} if DELETE_TAG.id in project.service.endpoints else {}),
+    }
+
+
+def _defaults(project: Project) -> DefaultValues:
+    if not isinstance(project.defaults, MappingNode):
+        return DefaultValues()
+    return default_values(project.defaults, Collector(project.config_name))
+
+
+def _flat(defaults: DefaultValues) -> dict[tuple[Kind, str], str]:
+    return {(kind, name): str(value) for kind, values in defaults.values.items() for name, value in values.items()}
+
+
+# --- the limits of the last apply
+
+
+def judged_since(policy: Policy, last: Mapping[str, str]) -> Mapping[str, Limit]:
+    """The limits of a policy and those of the last complete apply, as the state has them: the stricter of both."""
+    before = {name: read for name, text in last.items() if (read := limit(text))}
+    return stricter_limits(policy.max_deletes, before) if before else policy.max_deletes
+
+
+def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Limits that are stricter for this apply than the project file has them."""
+    for name, judging in judged_since(project.policy, last).items():
+        if judging != (own := project.policy.max_deletes[name]):
+            line = project.policy_lines.get(f"maxDeletes.{name}")
+            message = (
+                f"maxDeletes.{name} was {last[name]} at the last complete apply and is {own} now: "
+                f"this plan is judged by {judging}, and {own} counts from the next apply on"
+            )
+            yield Diagnostic(
+                severity=Severity.WARNING, code=LIMIT_LOOSENED, message=message, file=project.config_name, line=line
+            )

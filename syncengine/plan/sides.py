@@ -1,0 +1,30 @@
+"""The two sides of a plan while they are read: the project at the head, and at its base. Values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from syncengine.errors import Diagnostic, Severity, SyncengineError
+from syncengine.plan.origins import BASE_INVALID
+from syncengine.project.model import Project
+
+
+@dataclass(slots=True)
+class Sides:
+    """The head and its base. `base` None: there is none, or it is invalid."""
+
+    head: Project
+    base: Project | None = None
+    is_merged: bool = False
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def warn(self, code: str, message: str) -> None:
+        self.found.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
+
+
+def invalid(name: str, error: SyncengineError) -> tuple[str, str]:
+    """The warning about a base that cannot be planned: its code, and its message."""
+    first = next((d for d in error.diagnostics() if d.severity is Severity.ERROR), None)
+    place = f"{first.file}:{first.line}: " if first and first.file and first.line else ""
+    why = f"{place}{first.message}" if first else error.message
+    return BASE_INVALID, f"{name} cannot be planned, so every change counts as this pull request's: {why}"

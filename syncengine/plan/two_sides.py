@@ -1,0 +1,157 @@
+"""A project and a revision in Git → the plan, each change with its origin (docs/pull-requests.md).
+
+Reads Git, manifests, cache and state as `planner` does. Without a state, Git is compared with Git: what the revision
+declares counts as recorded, and neither state nor key nor any other secret is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from dataclasses import replace as with_fields
+from typing import Any
+
+from msgspec.structs import replace
+
+from syncengine.errors import Problems, SyncengineError
+from syncengine.manifest.desired import manifest_set
+from syncengine.plan.git_with_git import plan_in_git
+from syncengine.plan.model import Base, BasePlan, Plan
+from syncengine.plan.origins import MERGED, NO_BASE
+from syncengine.plan.planner import plan_in, plan_of_other
+from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
+from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.scope import Scope
+from syncengine.plan.sides import Sides, invalid
+from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.waiting import why_they_wait
+from syncengine.project import git
+from syncengine.project.git_tree import Repository, RevisionFiles, repository
+from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project, Service
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.rules.read import rule_set
+from syncengine.state.info import Facts, StateReader
+from syncengine.state.losses import ApprovalRecord
+from syncengine.state.removals import RemovalLine
+from syncengine.state.sqlite_reader import recollection
+
+Load = Callable[[RevisionFiles], Project]
+"""Loads the project, with the options of the command, from the files of a revision."""
+
+
+def plan_two_sides(
+    revision: str, project: Project, load: Load, request: PlanRequest, around: Runtime, *, uses_state: bool = True
+) -> Plan:
+    """Plan `project`, and say which changes its base would make too."""
+    with ExitStack() as stack:
+        repo = stack.enter_context(repository(project.root))
+        commit = repo.commit(revision)
+        sides = _sides(repo, commit, revision, project, load)
+        make = _with_state if uses_state else plan_in_git
+        draft = make(sides, revision, request, around)
+    base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
+    return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
+
+
+def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
+    sides = Sides(project)
+    if not git.contains(project.root, commit):
+        tree, conflicts = repo.merged(commit, name)
+        files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
+        sides.head, sides.is_merged = _loaded(files, load), True
+        sides.found += (*conflicts, *files.found)
+        sides.warn(MERGED, f"HEAD does not contain {name}: this is the plan of both merged")
+    files = RevisionFiles(repo, commit, name, repo.objects / "base")
+    try:
+        files.bring_project()
+        if _has_project(files.checkout):
+            sides.base = _loaded(files, load)
+            rule_set(sides.base)
+        else:
+            sides.warn(NO_BASE, f"{name} has no project in this folder: every change is of this pull request")
+    except Problems as problems:
+        sides.base = None
+        sides.warn(*invalid(name, problems))
+    sides.found += files.found
+    if sides.base is not None:
+        sides.found[:0] = policy_changes(sides.head, sides.base)
+        sides.head = with_stricter_judge(sides.head, sides.base)
+    return sides
+
+
+def _loaded(files: RevisionFiles, load: Load) -> Project:
+    files.bring_project()
+    project = load(files)
+    folders = (project.files / name for name in project.data_folders)
+    files.bring_outside((*project.manifests, *project.policy_paths, *folders))
+    return project
+
+
+def _has_project(checkout: Checkout) -> bool:
+    return any((checkout.folder / name).exists() for name in (FILE_NAME, MANIFESTS))
+
+
+# --- with a state
+
+
+def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
+    project, answers = sides.head, dict[object, Any]()
+    manifests = manifest_set(project, answers)
+    with recollection(project.state, around.now) as opened:
+        state = _ReadOnce(opened, opened.exists)
+        other = _other(sides, name, state, answers, request, around)
+        draft = plan_in(state, manifests, project, request, around, other)
+        warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
+        base = draft.base or Base("", "")
+        base = replace(base, waiting=why_they_wait(base.waiting, opened, project.state, around.now))
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics))
+
+
+def _other(
+    sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, around: Runtime
+) -> BasePlan:
+    """The plan of the base, of everything; of none where it is invalid."""
+    if sides.base is None:
+        return BasePlan()
+    base = with_fields(sides.base, service=with_base_url(sides.head.service, sides.base.service))
+    everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
+    try:
+        return plan_of_other(state, manifest_set(base, answers), base, everything, around)
+    except SyncengineError as error:
+        sides.warn(*invalid(name, error))
+        return BasePlan()
+
+
+def with_base_url(head: Service, base: Service) -> Service:
+    """The service of the base, at the place where the head has it: both are planned in one state."""
+    return with_fields(base, base_url=head.base_url)
+
+
+@dataclass(slots=True)
+class _ReadOnce:
+    """A state whose rows are read once for both sides."""
+
+    state: StateReader
+    exists: bool
+    all_rows: list[Recorded] | None = None
+
+    def facts(self) -> Facts:
+        return self.state.facts()
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
+        if kind is not None:
+            yield from self.state.rows(kind)
+            return
+        if self.all_rows is None:
+            self.all_rows = list(self.state.rows())
+        yield from self.all_rows
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+        return self.state.get(keys)
+
+    def removals(self, since: float) -> list[RemovalLine]:
+        return self.state.removals(since)
+
+    def approvals(self) -> list[ApprovalRecord]:
+        return self.state.approvals()

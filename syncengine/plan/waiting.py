@@ -1,0 +1,77 @@
+"""Changes that the base makes too → why they wait, in a sentence each, from the history. Reads the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
+
+from syncengine.resource import Key, Kind
+from syncengine.state.history import REFUSED, HistoryEntry, Run
+from syncengine.state.info import StateReader
+from syncengine.state.store import State, open_state
+
+LOOKED_UP = 200
+"""Changes up to which the history of each is read."""
+LAST_RUNS = 50
+NOT_APPLIED = "merged and not yet applied"
+
+
+def why_they_wait(
+    addresses: Collection[str], state: StateReader, place: str, now: Callable[[], float]
+) -> dict[str, str]:
+    """The reason of each address; nothing is read where none waits."""
+    if not addresses:
+        return {}
+    if isinstance(state, State):
+        return _reasons(addresses, state)
+    if not state.exists:
+        return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing was ever applied")
+    with open_state(place, write=False, now=now) as whole:
+        return _reasons(addresses, whole)
+
+
+def _reasons(addresses: Collection[str], state: State) -> dict[str, str]:
+    general = _general(state.runs(LAST_RUNS))
+    if len(addresses) > LOOKED_UP:
+        return dict.fromkeys(addresses, general)
+    return {address: _reason(state.history(_key(address)), general) for address in addresses}
+
+
+def _key(address: str) -> Key:
+    kind, _, name = address.partition("/")
+    return Key(Kind(kind), name)
+
+
+def _general(runs: Iterable[Run]) -> str:
+    """Why anything waits: the last apply was refused, or was before the merge."""
+    applies = [run for run in runs if run.limits or run.plan or run.outcome == REFUSED]
+    last = next(iter(applies), None)
+    if last is not None and last.outcome == REFUSED:
+        return f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
+    done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
+    if done is None:
+        return f"{NOT_APPLIED}: nothing was ever applied"
+    return f"{NOT_APPLIED}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
+
+
+def _reason(history: list[HistoryEntry], general: str) -> str:
+    """Why a change waits: a call of it failed, somebody edited its row, or what is so of all."""
+    last = history[-1] if history else None
+    if last is None:
+        return general
+    when = _run(last.run, last.commit, last.at)
+    if last.outcome == "failed":
+        said = f": {last.detail.message}" if last.detail.message else ""
+        return f"refused before: {when}{said}"
+    if last.outcome == "intended":
+        return f"sent before, and nobody knows whether it arrived: {when}"
+    by_hand = "state forget" if last.outcome == "forgotten" else last.command or ""
+    if by_hand.startswith(("state", "adopt")):
+        return f"edited by hand in the state: `{by_hand}`, {when}"
+    return general
+
+
+def _run(id: str | None, commit: str | None, at: float) -> str:
+    """A run as a sentence names it: its id, its commit and its time."""
+    names = (f"run {id}" if id else "", f"commit {commit[:12]}" if commit else "")
+    return ", ".join((*filter(None, names), f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"))

@@ -1,0 +1,87 @@
+"""A plan of two sides → its parts for people: what is said first, the own changes, those that wait; pure.
+
+Renderings show the own part as any plan, and the waiting one folded behind `waiting_line`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic
+from syncengine.plan.build import narrowed
+from syncengine.plan.diff import Change
+from syncengine.plan.model import Base, ChangeOrigin, Plan
+from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST
+from syncengine.render.escape import visible
+from syncengine.render.words import count_of, number
+
+SHORT = 12
+"""Letters of a commit."""
+
+WHO: Mapping[tuple[ChangeOrigin, ...], str] = {
+    (ChangeOrigin.PULL_REQUEST,): "It is this pull request's removals that need it.",
+    (ChangeOrigin.WAITING,): "It is removals that wait already that need it; this pull request's own do not.",
+}
+TOGETHER = "Neither this pull request's removals nor those that wait need it alone: together they do."
+BOTH = "Both this pull request's removals and those that wait already need it."
+
+
+def said_first(plan: Plan) -> list[Diagnostic]:
+    """What stands above everything else: a changed policy before the rest."""
+    first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
+    return sorted(first, key=lambda d: SAID_FIRST.index(d.code))
+
+
+def first_sentence(diagnostic: Diagnostic) -> str:
+    """A diagnostic in its own words; what a pull request changes of the policy names its place itself."""
+    label = "" if diagnostic.code == POLICY_CHANGED else f"{diagnostic.severity.value}[{diagnostic.code}]: "
+    return f"{label}{visible(diagnostic.message)}"
+
+
+def own_part(plan: Plan) -> Plan:
+    """The changes of the pull request alone; of a plan with one side, all."""
+    base = plan.base
+    if base is None:
+        return plan
+    own = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.PULL_REQUEST)
+    return replace(own, sweep=None) if base.sweeps else own
+
+
+def waiting_part(plan: Plan) -> Plan | None:
+    """The changes that wait, each with its reason; None where there are none."""
+    base = plan.base
+    if base is None or not base.waiting:
+        return None
+    waiting = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
+    changes = tuple(_with_reason(change, base) for change in waiting.changes)
+    return replace(waiting, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)
+
+
+def _with_reason(change: Change, base: Base) -> Change:
+    return replace(change, reason="; ".join(filter(None, (change.reason, base.waiting[str(change.key)]))))
+
+
+def waiting_line(waiting: Plan) -> str:
+    """The changes that wait, in one line."""
+    assert waiting.base is not None
+    reasons = Counter(reason.partition(":")[0] for reason in waiting.base.waiting.values())
+    why = ", ".join(f"{number(count)} {reason}" for reason, count in reasons.most_common())
+    return f"{count_of(len(waiting.changes), 'change')} not of this pull request: {why}"
+
+
+def compared_with(base: Base) -> str:
+    """The other side of the plan."""
+    name = f"{visible(base.ref)} ({base.commit[:SHORT]})"
+    if base.is_in_git:
+        return f"Git with Git: compared with {name}; no state was read, so that what waits is not known"
+    return f"compared with {name}"
+
+
+def tripped_by(base: Base | None) -> str | None:
+    """A sentence that names whose removals trip the gate; None for a plan with one side."""
+    if base is None or not base.trips:
+        return None
+    return WHO.get(base.trips) or (TOGETHER if base.only_together else BOTH)

@@ -1,0 +1,118 @@
+"""A bare repository, clones of it, and the program run in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support import warm
+
+Json = dict[str, Any]
+PROJECT = "version: 1\nservice: {baseUrl: sandbox}\npolicy:\n  tagRemoval: retire\n"
+AUTHOR = {
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+@dataclass
+class Clone:
+    """A clone, and a project in it (`below`)."""
+
+    folder: Path
+    below: str = ""
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Path:
+        return self.folder / self.below
+
+    def git(self, *arguments: str) -> str:
+        environ = {**os.environ, **AUTHOR}
+        done = subprocess.run(["git", *arguments], cwd=self.folder, env=environ, capture_output=True, check=False)
+        assert done.returncode == 0, (arguments, done.stderr.decode(), done.stdout.decode())
+        return done.stdout.decode().strip()
+
+    def write(self, name: str, text: str | None) -> None:
+        """Write a file of the project; None deletes it."""
+        path = self.project / name
+        if text is None:
+            path.unlink()
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def commit(self, **files: str | None) -> str:
+        """Commit these files, `manifests/NAME.yaml` or `syncengine.yaml`."""
+        for name, text in files.items():
+            self.write("syncengine.yaml" if name == "settings" else f"manifests/{name}.yaml", text)
+        self.git("add", "--all")
+        self.git("commit", "-q", "--allow-empty", "-m", "a change")
+        return self.git("rev-parse", "HEAD")
+
+    def push(self, branch: str = "main") -> None:
+        self.git("push", "-q", "origin", f"HEAD:{branch}")
+
+    def run(self, *arguments: str) -> warm.Ended:
+        usual = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "PYTHONPATH") if name in os.environ}
+        return warm.run(arguments, folder=self.project, environ={**usual, **AUTHOR, **self.environ})
+
+    def apply(self, *arguments: str) -> warm.Ended:
+        done = self.run("apply", "-y", *arguments)
+        assert done.code == 0, done
+        return done
+
+    def plan(self, *arguments: str, base: str = "origin/main") -> Json:
+        """The JSON of a plan with two sides."""
+        done = self.run("plan", "--base", base, "--format", "json", *arguments)
+        assert done.code in (0, 2, 4), done
+        document: Json = json.loads(done.out)
+        return document
+
+    def code(self, *arguments: str, base: str = "origin/main") -> int:
+        return self.run("plan", "--base", base, "--detailed-exitcode", *arguments).code
+
+
+@dataclass
+class Forge:
+    """A bare repository, and where its clones are made."""
+
+    folder: Path
+
+    @property
+    def bare(self) -> Path:
+        return self.folder / "origin.git"
+
+    def clone(self, name: str, *options: str, below: str = "") -> Clone:
+        subprocess.run(
+            ["git", "clone", "-q", *options, f"file://{self.bare}", str(self.folder / name)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, **AUTHOR},
+        )
+        return Clone(self.folder / name, below)
+
+
+def tags(**descriptions: str) -> str:
+    """A manifest of tags by their names, each with a description."""
+    lines = (
+        f"  - {{name: {name}, description: {text}, keywords: [{name} matter]}}" for name, text in descriptions.items()
+    )
+    return "\n".join(("tags:", *lines, ""))
+
+
+def origins(plan: Json) -> dict[str, str]:
+    """The origin of each change, by its address."""
+    return {change["address"]: change["origin"] for change in plan["changes"]}
+
+
+def codes(plan: Json) -> list[str]:
+    return [diagnostic["code"] for diagnostic in plan["diagnostics"]]

@@ -1,0 +1,183 @@
+"""`plan --base REV --no-state`: Git with Git, for those who have no secrets (docs/pull-requests.md)."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from .clones import PROJECT, Clone, Forge, Json, codes, origins, tags
+
+SECRETS = """version: 1
+service: {apiKey: {env: KEY_OF_SERVICE}}
+state: {file: secrets/state}
+sources:
+  pms: {sql: {env: URL_OF_PMS}}
+  crm: {http: {url: {env: URL_OF_CRM}, headers: {Authorization: {file: secrets/crm}}}}
+policy: {tagRemoval: retire}
+"""
+FROM_SQL = """generate:
+  - forEach: {sql: {source: pms, query: SELECT name FROM matters}}
+    tagCategories: [{externalId: '{{ row.name }}', label: x}]
+    tags: [{name: '{{ row.name }}'}]
+"""
+FROM_CSV = "generate:\n  - forEach: {csv: ../data/m.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
+TEMPLATE = "tags:\n{% for row in data(source='crm', path='x') %}\n  - name: {{ row.name }}\n{% endfor %}\n"
+
+
+@pytest.fixture
+def fork(forge: Forge) -> Clone:
+    """A project all of whose secrets are elsewhere, in a place that has none of them."""
+    clone = forge.clone("fork")
+    clone.commit(settings=SECRETS, tags=tags(Abel="one", Brun="one", Cole="one"), live=FROM_SQL)
+    clone.write("manifests/all.yaml.j2", TEMPLATE)
+    clone.commit()
+    clone.push()
+    clone.git("checkout", "-q", "-b", "pr")
+    return clone
+
+
+def compared(clone: Clone, *arguments: str) -> Json:
+    return clone.plan("--no-state", *arguments)
+
+
+def test_git_is_compared_with_git(fork: Clone) -> None:
+    """No state, no key and no other secret is needed; blocks of live sources are left out by name."""
+    fork.commit(tags=tags(Abel="one", Brun="two", Dorn="one"))
+    plan = compared(fork)
+    assert {c["address"]: (c["action"], c["origin"]) for c in plan["changes"]} == {
+        "tag/Brun": ("update", "pull-request"),
+        "tag/Cole": ("retire", "pull-request"),
+        "tag/Dorn": ("create", "pull-request"),
+    }
+    left_out = {d["file"]: d["message"] for d in plan["diagnostics"] if d["code"] == "source-left-out"}
+    assert "`pms`" in left_out["manifests/live.yaml"] or "pms" in left_out["manifests/live.yaml"]
+    assert "crm" in left_out["manifests/all.yaml.j2"]
+    assert not (fork.project / "secrets").exists()
+    assert not (fork.project / ".syncengine" / "state.db").exists()
+
+
+def test_files_of_secrets_are_not_read(fork: Clone) -> None:
+    """Were one of them opened, this would wait for ever: they are pipes."""
+    import os
+
+    (fork.project / "secrets").mkdir()
+    for name in ("state", "crm"):
+        os.mkfifo(fork.project / "secrets" / name)
+    fork.environ |= {"KEY_OF_SERVICE": "k", "SYNCENGINE_STATE": "postgresql://nobody@127.0.0.1:1/none"}
+    fork.commit(tags=tags(Abel="one", Brun="one", Cole="two"))
+    assert origins(compared(fork)) == {"tag/Cole": "pull-request"}
+
+
+def test_what_a_new_live_source_may_make_is_not_gone(fork: Clone) -> None:
+    """A block that reads a database in the place of a file: what the file made may well go on."""
+    fork.git("checkout", "-q", "main")
+    fork.write("data/m.csv", "n\nEgan matters\nFenn matters\n")
+    fork.commit(more=FROM_CSV)
+    fork.push()
+    fork.git("checkout", "-q", "-B", "pr")
+    fork.commit(more=FROM_SQL, tags=tags(Abel="one", Brun="two"))
+    plan = compared(fork)
+    assert origins(plan) == {"tag/Brun": "pull-request"}
+    said = " ".join(d["message"] for d in plan["diagnostics"] if d["code"] == "source-left-out")
+    assert "3 resources are no longer declared in Git" in said
+
+
+def test_a_live_source_that_only_the_base_has_is_named(fork: Clone) -> None:
+    """What it made is unknown here, and the pull request drops it."""
+    fork.commit(live="tags: []\n")
+    plan = compared(fork)
+    assert origins(plan) == {}
+    assert [d["file"] for d in plan["diagnostics"] if d["code"] == "source-left-out"].count("manifests/live.yaml") == 1
+
+
+def test_a_large_removal_needs_an_approval_there_too(fork: Clone) -> None:
+    """The share is that of what the base declares."""
+    fork.commit(tags=tags(Abel="one"))
+    assert compared(fork)["gate"]["trippedBy"] == ["pull-request"]
+    assert fork.code("--no-state") == 4
+
+
+def test_nothing_can_be_applied_by_it(fork: Clone) -> None:
+    """It has no state, so it cannot be saved; and without a base there is nothing to compare."""
+    assert fork.run("plan", "--base", "origin/main", "--no-state", "--out", "p").code == 64
+    assert fork.run("plan", "--no-state").code == 64
+
+
+def test_a_first_pull_request_needs_no_state(forge: Forge) -> None:
+    """All that it declares is new."""
+    clone = forge.clone("fork")
+    (clone.folder / "README").write_text("one")
+    clone.commit()
+    clone.push()
+    clone.commit(settings=SECRETS, tags=tags(Abel="one"))
+    plan = compared(clone)
+    assert origins(plan) == {"tag/Abel": "pull-request"}
+    assert codes(plan)[0] == "base-without-project"
+
+
+def test_renames_and_categories_are_compared_as_they_were_applied(fork: Clone) -> None:
+    """A category that goes takes its tags along; a tag with `previously` is one change."""
+    fork.git("checkout", "-q", "main")
+    fork.commit(
+        live="tags: []\n",
+        groups="tagCategories: [{externalId: g, label: G}]\ntags: [{name: In g, category: g}, {name: Old one}]\n",
+    )
+    fork.push()
+    fork.git("checkout", "-q", "-B", "pr")
+    fork.commit(groups="tags: [{name: New one, previously: [Old one]}]\n")
+    found = {change["address"]: change["action"] for change in compared(fork)["changes"]}
+    assert found == {"category/g": "delete", "tag/In g": "delete", "tag/New one": "create", "tag/Old one": "retire"}
+
+
+# --- sources, where they are read
+
+
+class _Crm(BaseHTTPRequestHandler):
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        body = json.dumps([{"name": "Egan matters"}]).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def crm() -> Iterator[tuple[str, list[str]]]:
+    asked: list[str] = []
+    handler = type("Crm", (_Crm,), {"asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+
+
+def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: tuple[str, list[str]]) -> None:
+    """Also where its block stands in another line, or in another file."""
+    url, asked = crm
+    block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
+    settings = PROJECT + "sources: {crm: {http: {url: {env: CRM}}}}\n"
+    clone.environ["CRM"] = url
+    clone.git("checkout", "-q", "main")
+    clone.commit(settings=settings, live=block)
+    clone.push()
+    clone.git("checkout", "-q", "-B", "pr")
+    clone.commit(live=f"# moved\n{block}", tags=tags(Abel="two"))
+    asked.clear()
+    plan = clone.plan()
+    assert origins(plan)["tag/Egan matters"] == "waiting"
+    assert asked == ["/matters"]
+    clone.commit(live=block.replace("path: matters", "path: matters, query: {open: yes}"))
+    asked.clear()
+    clone.plan()
+    assert sorted(asked) == ["/matters", "/matters?open=yes"]

@@ -1,0 +1,376 @@
+"""`plan --base`: which changes are the pull request's, and which its base would make too (docs/pull-requests.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.state.tables import METADATA
+from tests.cli.service import KEY, serving
+
+from .clones import PROJECT, Clone, Forge, codes, origins, tags
+
+
+@pytest.fixture
+def server_state(postgresql_url: str) -> Iterator[str]:
+    engine = sa.create_engine(postgresql_url)
+    METADATA.drop_all(engine)
+    yield postgresql_url
+    METADATA.drop_all(engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def service_url() -> Iterator[str]:
+    with serving() as service:
+        yield service.url
+
+
+BLOCK = "generate:\n  - forEach: {csv: ../data/m.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
+FIRST = {"Abel": "one", "Brun": "one", "Cole": "one", "Dorn": "one", "Egan": "one"}
+
+
+def merge_unapplied(clone: Clone, **files: str | None) -> None:
+    """Merge these files to main, and bring the branch up to it; nothing is applied."""
+    clone.git("checkout", "-q", "main")
+    clone.commit(**files)
+    clone.push()
+    clone.git("checkout", "-q", "pr")
+    clone.git("merge", "-q", "main")
+
+
+def test_changes_say_whose_they_are(clone: Clone) -> None:
+    """What is merged and not yet applied waits, with the run, commit and time of the last apply in its reason."""
+    applied = clone.git("rev-parse", "--short=12", "HEAD")
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
+    plan = clone.plan()
+    assert origins(plan) == {"tag/Brun": "waiting", "tag/Cole": "pull-request"}
+    assert plan["base"] == {"ref": "origin/main", "commit": clone.git("rev-parse", "origin/main")}
+    assert (plan["summary"]["pullRequest"], plan["summary"]["waiting"]) == (1, 1)
+    reason = plan["changes"][0]["reason"]
+    assert reason.startswith("merged and not yet applied: the last apply was run ")
+    assert f"commit {applied}" in reason
+    assert " UTC" in reason
+
+
+def test_a_change_of_both_is_the_pull_requests(clone: Clone) -> None:
+    """Where the pull request asks for something else than its base does of one tag, the change is its own."""
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    clone.commit(tags=tags(**FIRST | {"Brun": "three"}))
+    assert origins(clone.plan()) == {"tag/Brun": "pull-request"}
+
+
+def test_a_plan_of_one_side_says_nothing_of_origins(clone: Clone) -> None:
+    """Without --base the document is as it always was."""
+    clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
+    plan = json.loads(clone.run("plan", "--format", "json").out)
+    assert "base" not in plan
+    assert "origin" not in plan["changes"][0]
+    assert not {"pullRequest", "waiting"} & plan["summary"].keys()
+    assert "trippedBy" not in plan["gate"]
+
+
+def test_the_exit_code_counts_the_pull_requests_own(clone: Clone) -> None:
+    """0 where everything waits already, 2 where the pull request changes something."""
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    clone.commit()
+    assert clone.code() == 0
+    clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
+    assert clone.code() == 2
+
+
+def test_texts_fold_what_waits(clone: Clone) -> None:
+    """The pull request's changes stand open; the others are one line, behind which Markdown and HTML have all."""
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
+    text = clone.run("plan", "--base", "origin/main").out
+    assert "Plan: 1 to update" in text
+    assert "Brun" not in text
+    assert "1 change not of this pull request: 1 merged and not yet applied; --verbose lists them." in text
+    assert "Brun" in clone.run("plan", "--base", "origin/main", "--verbose").out
+    for format in ("markdown", "html"):
+        text = clone.run("plan", "--base", "origin/main", "--format", format).out
+        own, waiting = text.split("<summary>1 change not of this pull request: 1 merged and not yet applied</summary>")
+        assert "Cole" in own
+        assert "Brun" not in own
+        assert "Brun" in waiting.partition("</details>")[0]
+
+
+def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge) -> None:
+    """What the base added and applied since is not retired: the merge is planned, with what is not committed."""
+    other = forge.clone("other")
+    other.commit(more=tags(Fenn="one"))
+    other.push()
+    clone.git("fetch", "-q")
+    clone.git("checkout", "-q", "--detach", "origin/main")
+    clone.apply()
+    clone.git("checkout", "-q", "pr")
+    clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
+    clone.write("manifests/new.yaml", tags(Gast="one"))
+    plan = clone.plan()
+    assert origins(plan) == {"tag/Cole": "pull-request", "tag/Gast": "pull-request"}
+    assert "merge-planned" in codes(plan)
+    assert clone.git("status", "--porcelain") == "?? manifests/new.yaml"
+
+
+def test_planning_writes_nothing_to_the_repository(clone: Clone, forge: Forge) -> None:
+    """Neither its objects, nor its index, nor its references, even where a merge is planned."""
+    other = forge.clone("other")
+    other.commit(more=tags(Fenn="one"))
+    other.push()
+    clone.git("fetch", "-q")
+    clone.write("manifests/new.yaml", tags(Gast="one"))
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in (clone.folder / ".git").rglob("*") if path.is_file()}
+
+    before = files()
+    clone.plan()
+    assert files() == before
+
+
+def test_a_conflict_is_said_with_its_file(clone: Clone, forge: Forge) -> None:
+    """No plan can be right until it is resolved; its reports are written all the same."""
+    other = forge.clone("other")
+    other.commit(tags=tags(**FIRST | {"Cole": "three"}))
+    other.push()
+    clone.git("fetch", "-q")
+    clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
+    done = clone.run("plan", "--base", "origin/main", "--format", "json", "--report", "markdown=plan.md")
+    assert done.code == 8
+    (found,) = json.loads(done.out)["diagnostics"]
+    assert (found["code"], found["file"]) == ("merge-conflict", "manifests/tags.yaml")
+    assert "manifests/tags.yaml" in (clone.project / "plan.md").read_text()
+
+
+def test_a_conflict_elsewhere_is_a_warning(clone: Clone, forge: Forge) -> None:
+    """A README is nothing that a plan is made of."""
+    clone = forge.clone("subfolder", below="project")
+    clone.commit(settings=PROJECT, tags=tags(Abel="one"))
+    (clone.folder / "README").write_text("one")
+    clone.commit()
+    clone.push()
+    clone.git("checkout", "-q", "-b", "pr")
+    (clone.folder / "README").write_text("two")
+    clone.commit(tags=tags(Abel="two"))
+    clone.git("checkout", "-q", "main")
+    (clone.folder / "README").write_text("three")
+    clone.commit()
+    clone.push()
+    clone.git("checkout", "-q", "pr")
+    plan = clone.plan()
+    assert "merge-conflict" in codes(plan)
+    assert origins(plan)["tag/Abel"] == "pull-request"
+
+
+def test_a_branch_goes_on_after_its_squash(clone: Clone) -> None:
+    """Main has the branch's first commits as one of its own; only what came after them is new."""
+    clone.commit(tags=tags(**FIRST | {"Brun": "two"}))
+    clone.commit(more=tags(Fenn="one"))
+    clone.git("checkout", "-q", "main")
+    clone.git("merge", "-q", "--squash", "pr")
+    clone.commit()
+    clone.push()
+    clone.git("checkout", "-q", "pr")
+    clone.commit(further=tags(Gast="one"))
+    assert origins(clone.plan()) == {"tag/Brun": "waiting", "tag/Fenn": "waiting", "tag/Gast": "pull-request"}
+
+
+@pytest.mark.parametrize("revision", ["origin/main", "no-such-branch", "--upload-pack=x", ""])
+def test_a_revision_that_is_not_there_is_a_usage_error(clone: Clone, forge: Forge, revision: str) -> None:
+    """With the cure, in a shallow clone above all."""
+    clone.push("pr")
+    shallow = forge.clone("shallow", "--depth", "1", "--branch", "pr", "--single-branch")
+    done = shallow.run("plan", f"--base={revision}")
+    assert done.code == 64
+    assert "fetch-depth: 0" in done.err
+
+
+def test_a_shallow_clone_whose_histories_do_not_meet_is_a_usage_error(clone: Clone, forge: Forge) -> None:
+    """Both tips are there, and what they have in common is not."""
+    clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
+    clone.push("pr")
+    other = forge.clone("other")
+    other.commit(more=tags(Fenn="one"))
+    other.push()
+    shallow = forge.clone("shallow", "--depth", "1", "--no-single-branch", "--branch", "pr")
+    done = shallow.run("plan", "--base=origin/main")
+    assert done.code == 64
+    assert "fetch-depth: 0" in done.err
+
+
+def test_outside_git_is_a_usage_error(tmp_path: Path) -> None:
+    """There is nothing to compare with."""
+    plain = Clone(tmp_path)
+    plain.write("syncengine.yaml", PROJECT)
+    plain.write("manifests/tags.yaml", tags(Abel="one"))
+    done = plain.run("plan", "--base", "main")
+    assert done.code == 64
+    assert "repository" in done.err
+
+
+def test_moving_between_files_is_no_change(clone: Clone) -> None:
+    """A file that is renamed, and a tag that moves to another, are nobody's change."""
+    clone.git("mv", "manifests/tags.yaml", "manifests/matters.yaml")
+    first = {name: text for name, text in FIRST.items() if name != "Egan"}
+    clone.commit(matters=tags(**first), others=tags(Egan="one"))
+    plan = clone.plan()
+    assert origins(plan) == {}
+    assert clone.code() == 0
+
+
+def test_a_project_in_a_subfolder_reads_beside_it_too(forge: Forge) -> None:
+    """Data and manifests beside the project's folder are those of the revision as well."""
+    clone = forge.clone("clone", below="teams/one")
+    settings = PROJECT + "manifests: [manifests, ../shared]\ndataFolders: [../../data]\n"
+    block = "generate:\n  - forEach: {csv: ../../../data/matters.csv}\n    tags: [{name: '{{ row.name }}'}]\n"
+    clone.commit(settings=settings, tags=block)
+    clone.write("../shared/all.yaml", tags(Abel="one"))
+    clone.write("../../data/matters.csv", "name\nFenn matters\n")
+    clone.commit()
+    clone.push()
+    assert set(origins(clone.plan()).values()) == {"waiting"}
+    clone.write("../shared/all.yaml", tags(Abel="two"))
+    clone.write("../../data/matters.csv", "name\nFenn matters\nGast matters\n")
+    clone.commit()
+    plan = clone.plan()
+    assert origins(plan) == {
+        "tag/Abel": "pull-request",
+        "tag/Fenn matters": "waiting",
+        "tag/Gast matters": "pull-request",
+    }
+    assert "base-invalid" not in codes(plan)
+
+
+def test_the_first_pull_request_of_a_project_is_all_its_own(forge: Forge) -> None:
+    """The base has no project in this folder: that is said, and nothing is compared."""
+    clone = forge.clone("clone")
+    (clone.folder / "README").write_text("one")
+    clone.commit()
+    clone.push()
+    clone.git("checkout", "-q", "-b", "pr")
+    clone.commit(settings=PROJECT + "  maxDeletes: {tags: 100%}\n", tags=tags(Abel="one"))
+    plan = clone.plan()
+    assert origins(plan) == {"tag/Abel": "pull-request"}
+    assert codes(plan)[0] == "base-without-project"
+
+
+@pytest.mark.parametrize("broken", [{"tags": "tags: [{nam: x}]"}, {"settings": "version: 2"}])
+def test_a_base_that_is_invalid_leaves_everything_to_the_pull_request(clone: Clone, broken: dict[str, str]) -> None:
+    """With a warning that says why, and where."""
+    merge_unapplied(clone, **broken)
+    clone.commit(settings=PROJECT, tags=tags(**FIRST | {"Cole": "two"}))
+    plan = clone.plan()
+    assert origins(plan) == {"tag/Cole": "pull-request"}
+    (found,) = [found for found in plan["diagnostics"] if found["code"] == "base-invalid"]
+    assert ("manifests/tags.yaml:1: " if "tags" in broken else "syncengine.yaml:1: ") in found["message"]
+
+
+def test_each_side_has_its_own_variables(clone: Clone) -> None:
+    """Of the project file, and of files that --var-file names."""
+    block = BLOCK.replace("}}'", "}}', description: '{{ var.a }} {{ var.b }}'")
+    clone.write("data/m.csv", "n\nFenn matters\n")
+    clone.write("vars.yaml", "b: one\n")
+    merge_unapplied(clone, settings=PROJECT + "variables: {a: one}\n", more=block)
+    clone.apply("--var-file", "vars.yaml")
+    assert origins(clone.plan("--var-file", "vars.yaml")) == {}
+    clone.write("vars.yaml", "b: two\n")
+    clone.commit()
+    assert origins(clone.plan("--var-file", "vars.yaml")) == {"tag/Fenn matters": "pull-request"}
+    clone.push()
+    clone.git("fetch", "-q")
+    assert origins(clone.plan("--var-file", "vars.yaml")) == {"tag/Fenn matters": "waiting"}
+
+
+def test_what_waits_because_it_was_edited_in_the_state_says_so(clone: Clone) -> None:
+    """A row that `state forget` took is created again by either side."""
+    assert clone.run("state", "forget", "tag/Brun", "-y").code == 0
+    (change,) = clone.plan()["changes"]
+    assert change["origin"] == "waiting"
+    assert change["reason"].startswith("edited by hand in the state: `state forget`")
+
+
+def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
+    """The gate refused all that main asks for; each pull request names that run."""
+    merge_unapplied(clone, tags=tags(Abel="one"))
+    assert clone.run("apply", "-y").code == 4
+    clone.commit(tags=tags(Abel="two"))
+    plan = clone.plan()
+    waiting = [change for change in plan["changes"] if change["origin"] == "waiting"]
+    assert len(waiting) == 4
+    assert all(change["reason"].split("; ")[-1].startswith("refused before: run ") for change in waiting)
+
+
+def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, server_state: str) -> None:
+    """The reason of what waits comes from a database server's history as well."""
+    clone.environ |= {"SYNCENGINE_STATE": server_state, "SYNCENGINE_BASE_URL": service_url, "SYNCENGINE_API_KEY": KEY}
+    clone.apply()
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    (change,) = clone.plan()["changes"]
+    assert change["origin"] == "waiting"
+    assert change["reason"].startswith("merged and not yet applied: the last apply was run ")
+
+
+def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:
+    """It shows what was planned, and applies all of it."""
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
+    assert clone.run("plan", "--base", "origin/main", "--out", "p.json").code == 0
+    assert origins(json.loads(clone.run("show", "p.json", "--format", "json").out)) == {
+        "tag/Brun": "waiting",
+        "tag/Cole": "pull-request",
+    }
+    clone.apply("p.json")
+    assert clone.plan()["changes"] == []
+
+
+def test_equal_files_are_parsed_once_for_both_sides(clone: Clone) -> None:
+    """The cache has an entry for each content, not for each side."""
+    import sqlite3
+
+    many = {f"part{n}": tags(**{f"Part{n}x{m}": "one" for m in range(400)}) for n in range(10)}
+    merge_unapplied(clone, **many)
+    clone.commit(part3=tags(Part3x1="two"))
+    clone.plan()
+    with sqlite3.connect(clone.project / ".syncengine" / "cache.db") as cache:
+        (entries,) = cache.execute("SELECT count(*) FROM entry").fetchone()
+    assert entries == 12
+
+
+def test_links_submodules_and_large_files_are_those_of_the_revision(clone: Clone) -> None:
+    """A link leads to the revision's file; of Git LFS the content comes from its objects; a submodule is named."""
+    import hashlib
+
+    content = b"n\nHart matters\n"
+    oid = hashlib.sha256(content).hexdigest()
+    store = clone.folder / ".git" / "lfs" / "objects" / oid[:2] / oid[2:4]
+    store.mkdir(parents=True)
+    (store / oid).write_bytes(content)
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n"
+    clone.write("data/m.csv", pointer)
+    clone.write("shared/all.yaml", tags(Fenn="one"))
+    (clone.project / "manifests" / "link.yaml").symlink_to("../shared/all.yaml")
+    clone.git("checkout", "-q", "main")
+    clone.commit(more=BLOCK)
+    clone.git("update-index", "--add", "--cacheinfo", f"160000,{clone.git('rev-parse', 'HEAD')},vendor")
+    clone.git("commit", "-q", "-m", "a submodule")
+    clone.push()
+    clone.git("checkout", "-q", "-B", "pr")
+    (clone.project / "data/m.csv").write_bytes(content)
+    clone.write("shared/all.yaml", tags(Fenn="two"))
+    plan = clone.plan()
+    assert origins(plan) == {"tag/Fenn": "pull-request", "tag/Hart matters": "waiting"}
+    assert [found["file"] for found in plan["diagnostics"] if found["code"] == "base-incomplete"] == ["vendor"]
+
+
+def test_ignored_files_are_the_same_on_both_sides(clone: Clone) -> None:
+    """Data that CI makes before it plans is in no revision."""
+    clone.write(".gitignore", "data/\n")
+    merge_unapplied(clone, more=BLOCK)
+    clone.write("data/m.csv", "n\nFenn matters\n")
+    assert origins(clone.plan()) == {"tag/Fenn matters": "waiting"}
