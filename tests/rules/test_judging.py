@@ -248,7 +248,7 @@ def test_every_field_of_a_manifest_can_be_asked_for() -> None:
 
 def test_every_count_and_action_has_its_name() -> None:
     """As in the JSON of a plan."""
-    assert set(COUNTS) == set(PlanSummary.__struct_encode_fields__)
+    assert set(COUNTS) == set(PlanSummary.__struct_encode_fields__) - {"pullRequest", "waiting"}
     assert len(COUNTS) == len(Summary.__struct_fields__)
     assert set(ACTIONS) == {action.word for action in Action}
 
