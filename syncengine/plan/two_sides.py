@@ -19,7 +19,7 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.plan.git_with_git import plan_in_git
 from syncengine.plan.model import Base, BasePlan, Plan
 from syncengine.plan.origins import MERGED, NO_BASE
-from syncengine.plan.planner import plan_in, plan_of_other
+from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
@@ -105,7 +105,8 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         base = replace(base, waiting=why_they_wait(base.waiting, opened, project.state, around.now))
-        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics))
+        listed = warnings_of_approvals(draft, opened, project, request)
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
 
 
 def _other(
