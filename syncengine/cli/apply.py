@@ -105,7 +105,7 @@ class _Applying:
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
         """Plan and apply; raises SyncengineError for errors before there is a project."""
         project = self._options.project()
-        self.output = Output(self._options, project.root)
+        self.output = Output(self._options, project.root, project.blob)
         saved = _saved_plan(self._options, paths, chosen)
         if saved is None and not self._auto_approve and not sys.stdin.isatty():
             raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")

@@ -18,6 +18,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plan": CommandEntry("syncengine.cli.plan", "Show what would change."),
     "show": CommandEntry("syncengine.cli.show", "Show a saved plan again."),
     "apply": CommandEntry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
+    "reviewed": CommandEntry("syncengine.cli.reviewed", "Fetch the reviewed plans of merged pull requests."),
+    "publish": CommandEntry("syncengine.cli.publish", "Write a plan or report into a comment of a pull request."),
     "state": CommandEntry("syncengine.cli.state", "Inspect, lock and repair the state."),
     "adopt": CommandEntry(
         "syncengine.cli.adopt", "Record resources that exist on the service, without sending anything."

@@ -27,6 +27,8 @@ EXAMPLES: Mapping[str, Example] = {
     "plan": Example("syncengine plan --target 'tag/ACME-*' --out plan.json", "plan some tags, and save the plan"),
     "show": Example("syncengine show plan.json --action delete", "only what a saved plan deletes"),
     "apply": Example("syncengine apply plan.json --report junit=report.xml", "apply the reviewed plan, with a report"),
+    "reviewed": Example("syncengine reviewed --from github -o reviewed", "the plans of the last merges, for apply"),
+    "publish": Example("syncengine publish plan.json --to github --key prod", "the comment that reviewers read"),
     "state": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state list": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state show": Example("syncengine state show tag/ACME-0042", "everything recorded about one"),

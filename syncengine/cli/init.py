@@ -29,13 +29,18 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
 @click.option(
+    "--ci",
+    type=click.Choice(["github", "gitlab"]),
+    help="Write the jobs of this host, into a project that exists, too.",
+)
+@click.option(
     "--install",
     metavar="REQUIREMENT",
     help="The package that the CI examples install: a requirement, the path of a wheel, or an https URL: of a wheel, "
     f"of a repository (git+https), or of a package index.  [default: {DISTRIBUTION}, this version of it]",
 )
 @printing_command
-def init(options: Globals, format: str, folder: str, csv: str | None, install: str | None) -> int:
+def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | None, install: str | None) -> int:
     """Create a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
     It plans and applies against the embedded sandbox at once. Existing files are kept.
@@ -43,11 +48,10 @@ def init(options: Globals, format: str, folder: str, csv: str | None, install: s
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
     from syncengine.tools.init.from_csv import generated
-    from syncengine.tools.init.new_project import SAMPLES, begin, starter_files
+    from syncengine.tools.init.new_project import SAMPLES, begin
 
-    installation = _installation(install)
     output, place = Output(options, options.folder), options.folder / folder
-    contents: dict[str, str | bytes] = {**starter_files(installation), **_schemas()}
+    contents = _contents(place, _installation(install), ci)
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
         contents |= generated(options.folder / csv, csv, place)
@@ -64,6 +68,17 @@ def init(options: Globals, format: str, folder: str, csv: str | None, install: s
         output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
         output.say(f"{place / 'syncengine.yaml'} describes the next steps.")
     return ExitCode.DONE
+
+
+def _contents(place: Path, installation: Installation, ci: str | None) -> dict[str, str | bytes]:
+    """The files to write: with --ci, of a project that exists, those for CI alone."""
+    from syncengine.tools.init.new_project import ci_files, is_project, refuse_subfolder, starter_files
+
+    if ci is not None:
+        refuse_subfolder(place)
+        if is_project(place):
+            return {**ci_files(installation, ci)}
+    return {**starter_files(installation, ci), **_schemas()}
 
 
 def _installation(install: str | None) -> Installation:

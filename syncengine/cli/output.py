@@ -18,6 +18,7 @@ from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
+from syncengine.render.links import links_of
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
 from syncengine.render.style import Look
 
@@ -27,10 +28,11 @@ COMMANDS = frozenset({"github"})
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The two streams, and how things shall look on them."""
+    """The two streams, and how things shall look on them. `blob`: the address of a line of a file."""
 
     options: Globals
     root: Path
+    blob: str | None = None
 
     def look(self, stream: TextIO | None = None) -> Look:
         """Return the style of a rendering for `stream` (stdout)."""
@@ -43,6 +45,7 @@ class Output:
             verbose=bool(self.options.verbose),
             lines=self._lines if terminal else None,
             prefix=self._prefix(),
+            links=links_of(self.blob, os.environ),
         )
 
     def _prefix(self) -> str:
@@ -123,15 +126,19 @@ def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
 
 
 def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> None:
-    """Write renderings, each with its format, to their files; `-` is stdout."""
+    """Write renderings, each with its format, to their files; `-` is stdout. One that cannot be written comes last."""
+    trouble: SyncengineError | None = None
     for format, text, file in reports:
         if file == "-":
-            output.data(text, format)
             continue
         try:
             content = text if format in COMMANDS else safe(text)
             write_whole(Path(file), [content.encode(errors="backslashreplace")])
         except OSError as error:
-            raise SyncengineError(
-                f"the report {file} cannot be written: {error.strerror}", code="report-file"
-            ) from None
+            words = f"the report {file} cannot be written: {error.strerror}"
+            trouble = trouble or SyncengineError(words, code="report-file")
+    for format, text, file in reports:
+        if file == "-":
+            output.data(text, format)
+    if trouble is not None:
+        raise trouble

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncengine.cli.completion import files
-from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
+from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
 from syncengine.cli.selection import selection
 from syncengine.document.gc_pause import no_collection
-from syncengine.errors import ExitCode, SyncengineError, Usage
-from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
+from syncengine.errors import ExitCode, SyncengineError
+from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
 
 
-@click.command(cls=Command)
+@click.command(cls=PlanCommand)
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--base", "revision", metavar="REV", help="Say which changes the plan of this Git revision makes too.")
 @click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key and secrets.")
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     "reports",
     metavar="FORMAT=FILE",
     multiple=True,
-    help="Also write the plan in this format (- is stdout).",
+    help="Also write the plan, or annotations of its changes: github, gitlab, sarif, rdjson (- is stdout).",
 )
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes, 4 if they need approval.")
 @selection
@@ -54,35 +53,18 @@ def plan(
     **chosen: Any,
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
-    from syncengine.cli.plan_options import announce, request_of
-    from syncengine.plan import saved
-    from syncengine.plan.planner import with_approvals
-    from syncengine.render.json import SHOWN
-
-    targets = report_targets(reports, list(PLAN_FORMATS))
-    output = Output(options, options.folder)
+    reporting = PlanReports(Output(options, options.folder), valid_targets(reports))
     try:
-        if no_state and (revision is None or out is not None):
-            wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
-            raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
-        project = options.project()
-        output = Output(options, project.root)
-        announce(project, output)
-        request = request_of("plan", project, options, paths, chosen)
-        result = _planned(project, options, request, revision, uses_state=not no_state)
-        if out is not None:
-            result = saved.save(result, SHOWN, Path(out))
-        result = with_approvals(result, project, request)
-    except click.UsageError as error:
-        _report_trouble(output, Usage(error.format_message()), targets)
-        raise
+        with reporting.instead():
+            targets = report_targets(reports, list(PLAN_REPORTS))
+            result = _planned(options, reporting, paths, out, revision, chosen, uses_state=not no_state)
+            texts = reporting.rendered(result)
     except SyncengineError as error:
-        _report_trouble(output, error, targets)
-        return output.refusal(error, "text" if takes_stdout(targets) else format)
+        return reporting.output.refusal(error, "text" if takes_stdout(reporting.targets) else format)
+    output = reporting.output
+    write_reports(output, texts)
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](result, output.look()))
-    plain = replace(output.look(), colour=False)
-    write_reports(output, [(name, PLAN_FORMATS[name](result, plain), file) for name, file in targets])
     if out is not None:
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     from syncengine.plan.rule_units import asks_by_rules
@@ -91,12 +73,43 @@ def plan(
         return ExitCode.DONE
     if result.is_denied or asks_by_rules(result.gate):
         return ExitCode.GATE
-    if result.gate.is_closed and (result.base is None or result.base.asks):
+    from syncengine.plan.origins import whose
+
+    if result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails):
         return ExitCode.GATE
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
 
 
 def _planned(
+    options: Globals,
+    reporting: PlanReports,
+    paths: Sequence[str],
+    out: str | None,
+    revision: str | None,
+    chosen: Mapping[str, Any],
+    *,
+    uses_state: bool,
+) -> Plan:
+    """Make the plan, and save it; what is said of it is said from its project's folder."""
+    from syncengine.cli.plan_options import announce, request_of
+    from syncengine.plan import saved
+    from syncengine.plan.planner import with_approvals
+    from syncengine.render.json import SHOWN
+
+    if not uses_state and (revision is None or out is not None):
+        wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
+        raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
+    project = options.project()
+    reporting.output = Output(options, project.root, project.blob)
+    announce(project, reporting.output)
+    request = request_of("plan", project, options, paths, chosen)
+    result = _of_sides(project, options, request, revision, uses_state=uses_state)
+    if out is not None:
+        result = saved.save(result, SHOWN, Path(out))
+    return with_approvals(result, project, request)
+
+
+def _of_sides(
     project: Project, options: Globals, request: PlanRequest, revision: str | None, *, uses_state: bool
 ) -> Plan:
     from syncengine.plan.planner import make_plan
@@ -108,9 +121,3 @@ def _planned(
     from syncengine.plan.two_sides import plan_two_sides
 
     return plan_two_sides(revision, project, options.project_at, request, around, uses_state=uses_state)
-
-
-def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tuple[str, str]]) -> None:
-    """Write the reports of a plan that could not be made, so that none of an earlier one stays."""
-    diagnostics, plain = error.diagnostics(), replace(output.look(), colour=False, lines=None)
-    write_reports(output, [(name, TROUBLE_FORMATS[name](diagnostics, plain), file) for name, file in targets])

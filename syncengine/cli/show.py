@@ -44,7 +44,9 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be looked at without its project
-        plan = with_approvals(plan, options.project(), PlanRequest("show"))
+        project = options.project()
+        output = Output(options, project.root, project.blob)
+        plan = with_approvals(plan, project, PlanRequest("show"))
     part = narrowed(
         plan,
         lambda change: (

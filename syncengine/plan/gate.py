@@ -6,7 +6,6 @@ needs each that asks.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -392,7 +391,7 @@ def _as_stored(limit: Limit | None) -> Limit:
     """The limit as it is read back from a saved plan; none is 0."""
     if limit is None:
         return Limit(count=0)
-    return limit if limit.percent is None else dataclasses.replace(limit, percent=float(limit.percent))
+    return limit if limit.percent is None else Limit(limit.count, float(limit.percent))
 
 
 def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> Mapping[str, list[Earlier]]:

@@ -67,8 +67,8 @@ class Base(Struct, frozen=True, gc=False):
     """The other side of `plan --base`: the revision `ref`. The plan of that side makes the `waiting` changes too.
 
     `waiting` maps their addresses to why they wait. `is_merged`: HEAD does not contain the revision, and the merge of
-    both is planned. `is_in_git`: no state was read, and Git is compared with Git. `trips`: whose removals trip the
-    gate; `only_together`: neither do alone. `asks`: those of the pull request do, or they do so together.
+    both is planned. `is_in_git`: no state was read, and Git is compared with Git. `own` and `theirs` are the
+    gates of the pull request's removals alone, and of those that wait.
     """
 
     ref: str
@@ -76,9 +76,8 @@ class Base(Struct, frozen=True, gc=False):
     waiting: Mapping[str, str] = field(default_factory=dict)
     is_merged: bool = False
     is_in_git: bool = False
-    trips: tuple[ChangeOrigin, ...] = ()
-    only_together: bool = False
-    asks: bool = False
+    own: Gate = Gate()
+    theirs: Gate = Gate()
     sweeps: bool = False
 
     def origin(self, key: Key) -> ChangeOrigin:

@@ -6,12 +6,13 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.diff import Change, Difference
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, judged
 from syncengine.plan.model import Base, BasePlan, ChangeOrigin
 from syncengine.plan.sweep import Sweep
 
@@ -41,7 +42,7 @@ def side_of(
     judgement: Gate,
     judge: Judge,
 ) -> Base:
-    """The changes that the other side makes too, each without its reason yet, and whose removals trip the gate.
+    """The changes that the other side makes too, each without its reason yet, and the gates of both.
 
     `judgement` is the gate of all `differences`.
     """
@@ -56,11 +57,33 @@ def side_of(
         None if other.sweeps else sweep,
         [use for use in sources if use not in its_sources],
     )
-    together = not own.tripped and len(judgement.reasons) > len(theirs.reasons)
-    who = ((ChangeOrigin.PULL_REQUEST, own.tripped or together), (ChangeOrigin.WAITING, theirs.tripped or together))
-    return replace(
-        base,
-        trips=tuple(origin for origin, trips in who if trips),
-        only_together=together and not theirs.tripped,
-        asks=own.tripped or together,
-    )
+    return replace(base, own=own.bare(), theirs=theirs.bare())
+
+
+class Whose(NamedTuple):
+    """Whose removals need an approval that is not at hand. `only_together`: some need it only with those of others."""
+
+    own: bool = False
+    theirs: bool = False
+    only_together: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether a pull request is refused for it."""
+        return self.own or self.only_together
+
+    @property
+    def origins(self) -> tuple[ChangeOrigin, ...]:
+        """All that have a part in it."""
+        who = ((ChangeOrigin.PULL_REQUEST, self.own), (ChangeOrigin.WAITING, self.theirs))
+        return tuple(origin for origin, needs in who if needs or self.only_together)
+
+
+def whose(gate: Gate, base: Base | None) -> Whose:
+    """Whose removals need the approval that a plan's gate asks for; nobody's where it asks for none."""
+    if base is None or not gate.is_closed:
+        return Whose()
+    at_hand = {unit.id: unit.approved for unit in gate.units}
+    own, theirs = (judged(each, at_hand, gate.approved) for each in (base.own, base.theirs))
+    by_themselves = len(theirs.reasons) if theirs.is_closed else 0
+    return Whose(own.is_closed, theirs.is_closed, not own.is_closed and len(gate.reasons) > by_themselves)

@@ -11,9 +11,10 @@ from syncengine.project.model import Project
 
 @dataclass(slots=True)
 class Sides:
-    """The head and its base. `base` None: there is none, or it is invalid."""
+    """The head and its base, which is `commit`. `base` None: there is none, or it is invalid."""
 
     head: Project
+    commit: str
     base: Project | None = None
     is_merged: bool = False
     found: list[Diagnostic] = field(default_factory=list)

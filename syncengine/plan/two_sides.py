@@ -55,7 +55,7 @@ def plan_two_sides(
 
 
 def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
-    sides = Sides(project)
+    sides = Sides(project, commit)
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
@@ -104,8 +104,8 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
         draft = plan_in(state, manifests, project, request, around, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
-        base = replace(base, waiting=why_they_wait(base.waiting, opened, project.state, around.now))
-        listed = warnings_of_approvals(draft, opened, project, request)
+        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, opened, project.state, around.now))
+        listed = warnings_of_approvals(draft, state, project, request)
         return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
 
 

@@ -13,25 +13,26 @@ from syncengine.state.store import State, open_state
 LOOKED_UP = 200
 """Changes up to which the history of each is read."""
 LAST_RUNS = 50
+LEFT_OVER = "left by the last apply, or its data changed since"
 NOT_APPLIED = "merged and not yet applied"
 
 
 def why_they_wait(
-    addresses: Collection[str], state: StateReader, place: str, now: Callable[[], float]
+    addresses: Collection[str], commit: str, state: StateReader, place: str, now: Callable[[], float]
 ) -> dict[str, str]:
-    """The reason of each address; nothing is read where none waits."""
+    """The reason of each address, in the plan of `commit`; nothing is read where none waits."""
     if not addresses:
         return {}
     if isinstance(state, State):
-        return _reasons(addresses, state)
+        return _reasons(addresses, commit, state)
     if not state.exists:
         return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing was ever applied")
     with open_state(place, write=False, now=now) as whole:
-        return _reasons(addresses, whole)
+        return _reasons(addresses, commit, whole)
 
 
-def _reasons(addresses: Collection[str], state: State) -> dict[str, str]:
-    general = _general(state.runs(LAST_RUNS))
+def _reasons(addresses: Collection[str], commit: str, state: State) -> dict[str, str]:
+    general = _general(commit, state.runs(LAST_RUNS))
     if len(addresses) > LOOKED_UP:
         return dict.fromkeys(addresses, general)
     return {address: _reason(state.history(_key(address)), general) for address in addresses}
@@ -42,8 +43,8 @@ def _key(address: str) -> Key:
     return Key(Kind(kind), name)
 
 
-def _general(runs: Iterable[Run]) -> str:
-    """Why anything waits: the last apply was refused, or was before the merge."""
+def _general(commit: str, runs: Iterable[Run]) -> str:
+    """Why anything waits: the last apply was refused, or was before the merge; or `commit` was applied, in part."""
     applies = [run for run in runs if run.limits or run.plan or run.outcome == REFUSED]
     last = next(iter(applies), None)
     if last is not None and last.outcome == REFUSED:
@@ -51,7 +52,8 @@ def _general(runs: Iterable[Run]) -> str:
     done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
     if done is None:
         return f"{NOT_APPLIED}: nothing was ever applied"
-    return f"{NOT_APPLIED}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
+    why = LEFT_OVER if done.commit == commit else NOT_APPLIED
+    return f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
 
 
 def _reason(history: list[HistoryEntry], general: str) -> str:

@@ -48,6 +48,12 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
     return None if answer is None or answer.returncode not in (0, 1) else answer.returncode == 0
 
 
+def recent(folder: Path, count: int) -> list[str]:
+    """The last commits of the branch, the newest first, without those that merges brought; none outside Git."""
+    answer = _git(folder, "rev-list", "--first-parent", f"--max-count={count}", "HEAD")
+    return answer.stdout.split() if answer is not None and answer.returncode == 0 else []
+
+
 def may_keep(folder: Path, *names: str) -> bool:
     """Whether one of these files is under Git; True as well where it may be and Git does not say."""
     folder = folder.resolve()

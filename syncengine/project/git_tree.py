@@ -192,7 +192,7 @@ class RevisionFiles:
         self.bring(self.repo.prefix or ".")
         for path in self._ignored():
             source, target = self.repo.root / path, self.checkout.folder / path
-            if source.is_file() and not source.is_symlink() and not target.exists():
+            if _is_there(source) and not target.exists():
                 _place(source, target)
 
     def bring(self, path: str) -> None:
@@ -219,10 +219,10 @@ class RevisionFiles:
         for entry in entries:
             if entry.mode == SUBMODULE:
                 self._warn(entry, "it is a submodule: its files are not compared")
-            elif entry.mode == LINK or clean.get(entry.path) != entry.oid:
-                others.append(entry)
-            else:
+            elif entry.mode != LINK and clean.get(entry.path) == entry.oid and _is_there(self.repo.top / entry.path):
                 _place(self.repo.top / entry.path, self.to / entry.path)
+            else:
+                others.append(entry)
         return self._written(sorted(others, key=lambda each: each.mode == LINK))
 
     def _written(self, entries: list[_Entry]) -> list[str]:
@@ -278,6 +278,11 @@ class RevisionFiles:
         file = os.fsencode(os.path.relpath(entry.path, self.repo.prefix or ".")).decode("utf-8", "replace")
         message = f"at {self.name} this file cannot be read: {why}"
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether it is a regular file; of a sparse checkout not every file is there."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _place(source: Path, target: Path) -> None:

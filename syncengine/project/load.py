@@ -150,6 +150,7 @@ class _Assembly:
             posted_time=settings.posted_time,
             serve=_serve(settings.serve or ServeSection()),
             data_folders=settings.data_folders or (),
+            blob=settings.links.blob if settings.links else None,
             _state=self._state(),
             _secrets=self.read.secrets,
         )

@@ -108,7 +108,8 @@ class Project:
     `root`. `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies`
     are rules in the project file, as nodes; the rules of `other_judges` hold as well.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
-    `policy_lines`: where its limits and rules stand, by their names below `policy`.
+    `policy_lines`: where its limits and rules stand, by their names below `policy`. `blob`: the address of a line of a
+    file, at the host of the repository.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -135,6 +136,7 @@ class Project:
     serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()
     data_folders: tuple[str, ...] = ()
+    blob: str | None = None
     _state: str | Secret = field(default=".syncengine/state.db", repr=False)
     _secrets: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 

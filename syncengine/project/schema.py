@@ -186,6 +186,28 @@ class MaxDeletes(Model, frozen=True):
     fields: Annotated[LimitText | None, Meta(description="Limit for fields that are cleared; 50% by default.")] = None
 
 
+_BLOB = r'(?=.*\{file\})https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{}@]*)+'
+
+
+def blob(text: str) -> str | None:
+    """The address of a line of a file, whose commit, file and line stand in braces."""
+    return text if re.fullmatch(_BLOB, text) else None
+
+
+class LinksSection(Model, frozen=True):
+    """Where people read the files of the repository."""
+
+    blob: Annotated[
+        Annotated[
+            str,
+            Reads(parse_reader(blob, "an address like https://HOST/PROJECT/blob/{commit}/{file}#L{line}")),
+            JsonSchema({"type": "string", "pattern": f"^{_BLOB}$"}),
+        ]
+        | None,
+        Meta(description="The address of a line, with {commit}, {file} and {line}; from CI's variables by default."),
+    ] = None
+
+
 class PolicySection(Model, frozen=True):
     """What a plan may do."""
 
@@ -233,6 +255,7 @@ class Overlay(Model, frozen=True):
     ] = None
     defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
     policy: PolicySection | None = None
+    links: Annotated[LinksSection | None, Meta(description="Where people read the files of the repository.")] = None
     approvals: Annotated[
         Approvals | None, Meta(description="COUNT@HASH of removals that are approved, as a plan prints it.")
     ] = None

@@ -11,8 +11,21 @@ from syncengine.render.escape import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import comma_list, instant
 from syncengine.resource import Kind, Value
 
-MANY_VALUES = 8
-"""Values of a list that a detail shows."""
+
+class Room(NamedTuple):
+    """The letters of a value and the values of a list that a detail shows; None: all."""
+
+    letters: int | None
+    values: int | None
+
+    def cut(self, text: str) -> str:
+        """The beginning of a long text."""
+        return text if self.letters is None or len(text) <= self.letters else f"{text[: self.letters - 1]}…"
+
+
+BRIEF = Room(LONGEST, 8)
+WIDE = Room(240, 40)
+ALL = Room(None, None)
 
 
 class SpanMark(StrEnum):
@@ -62,26 +75,28 @@ def remark(text: str) -> ChangeDetail:
     return ChangeDetail("", (Span(visible(text), SpanMark.REMARK),))
 
 
-def field_detail(change: FieldChange) -> ChangeDetail:
+def field_detail(change: FieldChange, room: Room = BRIEF) -> ChangeDetail:
     """`description: "old" → "new"`; of lists, the added and removed items."""
-    both = (change.before, change.after)
-    spans = _list_spans(*both) if any(isinstance(value, tuple) for value in both) else _value_spans(change)
+    spans = value_spans(change.name, change.before, change.after, room)
     remark = REMARKS[change.effect]
     return ChangeDetail(change.name, (*spans, Span(remark, SpanMark.REMARK)) if remark else spans)
 
 
-def _value_spans(change: FieldChange) -> tuple[Span, ...]:
-    before, after = change.before, change.after
-    if isinstance(before, str) and isinstance(after, str):
-        before, after = excerpts(before, after)
+def value_spans(name: str, before: Value | None, after: Value | None, room: Room) -> tuple[Span, ...]:
+    """A value before and after; of long texts the parts that differ, of lists the items."""
+    if isinstance(before, tuple) or isinstance(after, tuple):
+        return _list_spans(before, after, room)
+    if isinstance(before, str) and isinstance(after, str) and room.letters is not None:
+        before, after = excerpts(before, after, room.letters)
     return (
-        Span(_shown(change.name, before), SpanMark.OLD),
+        Span(shown(name, before, ALL), SpanMark.OLD),
         Span(" → "),
-        Span(_shown(change.name, after), SpanMark.NEW),
+        Span(shown(name, after, ALL), SpanMark.NEW),
     )
 
 
-def _shown(name: str, value: Value | None) -> str:
+def shown(name: str, value: object, room: Room) -> str:
+    """The value of a field, safe to show."""
     if value is None:
         return "(none)"
     if isinstance(value, bool):
@@ -89,14 +104,15 @@ def _shown(name: str, value: Value | None) -> str:
     if isinstance(value, int):
         return (name.endswith("Timestamp") and instant(value)) or str(value)
     if isinstance(value, tuple):
-        return values(value)
-    return visible(value) if name in _BARE and value else quoted(value)
+        return values(value, room)
+    text = room.cut(str(value))
+    return visible(text) if name in _BARE and text else quoted(text)
 
 
-def _list_spans(before: Value | None, after: Value | None) -> tuple[Span, ...]:
+def _list_spans(before: Value | None, after: Value | None, room: Room) -> tuple[Span, ...]:
     old, new = _texts(before), _texts(after)
     old_items, new_items = set(old), set(new)
-    spans = came_and_went([v for v in new if v not in old_items], [v for v in old if v not in new_items])
+    spans = came_and_went([v for v in new if v not in old_items], [v for v in old if v not in new_items], room)
     return spans or (Span("only the order or repeats differ"),)
 
 
@@ -106,26 +122,30 @@ def _texts(value: Value | None) -> tuple[str, ...]:
     return () if value is None else (str(value),)
 
 
-def came_and_went(gains: Sequence[str], losses: Sequence[str]) -> tuple[Span, ...]:
+def came_and_went(gains: Sequence[str], losses: Sequence[str], room: Room = BRIEF) -> tuple[Span, ...]:
     """`added "a", "b"; removed "c"`."""
-    came = (Span("added "), Span(values(gains), SpanMark.NEW)) if gains else ()
-    went = (Span("removed "), Span(values(losses), SpanMark.OLD)) if losses else ()
+    came = (Span("added "), Span(values(gains, room), SpanMark.NEW)) if gains else ()
+    went = (Span("removed "), Span(values(losses, room), SpanMark.OLD)) if losses else ()
     return (*came, Span("; "), *went) if came and went else came or went
 
 
-def values(texts: Sequence[str]) -> str:
-    return comma_list([quoted(text) for text in texts], MANY_VALUES)
+def values(texts: Sequence[str], room: Room) -> str:
+    return _listed([quoted(text) for text in texts], room)
 
 
-def created_details(change: Change, *, verbose: bool) -> Details:
-    """The details of a new resource: in brief its best-known fields and who sees it, else every field."""
+def _listed(texts: Sequence[str], room: Room) -> str:
+    return ", ".join(texts) if room.values is None else comma_list(texts, room.values)
+
+
+def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) -> Details:
+    """The details of a new resource: its best-known fields and who sees it, or the `whole` of it."""
     brief = BRIEF_FIELDS[change.key.kind]
-    fields = change.fields if verbose else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
+    fields = change.fields if whole else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
     keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
     return (
-        *(ChangeDetail(f.name, (Span(_shown(f.name, _shortened(f, verbose)), SpanMark.NEW),)) for f in fields),
-        *_some("keywords", (Span(values(keywords), SpanMark.NEW),) if keywords else ()),
-        *metadata_details(change),
+        *(ChangeDetail(f.name, (Span(_first_value(f, room), SpanMark.NEW),)) for f in fields),
+        *_some("keywords", (Span(values(keywords, room), SpanMark.NEW),) if keywords else ()),
+        *metadata_details(change, room),
         *former_name(change),
         *reason(change),
     )
@@ -136,41 +156,41 @@ def _brief(change: Change, names: Sequence[str]) -> list[FieldChange]:
     return [f for f in change.fields if f.name in names and f.after not in (None, "")]
 
 
-def _shortened(change: FieldChange, verbose: bool) -> Value | None:
-    """The new value; in brief, only the beginning of a long text, since nothing in it differs from another."""
-    value = change.after
-    is_long = isinstance(value, str) and len(value) > LONGEST and change.name not in _BARE and not verbose
-    return f"{value[: LONGEST - 1]}…" if is_long and isinstance(value, str) else value
+def _first_value(change: FieldChange, room: Room) -> str:
+    """The new value: only the beginning of a long text, since nothing in it differs from another."""
+    return shown(change.name, change.after, ALL if change.name in _BARE else room)
 
 
-def metadata_details(change: Change) -> Details:
+def metadata_details(change: Change, room: Room = BRIEF) -> Details:
     """The metadata of one resource: added, changed and deleted entries, in one place."""
     before = change.metadata_before
     new = [_pair(name, value) for name, value in change.metadata_set.items() if name not in before]
     different = [(name, before[name], value) for name, value in change.metadata_set.items() if name in before]
     deletions = [_pair(name, before[name]) if name in before else visible(name) for name in change.metadata_deleted]
+    added = "added " if before or deletions else ""
     parts = [
-        *(
-            [(Span(("added " if before or deletions else "") + comma_list(new, MANY_VALUES), SpanMark.NEW),)]
-            if new
-            else []
-        ),
-        *(_metadata_change(*each) for each in different[:MANY_VALUES]),
-        *([(Span(f"and {len(different) - MANY_VALUES:,} more"),)] if len(different) > MANY_VALUES else []),
-        *([(Span("removed "), Span(comma_list(deletions, MANY_VALUES), SpanMark.OLD))] if deletions else []),
+        *([(Span(added + _listed(new, room), SpanMark.NEW),)] if new else []),
+        *(_metadata_change(*each, room) for each in different[: room.values]),
+        *_more(len(different), room),
+        *([(Span("removed "), Span(_listed(deletions, room), SpanMark.OLD))] if deletions else []),
     ]
     return _some(
         "metadata", tuple(span for n, part in enumerate(parts) for span in (*((Span("; "),) if n else ()), *part))
     )
 
 
+def _more(count: int, room: Room) -> list[tuple[Span, ...]]:
+    if room.values is None or count <= room.values:
+        return []
+    return [(Span(f"and {count - room.values:,} more"),)]
+
+
 def _pair(name: str, value: str) -> str:
     return f"{visible(name)} = {quoted(value)}"
 
 
-def _metadata_change(name: str, before: str, after: str) -> tuple[Span, ...]:
-    old, new = excerpts(before, after)
-    return (Span(f"{visible(name)} = "), Span(quoted(old), SpanMark.OLD), Span(" → "), Span(quoted(new), SpanMark.NEW))
+def _metadata_change(name: str, before: str, after: str, room: Room) -> tuple[Span, ...]:
+    return (Span(f"{visible(name)} = "), *value_spans("", before, after, room))
 
 
 def former_name(change: Change) -> Details:
@@ -185,29 +205,29 @@ def _some(label: str, spans: tuple[Span, ...]) -> Details:
     return (ChangeDetail(label, spans),) if spans else ()
 
 
-def keywords_added(change: Change) -> Details:
+def keywords_added(change: Change, room: Room = BRIEF) -> Details:
     """Added keywords, where none is deleted: else they are shown beside those."""
-    return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, ()))
+    return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, (), room))
 
 
-def keywords_deleted(change: Change) -> Details:
+def keywords_deleted(change: Change, room: Room = BRIEF) -> Details:
     """Deleted keywords, with the added ones."""
-    both = came_and_went(change.keywords_added, change.keywords_deleted)
+    both = came_and_went(change.keywords_added, change.keywords_deleted, room)
     return _some("keywords", both if change.keywords_deleted else ())
 
 
-def metadata_deleted(change: Change) -> Details:
+def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
     """Deleted metadata, with the entries in their place."""
-    return metadata_details(change) if change.metadata_deleted else ()
+    return metadata_details(change, room) if change.metadata_deleted else ()
 
 
-def opening(change: Change) -> Details:
+def opening(change: Change, room: Room = BRIEF) -> Details:
     """PRIVATE → PUBLIC: everybody can read it from then on."""
-    return tuple(field_detail(f) for f in change.fields if is_opening(f))
+    return tuple(field_detail(f, room) for f in change.fields if is_opening(f))
 
 
-def cleared(change: Change) -> Details:
-    return tuple(field_detail(f) for f in change.fields if f.clears)
+def cleared(change: Change, room: Room = BRIEF) -> Details:
+    return tuple(field_detail(f, room) for f in change.fields if f.clears)
 
 
 def is_opening(field: FieldChange) -> bool:
@@ -216,22 +236,24 @@ def is_opening(field: FieldChange) -> bool:
 
 def takes(change: Change) -> bool:
     """Whether an update removes something or makes it public: that part is shown before the rest."""
-    return bool(change.keywords_deleted or change.metadata_deleted or opening(change) or cleared(change))
+    return bool(
+        change.keywords_deleted or change.metadata_deleted or any(is_opening(f) or f.clears for f in change.fields)
+    )
 
 
-def updated(change: Change) -> Details:
+def updated(change: Change, room: Room = BRIEF) -> Details:
     """The details of an update besides its removals; empty if it has no others."""
     rest = (f for f in change.fields if not (is_opening(f) or f.clears))
     return (
         *former_name(change),
-        *(field_detail(f) for f in rest),
-        *keywords_added(change),
-        *(() if change.metadata_deleted else metadata_details(change)),
+        *(field_detail(f, room) for f in rest),
+        *keywords_added(change, room),
+        *(() if change.metadata_deleted else metadata_details(change, room)),
     )
 
 
-def removed_details(change: Change) -> Details:
+def removed_details(change: Change, room: Room = BRIEF) -> Details:
     """The details of a resource that is removed."""
     if change.action is Action.RETIRE:
-        return (*keywords_deleted(change), *reason(change))
+        return (*keywords_deleted(change, room), *reason(change))
     return reason(change)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
 
 _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
 _WIDE = frozenset("WF")
@@ -96,24 +95,24 @@ def _words(text: str, width: int) -> Iterator[str]:
         yield rest
 
 
-def excerpts(before: str, after: str) -> tuple[str, str]:
+def excerpts(before: str, after: str, longest: int = LONGEST) -> tuple[str, str]:
     """Two texts; of long ones the parts that differ, with a little of their context."""
-    if max(len(before), len(after)) <= LONGEST:
+    if max(len(before), len(after)) <= longest:
         return before, after
-    head = _shared(before, after)
-    tail = _shared(before[head:][::-1], after[head:][::-1])
-    return _window(before, head, tail), _window(after, head, tail)
+    head = shared_length(before, after)
+    tail = shared_length(before[head:][::-1], after[head:][::-1])
+    return _window(before, head, tail, longest), _window(after, head, tail, longest)
 
 
-def _shared(one: str, other: str) -> int:
-    """Return the length of the common prefix."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return the length of the common prefix, in letters or in items."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _window(text: str, head: int, tail: int) -> str:
+def _window(text: str, head: int, tail: int, longest: int) -> str:
     """The text without its common head and tail, save some context."""
     start = max(0, head - _CONTEXT)
     end = len(text) - max(0, tail - _CONTEXT)
-    if end - start > LONGEST:
-        end = start + LONGEST - 1
+    if end - start > longest:
+        end = start + longest - 1
     return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

@@ -102,20 +102,32 @@ class GateApproval(OpenModel, frozen=True):
     line: Annotated[Line | None, "The line of the project file; null elsewhere."]
 
 
-class GateUnit(OpenModel, frozen=True, omit_defaults=True):
-    """Removals that one approval is for."""
-
-    unit: Annotated[str, "What they are: a category, a source of data, a manifest, `activity-types`, `removed`, …"]
-    count: Annotated[int, "How many removals it has."]
-    approve: Annotated[str, "COUNT@HASH, the approval of just these."]
-    approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
-    by: Annotated[tuple[str, ...], "Who is asked, where a rule says so."] = ()
-
-
 class ApprovalItem(GateApproval, frozen=True):
     """An approval, and where it was found."""
 
     approve: Annotated[str, "COUNT@HASH."]
+
+
+class GateUnit(OpenModel, frozen=True):
+    """Removals that one approval is for."""
+
+    unit: Annotated[
+        str,
+        "A category, a source of data, a manifest, `activity-types`, `removed`, `rule/NAME` (which has `by`), …",
+    ]
+    count: Annotated[int, "How many removals it has."]
+    approve: Annotated[str, "COUNT@HASH, the approval of just these."]
+    approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
+    kind: Annotated[str, "Its kind: `category`, `source`, `manifest`, `activity-types`, `opened`, …"] = ""
+    lost: Annotated[Mapping[str, int], "How many tags, keywords, … it removes, by kind."] = {}
+    missing: Annotated[int, "Of a source: how many of its rows or resources are gone."] = 0
+    total: Annotated[int, "Of a source: how many there were; 0 elsewhere."] = 0
+
+
+class RuleUnit(GateUnit, frozen=True):
+    """Changes that a rule asks about."""
+
+    by: Annotated[tuple[str, ...], "Who is asked."] = ()
 
 
 Side = Annotated[str, one_of(*ChangeOrigin)]
@@ -186,8 +198,9 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
     origin: Annotated[
         Side | None,
-        "Whether the plan of the base makes this change too (`waiting`), with its reason; with `plan --base` only.",
+        "Whether the plan of the base makes this change too (`waiting`); with `plan --base` only.",
     ] = None
+    waits: Annotated[str | None, "Why it waits, which `reason` ends with; with `plan --base` only."] = None
 
 
 class BaseItem(OpenModel, frozen=True):

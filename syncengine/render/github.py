@@ -26,10 +26,11 @@ def report_github(report: Report, look: Look = PLAIN) -> str:
 
 
 def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return "".join(f"{_command(diagnostic, look)}\n" for diagnostic in diagnostics)
+    return "".join(f"{command(diagnostic, look, diagnostic.severity.value)}\n" for diagnostic in diagnostics)
 
 
-def _command(diagnostic: Diagnostic, look: Look) -> str:
+def command(diagnostic: Diagnostic, look: Look, level: str) -> str:
+    """The command that annotates a line: `level` is error, warning or notice."""
     properties = {
         "file": repository_path(diagnostic, look) if diagnostic.file else None,
         "line": diagnostic.line,
@@ -41,7 +42,7 @@ def _command(diagnostic: Diagnostic, look: Look) -> str:
         for name, value in properties.items()
         if value is not None
     )
-    return f"::{diagnostic.severity.value} {settings}::{_data(message(diagnostic))}"
+    return f"::{level} {settings}::{_data(message(diagnostic))}"
 
 
 def _property(text: str) -> str:

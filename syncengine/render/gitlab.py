@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from syncengine.apply.report import Report
 from syncengine.document.digest import sha256_of
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic
 from syncengine.render.diagnostics import message
 from syncengine.render.escape import visible
 from syncengine.render.json import Document, dumped
@@ -15,7 +15,7 @@ from syncengine.render.outcomes import findings
 from syncengine.render.repo_paths import repository_line, repository_path
 from syncengine.render.style import PLAIN, Look
 
-SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor"}
+SEVERITIES = {"error": "major", "warning": "minor", "notice": "info"}
 
 
 def report_gitlab(report: Report, look: Look = PLAIN) -> str:
@@ -24,7 +24,8 @@ def report_gitlab(report: Report, look: Look = PLAIN) -> str:
 
 def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     prints = fingerprints(diagnostics)
-    return dumped([_issue(diagnostic, mark, look) for diagnostic, mark in zip(diagnostics, prints, strict=True)])
+    issues = (issue(each, mark, look, each.severity.value) for each, mark in zip(diagnostics, prints, strict=True))
+    return dumped(list(issues))
 
 
 def fingerprints(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
@@ -36,12 +37,12 @@ def fingerprints(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
         yield sha256_of(repr((*identity, counts[identity])))
 
 
-def _issue(diagnostic: Diagnostic, fingerprint: str, look: Look) -> Document:
+def issue(diagnostic: Diagnostic, fingerprint: str, look: Look, level: str) -> Document:
     return {
         "description": visible(message(diagnostic)),
         "check_name": diagnostic.code,
         "fingerprint": fingerprint,
-        "severity": SEVERITIES[diagnostic.severity],
+        "severity": SEVERITIES[level],
         "location": {
             "path": repository_path(diagnostic, look),
             "lines": {"begin": repository_line(diagnostic)},

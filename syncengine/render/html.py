@@ -1,21 +1,31 @@
-"""Plan → one self-contained HTML page: no script, nothing loaded from elsewhere, everything escaped; pure."""
+"""Plan → one self-contained HTML page with search and filters: nothing is loaded, everything is escaped; pure.
+
+The page forbids itself all scripts and styles but its own, which its policy names by their digests. Without scripts it
+shows the same, without search and filters.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from html import escape
 from itertools import chain
 from textwrap import dedent
 
 from syncengine.errors import Diagnostic
+from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Plan, Summary
+from syncengine.plan.model import ChangeOrigin, Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.gate import UnitLine, heading, more_units, unit_lines
+from syncengine.render.page_script import SCRIPT
+from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
@@ -28,24 +38,23 @@ from syncengine.render.two_sides import (
     waiting_line,
     waiting_part,
 )
-from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
+from syncengine.render.view import NOTE_SYMBOL, headline, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, among, number
-from syncengine.render.words import place as placed
-
-WHOLE = 2_000
-"""Changes up to which a page shows each by itself; a browser chokes on many more."""
-
-MEMBERS = 1_000
-"""The most names behind one folded row."""
 
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
+
+ACTIONS = {**{action.value: action.word for action in Action}, NOTE_SYMBOL: "note"}
+"""The names of the symbols, for the filter."""
+
+FILTERS = ("action", "kind", "file", "origin")
 
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
 <style>{style}</style>
 </head>
@@ -53,45 +62,66 @@ _PAGE = """<!doctype html>
 <main>
 {body}
 </main>
-</body>
+{script}</body>
 </html>
 """
 
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
+    look = replace(look, links=look.links.at(plan.basis.commit))
     own, foremost = own_part(plan), said_first(plan)
-    sections = sections_of(own, _fold(plan, look))
+    sections = list(_sections(own, look, ChangeOrigin.PULL_REQUEST if plan.base else None))
+    waiting = list(_waiting(plan, look))
     body = chain(
         (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
         _opening(own),
         _denials(denials(plan.diagnostics)),
-        _gate(plan.gate, tripped_by(plan.base)),
-        chain.from_iterable(map(_section, sections)),
-        _waiting(plan, look),
+        _gate(plan.gate, tripped_by(plan)),
+        [_FILTERS] if sections or waiting else [],
+        sections,
+        waiting,
         _diagnostics([d for d in others(plan.diagnostics) if d not in foremost]),
-        [f'<p class="quiet">{ABRIDGED}</p>'] if is_abridged(sections) else [],
     )
-    return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
+    return _page(_said(headline(plan)), body, SCRIPT)
+
+
+def _sections(plan: Plan, look: Look, origin: str | None) -> Iterator[str]:
+    fold = Fold.NOTHING if look.verbose else Fold.BEHIND
+    return chain.from_iterable(_section(section, look, origin) for section in sections_of(plan, fold))
 
 
 def _waiting(plan: Plan, look: Look) -> Iterator[str]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
-        yield from chain.from_iterable(map(_section, sections_of(waiting, _fold(plan, look))))
+        yield from _sections(waiting, look, ChangeOrigin.WAITING)
         yield "</details>"
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """The errors that prevented a plan, in its place."""
     body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(diagnostics))
-    return _PAGE.format(title=f"No plan: {_said(tally(diagnostics))}", style=STYLESHEET, body="\n".join(body))
+    return _page(f"No plan: {_said(tally(diagnostics))}", body)
 
 
-def _fold(plan: Plan, look: Look) -> Fold:
-    if look.verbose:
-        return Fold.NOTHING
-    return Fold.SAME if len(plan.changes) <= WHOLE else Fold.LONG
+def _page(title: str, body: Iterator[str], script: str = "") -> str:
+    scripts = f"script-src {_digest(script)}; " if script else ""
+    policy = f"default-src 'none'; {scripts}style-src {_digest(STYLESHEET)}; base-uri 'none'; form-action 'none'"
+    element = f"<script>{script}</script>\n" if script else ""
+    return _PAGE.format(title=title, policy=policy, style=STYLESHEET, body="\n".join(body), script=element)
+
+
+def _digest(text: str) -> str:
+    """The source of a policy that allows just this text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+_FILTERS = (
+    '<div id="filters" role="search" hidden><input id="search" type="search" placeholder="Search names and values" '
+    'aria-label="Search names and values" autocomplete="off" spellcheck="false">'
+    + "".join(f'<select id="{name}" aria-label="{name}" hidden></select>' for name in FILTERS)
+    + '<button id="clear" type="button" hidden>Clear</button><output id="shown" aria-live="polite"></output></div>'
+)
 
 
 def _said(text: str) -> str:
@@ -148,21 +178,55 @@ def _unit(line: UnitLine) -> str:
     return f"<li>{_said(f'{line.mark} {line.what}: {line.how}')}{approve}</li>"
 
 
-def _section(section: Section) -> Iterator[str]:
-    yield f'<section class="{section.tone.value}"><h2>{_said(section.title)}</h2>'
+def _section(section: Section, look: Look, origin: str | None) -> Iterator[str]:
+    yield f'<section class="{section.tone.value} changes"><h2>{_said(section.title)}</h2>'
     yield from (_tagged("p", "says", _said(sentence)) for sentence in section.says)
     yield '<ul class="rows">'
-    yield from map(_row, section.rows)
+    for row in section.rows:
+        yield _group(row, look, origin) if row.label else _row(row, look, origin)
     yield "</ul></section>"
 
 
-def _row(row: SectionRow) -> str:
-    details = "".join(map(_detail, row.details))
-    middle = _tagged("span", "name", _said(row.subject)) + details + (_members(row.members) if row.label else "")
-    parts = (_tagged("span", "symbol", _said(row.symbol)), f"<div>{middle}</div>")
-    where = _tagged("span", "place", _said(row.place)) if row.place else ""
+def _row(row: SectionRow, look: Look, origin: str | None) -> str:
+    """One resource, with what the filters ask for."""
+    member = row.members[0]
     deep = ' class="deep"' if row.depth else ""
-    return f"<li{deep}>{''.join(parts)}{where}</li>"
+    return (
+        f'<li{deep} data-action="{ACTIONS[row.symbol]}"{_facets(member, origin)}>'
+        f'<span class="symbol">{row.symbol}</span>'
+        f'<div><span class="name">{_said(member.name)}</span>{"".join(map(_detail, row.details))}</div>'
+        f"{_place(row, look)}</li>"
+    )
+
+
+def _facets(member: Member, origin: str | None) -> str:
+    file = f' data-file="{_said(member.source.file)}"' if member.source else ""
+    return f' data-kind="{member.kind}"{file}' + (f' data-origin="{origin}"' if origin else "")
+
+
+def _place(row: SectionRow, look: Look) -> str:
+    """The place of a row, which leads to its line if the host of the repository is known."""
+    if not row.place:
+        return ""
+    address = link_to(row.members[0].source, look) if not row.label else ""
+    if not address:
+        return _tagged("span", "place", _said(row.place))
+    return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_said(row.place)}</a>'
+
+
+def _group(row: SectionRow, look: Look, origin: str | None) -> str:
+    """Resources that are alike: what is done to them, an example, and each of them behind a click."""
+    deep = " deep" if row.depth else ""
+    details = "".join(map(_detail, row.details))
+    example = _tagged("span", "detail remark", _said(row.example)) if row.example else ""
+    names = ", ".join(_said(member.name) for member in row.members[:FEW])
+    more = " …" if len(row.members) > FEW else ""
+    rows = "\n".join(_row(each, look, origin) for each in row.rows)
+    return (
+        f'<li class="group{deep}"><span class="symbol">{row.symbol}</span><div><span class="name">{_said(row.label)}'
+        f"</span>{details}{example}<details><summary>{names}{more}</summary>"
+        f'<ul class="rows">{rows}</ul></details></div>{_place(row, look)}</li>'
+    )
 
 
 def _detail(detail: ChangeDetail) -> str:
@@ -174,20 +238,6 @@ def _span(span: Span) -> str:
     if element := ELEMENTS.get(span.mark):
         return f"<{element}>{_said(span.text)}</{element}>"
     return _tagged("span", "remark", _said(span.text)) if span.mark is SpanMark.REMARK else _said(span.text)
-
-
-def _members(members: Sequence[Member]) -> str:
-    """The first few names, and all of them behind a click."""
-    first = ", ".join(_said(member.name) for member in members[:FEW])
-    items = "".join(f"<li><code>{_member(member)}</code></li>" for member in members[:MEMBERS])
-    rest = len(members) - MEMBERS
-    more = f"<p>… and {number(rest)} more; the JSON plan lists all.</p>" if rest > 0 else ""
-    return f'<details><summary>{first} …</summary><ul class="members">{items}</ul>{more}</details>'
-
-
-def _member(member: Member) -> str:
-    where = f' <span class="place">{_said(placed(member.source))}</span>' if member.source else ""
-    return f"{_said(member.name)}{where}"
 
 
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:

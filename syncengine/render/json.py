@@ -16,9 +16,11 @@ from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change, FieldChange
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Base, ChangeOrigin, Plan
+from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
+from syncengine.plan.units import RULE
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
@@ -56,7 +58,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         created=plan.basis.created,
         service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
         summary=formats.PlanSummary(**structs.asdict(plan.summary), **_by_origin(plan)),
-        gate=_gate(plan.gate, plan.base.trips if plan.base else ()),
+        gate=_gate(plan.gate, whose(plan.gate, plan.base).origins),
         sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,
@@ -75,8 +77,14 @@ def _by_origin(plan: Plan) -> dict[str, int]:
 
 
 def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
-    units = [formats.GateUnit(u.name, u.count, u.approve, _approval(u.approved), u.by or ()) for u in gate.shown]
+    units = [_unit(unit) for unit in gate.shown]
     return formats.GateState(gate.is_closed, gate.reasons, gate.approve, units, _approval(gate.approved), tripped_by)
+
+
+def _unit(unit: Unit) -> formats.GateUnit:
+    approved, lost = _approval(unit.approved), dict(unit.lost)
+    fields = (unit.name, unit.count, unit.approve, approved, unit.kind, lost, unit.missing, unit.total)
+    return formats.RuleUnit(*fields, unit.by or ()) if unit.kind == RULE else formats.GateUnit(*fields)
 
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:
@@ -95,7 +103,14 @@ def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
 def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
     waits = base.waiting.get(str(change.key))
     reason = "; ".join(filter(None, (change.reason, waits))) or None
-    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason)
+    return structs.replace(_change(change), origin=base.origin(change.key), reason=reason, waits=waits)
+
+
+def own_reason(item: formats.ChangeItem) -> str | None:
+    """The reason of a change itself, without why it waits."""
+    if item.reason is None or item.waits is None:
+        return item.reason
+    return item.reason.removesuffix(item.waits).removesuffix("; ") or None
 
 
 def _change(change: Change) -> formats.ChangeItem:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from html import escape
-from itertools import islice
 from typing import NamedTuple
 
 from syncengine.errors import Diagnostic
@@ -19,7 +19,8 @@ from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
-from syncengine.render.rows import Fold, Section, SectionRow
+from syncengine.render.repo_paths import link_to
+from syncengine.render.rows import Fold, Rank, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.two_sides import (
     first_sentence,
@@ -38,49 +39,68 @@ LIMIT = 60_000
 OPEN_ROWS = 12
 """Rows of a section that are not folded; more are behind a summary."""
 
+NAMES = 15_000
+"""Characters for names of folded groups, in all."""
+
+LEAST_NAMES = 200
+"""Characters for those of one group, at least."""
+
 _LONGEST_CODE = 500
 _RESERVE = 200
 _COPIED = re.compile(
     r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
 )
 """An approval in a sentence (project_file.APPROVAL)."""
+_REFERENCE = re.compile(r"(?:[!%$^]|\\~|&amp;|\bGH)(?=[\w\"-])")
+_ADDRESS = re.compile(r"\bwww(?=\.)|:(?=//)", re.IGNORECASE)
+"""Beginnings of a host's references, and of what it makes a link of; after these they are broken."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
+
+
+class Ranked(NamedTuple):
+    """A line, or several that belong together; where there is not room for all, those of the first rank stay."""
+
+    text: str
+    rank: Rank
 
 
 class MarkdownBlock(NamedTuple):
     """Lines that are printed as far as there is room, between an opening and an ending that belong together."""
 
     opening: str
-    lines: Iterable[str]
+    lines: Iterable[str | Ranked]
     ending: str = ""
 
 
-def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
+def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
+    look = replace(look, links=look.links.at(plan.basis.commit))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections, foremost = sections_of(own, fold), said_first(plan)
+    groups = sum(1 for section in sections for row in section.rows if row.label)
+    names = max(LEAST_NAMES, NAMES // max(groups, 1))
     blocks = (
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
         *_denials(denials(plan.diagnostics)),
-        *_gate(plan.gate, tripped_by(plan.base)),
+        *_gate(plan.gate, tripped_by(plan)),
         *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in foremost),
-        *map(_section, sections),
-        *_waiting(plan, fold),
+        *(block for section in sections for block in _section(section, look, names)),
+        *_waiting(plan, fold, look),
     )
-    return within(blocks, LIMIT)
+    return within(blocks, limit)
 
 
-def _waiting(plan: Plan, fold: Fold) -> Iterator[MarkdownBlock]:
+def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
-        lines = (line for section in sections_of(waiting, fold) for line in _flat(section))
-        yield MarkdownBlock(title, lines, "</details>")
+        lines = (line for section in sections_of(waiting, fold) for line in _flat(section, look))
+        yield MarkdownBlock(title, [Ranked(line, Rank.UNLIKE) for line in lines], "</details>")
 
 
-def _flat(section: Section) -> Iterator[str]:
-    yield from (f"**{prose(section.title)}**", "", *map(_row, section.rows), "")
+def _flat(section: Section, look: Look) -> Iterator[str]:
+    yield from (f"**{prose(section.title)}**", "", *(_row(row, look, LEAST_NAMES) for row in section.rows), "")
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -91,24 +111,41 @@ def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
 
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
     """The blocks in at most `limit` characters; the last line counts those that are left out."""
-    room, dropped = limit - _RESERVE, 0
-    pages: list[str] = []
-    for block in blocks:
-        room -= len(block.opening) + len(block.ending) + 4
-        blocks_inside = []
-        for line in block.lines:
-            room -= len(line) + 1
-            if room >= 0:
-                blocks_inside.append(line)
-            else:
-                dropped += 1
-        if blocks_inside:
-            pages.append("\n".join((block.opening, *blocks_inside, *(("", block.ending) if block.ending else ()))))
+    fitting = [(block, [_ranked(line) for line in block.lines]) for block in blocks]
+    printed, dropped = _printed(fitting, limit - _RESERVE)
+    pages = []
+    for (block, lines), numbers in zip(fitting, printed, strict=True):
+        if numbers:
+            ending = ("", block.ending) if block.ending else ()
+            opening = (block.opening,) if block.opening else ()
+            pages.append("\n".join((*opening, *(lines[n].text for n in sorted(numbers)), *ending)))
     if dropped:
         pages.append(
             f"**Cut here: {number(dropped)} more lines are left out.** The plan as text or JSON has all of them."
         )
     return "\n\n".join(pages) + "\n"
+
+
+def _ranked(line: str | Ranked) -> Ranked:
+    return line if isinstance(line, Ranked) else Ranked(line, Rank.FIRST)
+
+
+def _printed(fitting: Sequence[tuple[MarkdownBlock, Sequence[Ranked]]], room: int) -> tuple[list[list[int]], int]:
+    """The numbers of the lines of each block that there is room for, rank by rank, and how many others there are."""
+    printed: list[list[int]] = [[] for _ in fitting]
+    dropped = 0
+    for rank in Rank:
+        for place, (block, lines) in enumerate(fitting):
+            for n, line in enumerate(lines):
+                if line.rank is not rank:
+                    continue
+                frame = 0 if printed[place] else len(block.opening) + len(block.ending) + 4
+                if room >= len(line.text) + 1 + frame:
+                    room -= len(line.text) + 1 + frame
+                    printed[place].append(n)
+                else:
+                    dropped += 1
+    return printed, dropped
 
 
 def code(text: str) -> str:
@@ -121,21 +158,22 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def prose(text: str) -> str:
-    """A sentence without markup, HTML, mentions or references.
+def prose(text: str, *, links: bool = False) -> str:
+    """A sentence without markup, HTML, mentions, references or links; an address of our own may be one (`links`).
 
     Approvals in it are in code spans, since they are copied.
     """
-    return "".join(code(part) if n % 2 else _plain(part) for n, part in enumerate(_COPIED.split(text)))
+    return "".join(code(part) if n % 2 else _plain(part, links=links) for n, part in enumerate(_COPIED.split(text)))
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, *, links: bool) -> str:
     escaped = _PUNCTUATION.sub(r"\\\1", escape(visible(text), quote=False))
-    return escaped.replace("@", "@&#8203;").replace("\\#", "#&#8203;")
+    unlinked = escaped if links else _ADDRESS.sub(r"\g<0>&#8203;", escaped)
+    return _REFERENCE.sub(r"\g<0>&#8203;", unlinked).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
 
 def _opening(plan: Plan, sections: Iterable[Section]) -> Iterator[str]:
-    yield from (prose(scope(plan)), "", *_table(plan.summary))
+    yield from (prose(scope(plan), links=True), "", *_table(plan.summary))
     if is_abridged(sections):
         yield from ("", prose(ABRIDGED))
 
@@ -194,20 +232,56 @@ def folding(title: str, lines: list[str]) -> MarkdownBlock:
     return MarkdownBlock(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
 
 
-def _section(section: Section) -> MarkdownBlock:
-    return folding(section.title, [*(f"{prose(sentence)}\n" for sentence in section.says), *map(_row, section.rows)])
+def _section(section: Section, look: Look, names: int) -> Iterator[MarkdownBlock]:
+    """The first rows and all groups open, other rows behind a summary between them."""
+    heading = [f"#### {prose(section.title)}\n", *(f"{prose(sentence)}\n" for sentence in section.says)]
+    lines = [Ranked(_row(row, look, names), row.rank) for row in section.rows]
+    first, last = _open_rows(section.rows)
+    yield MarkdownBlock("", [*heading, *lines[:first]])
+    if first < last:
+        summary = f"<details><summary>{number(last - first)} more rows</summary>\n"
+        yield MarkdownBlock(summary, lines[first:last], "</details>")
+    if lines[last:]:
+        yield MarkdownBlock("", lines[last:])
 
 
-def _row(row: SectionRow) -> str:
+def _open_rows(rows: Sequence[SectionRow]) -> tuple[int, int]:
+    """The rows between which all are behind a summary: those of single resources, but for the first few."""
+    if len(rows) <= OPEN_ROWS:
+        return len(rows), len(rows)
+    first = next((n for n, row in enumerate(rows) if not row.label and n >= OPEN_ROWS), len(rows))
+    last = next((n for n, row in enumerate(rows) if row.label and n > first), len(rows))
+    return first, last
+
+
+def _row(row: SectionRow, look: Look, names: int) -> str:
     subject = f"**{prose(row.subject)}**" if row.label else f"**{code(row.subject)}**"
     parts = [code(row.symbol), subject, *(code(str(detail)) for detail in row.details)]
-    if row.label:
-        parts.append(_names(row.names))
-    if row.place:
-        parts.append(f"— {code(row.place)}")
-    return f"{'  ' * row.depth}- {' '.join(parts)}"
+    parts += [code(row.example)] if row.example else []
+    parts += [f"— {_place(row, look)}"] if row.place else []
+    margin = "  " * row.depth
+    return f"{margin}- {' '.join(parts)}" + (_names(row.names, names, f"{margin}  ") if row.label else "")
 
 
-def _names(names: list[str]) -> str:
-    text = ", ".join(map(code, islice(names, FEW)))
-    return f"({text} … and {number(len(names) - FEW)} more)" if len(names) > FEW else f"({text})"
+def _place(row: SectionRow, look: Look) -> str:
+    """The place of a row, which leads to its line if the host of the repository is known."""
+    address = "" if row.label else link_to(row.members[0].source, look)
+    return f"[{code(row.place)}](<{address}>)" if address else code(row.place)
+
+
+def _names(names: Sequence[str], room: int, margin: str) -> str:
+    """The names of a group behind a summary of the first few, as many as there is room for."""
+    spans: list[str] = []
+    for name in names:
+        spans.append(code(name))
+        room -= len(spans[-1]) + 2
+        if room < 0 and len(spans) >= FEW:
+            break
+    more = f" … and {number(len(names) - len(spans))} more" if len(names) > len(spans) else ""
+    first = ", ".join(f"<code>{escape(name)}</code>" for name in map(_brief, names[:FEW]))
+    summary = f"{first} … and {number(len(names) - FEW)} more" if len(names) > FEW else first
+    return f"\n{margin}<details><summary>{summary}</summary>\n\n{margin}{', '.join(spans)}{more}\n\n{margin}</details>"
+
+
+def _brief(name: str) -> str:
+    return cut(visible(name), _LONGEST_CODE)

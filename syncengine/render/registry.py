@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic
 from syncengine.plan.model import Plan
+from syncengine.render.annotations import diagnostics_rdjson, plan_github, plan_gitlab, plan_rdjson, plan_sarif
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
@@ -55,3 +56,21 @@ DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = 
     "gitlab": diagnostics_gitlab,
     "sarif": diagnostics_sarif,
 }
+
+PLAN_REPORTS: Mapping[str, Callable[[Plan, Look], str]] = {
+    **PLAN_FORMATS,
+    "github": plan_github,
+    "gitlab": plan_gitlab,
+    "sarif": plan_sarif,
+    "rdjson": plan_rdjson,
+}
+"""Formats of `plan --report`: those of a plan, and annotations of its changes."""
+
+TROUBLE_REPORTS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
+    **TROUBLE_FORMATS,
+    "github": diagnostics_github,
+    "gitlab": diagnostics_gitlab,
+    "sarif": diagnostics_sarif,
+    "rdjson": diagnostics_rdjson,
+}
+"""Findings that keep a plan from being made, in the formats of its reports."""

@@ -1,9 +1,10 @@
-"""Diagnostics → places in a repository, for the formats that show them beside the code; pure."""
+"""Diagnostics and resources → places in a repository, for the formats that show them beside the code; pure."""
 
 from __future__ import annotations
 
 from syncengine.errors import Diagnostic
 from syncengine.render.style import Look
+from syncengine.resource import Source
 
 PROJECT_FILE = "syncengine.yaml"
 """The place of findings without one, in formats that drop such findings."""
@@ -18,6 +19,11 @@ def in_repository(file: str, look: Look) -> str:
     """The same for any file that is named relative to the project's folder."""
     path = file.replace("\\", "/")
     return f"{look.prefix.rstrip('/')}/{path}" if look.prefix else path
+
+
+def link_to(source: Source | None, look: Look) -> str:
+    """The address of a resource's line at the repository's host; empty where there is none."""
+    return look.links.line(in_repository(source.file, look), source.line) if source else ""
 
 
 def repository_line(diagnostic: Diagnostic) -> int:

@@ -2,60 +2,64 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
+from syncengine.render.arrangement import MANY, AlikeGroup, Entry, arranged
+from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
+from syncengine.render.shape_details import example_of, group_details
 from syncengine.render.style import Tone
-from syncengine.render.words import FEW, count_of, number, place
+from syncengine.render.words import count_of, number, place, plural
 from syncengine.resource import Source
-
-SAME = FEW + 1
-"""The number of rows with equal details from which on they are one."""
-
-MANY = 20
-"""The number of rows above which a section is folded."""
 
 MOST = 200
 """Rows of a section, at most."""
 
 
-class Fold(IntEnum):
-    """The amount of folding: none; equal details; and long lists too."""
+class Fold(Enum):
+    """What is folded: nothing; all that is alike and long lists; or that with every row behind its group."""
 
-    NOTHING = 0
-    SAME = 1
-    LONG = 2
+    NOTHING = "nothing"
+    LONG = "long"
+    BEHIND = "behind"
+
+
+class Rank(IntEnum):
+    """What is printed where there is not room for everything: the first rank before all others."""
+
+    FIRST = 0
+    MASS = 1
+    UNLIKE = 2
 
 
 class Member(NamedTuple):
-    """A resource that a row speaks of; its name is safe to show."""
+    """A resource that a row speaks of; its name is safe to show. `kind` is for filters."""
 
     name: str
     source: Source | None
+    kind: str = ""
 
 
 class SectionRow(Struct, frozen=True, gc=False):
-    """One line of a section: one resource, or several under a `label` with their number and kind.
+    """One line of a section: one resource, or several under a `label`, which `details` continue.
 
-    `theme` is a phrase after a count, by which rows are folded when there are many; without one it is the file.
-    `differing`: the members' own details are not shown, at most one as an example.
+    `abridged`: something of its members is not shown. `rows`: one of each member, where all are wanted.
     """
 
     symbol: str
     members: tuple[Member, ...]
     details: Details = ()
     label: str = ""
-    theme: str = ""
+    example: str = ""
     depth: int = 0
-    differing: bool = False
+    abridged: bool = False
+    rank: Rank = Rank.FIRST
+    rows: tuple[SectionRow, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -84,50 +88,117 @@ class Section:
     rows: tuple[SectionRow, ...]
 
 
-def folded(rows: Sequence[SectionRow], noun: str, fold: Fold, *, same: bool) -> tuple[SectionRow, ...]:
-    """Fewer rows for the same resources, in the order of their first; `same` details may make one row."""
-    if same and fold >= Fold.SAME:
-        rows = _together(
-            rows, lambda row: row.details, lambda group: replace(_joined(group, noun), details=group[0].details)
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How the rows of a section are folded.
+
+    `least`: the number of rows up to which all stand alone. `rank` is that of rows which are not odd; `unlike`: what is
+    said of those that are only counted. `fresh`: there is nothing before. `total`: instead of details of a group.
+    """
+
+    fold: Fold
+    noun: str
+    least: int = 0
+    rank: Rank | None = None
+    unlike: str = ""
+    fresh: bool = False
+    total: Callable[[Sequence[int]], Details] | None = None
+
+
+class FoldedRows(NamedTuple):
+    """Rows that are unlike the rest, with the number of their resources, and the rest."""
+
+    odd: tuple[SectionRow, ...]
+    odd_count: int
+    rest: tuple[SectionRow, ...]
+
+
+class RowMaker(NamedTuple):
+    """The symbol of a section's rows; the member of each entry; and the row of one, by its number.
+
+    `details`: (number, room, whether every field is wanted).
+    """
+
+    symbol: str
+    member: Callable[[int], Member]
+    details: Callable[[int, Room, bool], Details]
+    depth: int = 0
+
+    def row(self, number: int, room: Room, whole: bool, rank: Rank) -> SectionRow:
+        return SectionRow(
+            self.symbol, (self.member(number),), self.details(number, room, whole), depth=self.depth, rank=rank
         )
-    if fold >= Fold.LONG and len(rows) > MANY:
-        rows = _capped(_together(rows, _theme, lambda group: _themed(group, noun)), noun)
-    return tuple(rows)
 
 
-def _together(
-    rows: Iterable[SectionRow], key: Callable[[SectionRow], object], join: Callable[[list[SectionRow]], SectionRow]
-) -> list[SectionRow]:
-    groups: dict[object, list[SectionRow]] = defaultdict(list)
-    for row in rows:
-        groups[key(row)].append(row)
-    return [row for group in groups.values() for row in ([join(group)] if len(group) >= SAME else group)]
+def folded(entries: Sequence[Entry], make: RowMaker, how: Folding) -> FoldedRows:
+    """The rows of all entries: what is odd first, then what is alike, then what is not."""
+    found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries) > how.least)
+    fold = _Rows(entries, make, how)
+    odd = (
+        *fold.singles(found.odd, is_odd=True),
+        *fold.capped([fold.group(each, Rank.FIRST) for each in found.odd_groups]),
+    )
+    groups = [fold.group(each, _or(how.rank, Rank.MASS)) for each in found.groups]
+    count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
+    budget = max(MANY, MOST - len(odd))
+    return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False, budget=budget)))
 
 
-def _theme(row: SectionRow) -> tuple[str, str, str]:
-    """The theme of a row: folded rows keep to themselves; those without a theme go by their file."""
-    source = row.members[0].source
-    return row.label, row.theme, source.file if source and not row.theme else ""
+def _or(rank: Rank | None, other: Rank) -> Rank:
+    return other if rank is None else rank
 
 
-def _themed(group: list[SectionRow], noun: str) -> SectionRow:
-    """Rows with different details, described by their theme, with the first as an example."""
-    row = replace(_joined(group, noun, f" {group[0].theme}".rstrip()), differing=True)
-    return replace(row, details=(_example(group[0]),)) if group[0].details else row
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    entries: Sequence[Entry]
+    make: RowMaker
+    how: Folding
+
+    def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = MOST) -> tuple[SectionRow, ...]:
+        """Rows of their own, as many as people read; the rest is counted."""
+        rank = Rank.FIRST if is_odd else _or(self.how.rank, Rank.UNLIKE)
+        room, whole = ROOMS[self.how.fold]
+        if is_odd and room is BRIEF:
+            room, whole = WIDE, True
+        most = len(numbers) if self.how.fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
+        rows = tuple(self.make.row(number, room, whole, rank) for number in numbers[:most])
+        return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
+
+    def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
+        """One row of all that have the same shapes, with an example where their values differ."""
+        aspects = [self.entries[number].aspects for number in group.members]
+        how = self.how
+        details = how.total(group.members) if how.total else group_details(group.shapes, aspects, fresh=how.fresh)
+        first = self.entries[group.members[0]]
+        example = "" if how.total else example_of(first.name, group.shapes, first.aspects, fresh=how.fresh)
+        count = number(len(group.members))
+        label = f"{count} ×" if details else count_of(len(group.members), how.noun)
+        return self._together(group.members, label, details, example, rank, abridged=bool(example))
+
+    def capped(self, groups: Sequence[SectionRow]) -> Sequence[SectionRow]:
+        """As many groups as people read, and one of all others."""
+        if len(groups) <= MOST + 1 or self.how.fold is Fold.BEHIND:
+            return groups
+        members = tuple(member for row in groups[MOST:] for member in row.members)
+        label = f"{number(len(members))} more {plural(self.how.noun)} in {number(len(groups) - MOST)} groups"
+        rest = SectionRow(self.make.symbol, members, label=label, abridged=True, rank=groups[0].rank)
+        return (*groups[:MOST], rest)
+
+    def _rest(self, numbers: Sequence[int], rank: Rank) -> SectionRow:
+        label = f"{number(len(numbers))} more {plural(self.how.noun)}{self.how.unlike}"
+        return self._together(numbers, label, (), "", rank, abridged=True)
+
+    def _together(
+        self, numbers: Sequence[int], label: str, details: Details, example: str, rank: Rank, *, abridged: bool
+    ) -> SectionRow:
+        is_behind = self.how.fold is Fold.BEHIND
+        make = self.make
+        rows = tuple(make.row(number, ALL, True, rank) for number in numbers) if is_behind else ()
+        members = tuple(make.member(number) for number in numbers)
+        return SectionRow(
+            make.symbol, members, details, label, example, make.depth, abridged and not is_behind, rank, rows
+        )
 
 
-def _example(row: SectionRow) -> ChangeDetail:
-    return ChangeDetail("", (Span(f"e.g. {row.subject}: {'; '.join(map(str, row.details))}", SpanMark.REMARK),))
-
-
-def _joined(group: list[SectionRow], noun: str, phrase: str = "") -> SectionRow:
-    members = tuple(member for row in group for member in row.members)
-    return SectionRow(group[0].symbol, members, label=f"{count_of(len(members), noun)}{phrase}", depth=group[0].depth)
-
-
-def _capped(rows: list[SectionRow], noun: str) -> list[SectionRow]:
-    if len(rows) <= MOST:
-        return rows
-    rest = _joined(rows[MOST:], noun)
-    label = f"{number(len(rest.members))} more {count_of(2, noun).removeprefix('2 ')}"
-    return [*rows[:MOST], replace(rest, label=label, differing=True)]
+ROOMS = {Fold.NOTHING: (ALL, True), Fold.LONG: (BRIEF, False), Fold.BEHIND: (ALL, True)}
+"""For details of single rows, and whether every field is among them."""

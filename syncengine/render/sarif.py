@@ -17,6 +17,7 @@ from syncengine.render.outcomes import findings
 from syncengine.render.repo_paths import in_repository, repository_line, repository_path
 from syncengine.render.style import PLAIN, Look
 
+LEVELS = {"notice": "note"}
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -25,16 +26,24 @@ def report_sarif(report: Report, look: Look = PLAIN) -> str:
 
 
 def diagnostics_sarif(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(diagnostics, look)]})
+    return log_of(diagnostics, look, [diagnostic.severity.value for diagnostic in diagnostics])
 
 
-def _run(diagnostics: Sequence[Diagnostic], look: Look) -> Document:
+def log_of(diagnostics: Sequence[Diagnostic], look: Look, levels: Sequence[str]) -> str:
+    """A log with one result for each diagnostic, of its level: error, warning or notice."""
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(diagnostics, look, levels)]})
+
+
+def _run(diagnostics: Sequence[Diagnostic], look: Look, levels: Sequence[str]) -> Document:
     rules = {code: index for index, code in enumerate(dict.fromkeys(diagnostic.code for diagnostic in diagnostics))}
     prints = fingerprints(diagnostics)
     return {
         "tool": {"driver": {"name": "syncengine", "version": __version__, "rules": list(map(_rule, rules))}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(d, rules[d.code], mark, look) for d, mark in zip(diagnostics, prints, strict=True)],
+        "results": [
+            _result(each, rules[each.code], mark, look, LEVELS.get(level, level))
+            for each, mark, level in zip(diagnostics, prints, levels, strict=True)
+        ],
     }
 
 
@@ -43,11 +52,11 @@ def _rule(code: str) -> Document:
     return {"id": code, "shortDescription": {"text": LINTS.get(code, code.replace("-", " "))}}
 
 
-def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look) -> Document:
+def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look, level: str) -> Document:
     return {
         "ruleId": diagnostic.code,
         "ruleIndex": rule,
-        "level": diagnostic.severity.value,
+        "level": level,
         "message": {"text": visible(message(diagnostic))},
         "locations": [{"physicalLocation": _location(diagnostic, look)}],
         **({"relatedLocations": [_row(diagnostic.data, look)]} if diagnostic.data else {}),

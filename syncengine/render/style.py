@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from syncengine.render.links import NO_LINKS, Links
+
 SourceLines = Callable[[str], Sequence[str] | None]
 """A file of the project → its lines, or None where they are not at hand or not to be shown."""
 
@@ -15,7 +17,7 @@ class Look:
     """The properties of the place where a text is read.
 
     `lines` gives the source lines that carets point into; None: no carets. `prefix` is the project's folder relative to
-    the repository's root, for formats whose readers expect paths from there.
+    the repository's root, for formats whose readers expect paths from there. `links` lead to lines at its host.
     """
 
     width: int = 80
@@ -24,6 +26,7 @@ class Look:
     verbose: bool = False
     lines: SourceLines | None = None
     prefix: str = ""
+    links: Links = NO_LINKS
 
 
 PLAIN = Look()
@@ -55,7 +58,18 @@ STYLES: dict[Tone, str] = {
 """Each tone's SGR parameters."""
 
 _PLAIN_LETTERS = str.maketrans(
-    {"→": "->", "…": "...", "–": "-", "—": "-", "’": "'", "·": "*", "✔": "+", "✘": "x", "\N{NO-BREAK SPACE}": " "}
+    {
+        "→": "->",
+        "…": "...",
+        "–": "-",
+        "—": "-",
+        "’": "'",
+        "·": "*",
+        "✔": "+",
+        "✘": "x",
+        "×": "x",
+        "\N{NO-BREAK SPACE}": " ",
+    }
 )
 
 

@@ -35,7 +35,22 @@ section.note :is(h2, .symbol) { color: var(--note); }
 .rows > li { display: grid; grid-template-columns: 1.1rem minmax(0, 1fr) fit-content(45%); column-gap: .6rem;
   align-items: baseline; padding: .4rem 0; border-top: 1px solid var(--rule); }
 .rows > li.deep { padding-left: 1.7rem; }
-.name { font-weight: 600; }
+.rows .rows { margin: .3rem 0 0; }
+.rows > li:not(.group) { content-visibility: auto; contain-intrinsic-size: auto 2.2rem; }
+[hidden] { display: none !important; }
+#filters { position: sticky; top: 0; z-index: 1; display: flex; flex-wrap: wrap; gap: .5rem; align-items: center;
+  background: var(--page); margin: 1rem 0; padding: .6rem 0; border-bottom: 1px solid var(--rule); }
+#filters :is(input, select, button) { font: inherit; color: var(--ink); background: var(--card); min-width: 0;
+  border: 1px solid var(--rule); border-radius: .4rem; padding: .3rem .6rem; }
+#filters input { flex: 1 1 16rem; }
+#filters select { max-width: 16rem; }
+#filters button { cursor: pointer; }
+#filters :is(input, select, button, a):focus-visible { outline: 2px solid var(--note); outline-offset: 1px; }
+#shown { color: var(--soft); font-variant-numeric: tabular-nums; white-space: nowrap; }
+a.place { text-decoration-color: var(--rule); text-underline-offset: .2em; }
+a.place:hover { color: var(--note); }
+.name { font-weight: 600; overflow-wrap: anywhere; }
+.group > div > .name + .detail:not(.remark) { display: inline; margin-left: .4rem; }
 .place { text-align: right; }
 .detail { display: block; white-space: pre-wrap; }
 section.create .detail { display: inline; margin-left: .9rem; }
@@ -44,17 +59,18 @@ del, ins { text-decoration: none; border-radius: .2rem; padding: 0 .15rem; }
 del { background: var(--old); }
 ins { background: var(--new); }
 summary { cursor: pointer; color: var(--soft); }
-.members { columns: 18rem; margin: .4rem 0; padding-left: 1.1rem; }
-.members li { break-inside: avoid; }
 pre { background: var(--page); border: 1px solid var(--rule); border-radius: .4rem; padding: .6rem .8rem;
   white-space: pre-wrap; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
+  #filters { position: static; }
+  #filters input { flex-basis: 100%; }
   .rows > li { grid-template-columns: 1.1rem minmax(0, 1fr); }
   .place { grid-column: 2; text-align: left; } }
 @media print {
   :root { --page: #fff; --card: #fff; --ink: #000; --soft: #444; --rule: #bbb; --create: #1a7f37; --update: #8a5a00;
     --remove: #b3261e; --note: #0b6bcb; --old: #ffe5e3; --new: #dff5e5; }
   main { max-width: none; padding: 0; }
-  .rows > li { break-inside: avoid; }
+  #filters { display: none; }
+  .rows > li { break-inside: avoid; content-visibility: visible !important; }
   body { font-size: 11px; } }
 """

@@ -55,7 +55,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         *_waiting(plan, fold, look),
         _denials(denials(plan.diagnostics), look),
-        _gate(plan.gate, look, tripped_by(plan.base)),
+        _gate(plan.gate, look, tripped_by(plan)),
         diagnostic_lines([d for d in others(plan.diagnostics) if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
@@ -105,13 +105,16 @@ def _section(section: Section, look: Look) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """One row in letters that the terminal has. `name` carries indentation and symbol; `inline` is all on one line."""
+    """One row in letters that the terminal has.
+
+    `name` carries indentation and symbol; `inline` is all on one line, but for what stands `beyond` its details.
+    """
 
     symbol: str
     name: str
     inline: str
     details: tuple[str, ...]
-    names: tuple[str, ...]
+    beyond: tuple[str, ...]
     place: str
     indent: str
 
@@ -122,7 +125,7 @@ class _Prepared:
     def lines(self, head: str, column: int, look: Look) -> Iterator[str]:
         tail = self._tail(head, column, look)
         yield self._coloured(head, look) + tail
-        for text in (*(() if len(head) > len(self.name) else self.details), *self.names):
+        for text in (*(() if len(head) > len(self.name) else self.details), *self.beyond):
             yield from paragraph(text, look, None, self.indent)
         if self.place and not tail:
             yield self.indent + painted(self.place, Tone.QUIET, look)
@@ -143,16 +146,24 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
     indent = _INDENT * (row.depth + 1)
     name = f"{indent}{row.symbol} {lettered(row.subject, look)}"
     details = tuple(lettered(str(detail), look) for detail in row.details)
-    beside = (": " if row.label else _GAP) + "; ".join(details) if details and not row.differing else ""
+    beside = (" " if row.label else _GAP) + "; ".join(details) if details else ""
     return _Prepared(
         symbol=row.symbol,
         name=name,
         inline=name + beside,
         details=details,
-        names=(lettered(comma_list(row.names), look),) if row.label else (),
+        beyond=tuple(lettered(text, look) for text in _beyond(row)),
         place=lettered(row.place, look),
         indent=indent + _INDENT * 2,
     )
+
+
+def _beyond(row: SectionRow) -> Iterator[str]:
+    """Of a group: an example, and the names."""
+    if row.example:
+        yield row.example
+    if row.label:
+        yield comma_list(row.names)
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------

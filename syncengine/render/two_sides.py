@@ -14,19 +14,22 @@ from syncengine.errors import Diagnostic
 from syncengine.plan.build import narrowed
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Base, ChangeOrigin, Plan
-from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST
+from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST, Whose, whose
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of, number
 
 SHORT = 12
 """Letters of a commit."""
 
-WHO: Mapping[tuple[ChangeOrigin, ...], str] = {
-    (ChangeOrigin.PULL_REQUEST,): "It is this pull request's removals that need it.",
-    (ChangeOrigin.WAITING,): "It is removals that wait already that need it; this pull request's own do not.",
+TRIPPED_BY: Mapping[Whose, str] = {
+    Whose(own=True): "It is this pull request's removals that need it.",
+    Whose(theirs=True): "It is removals that wait already that need it; this pull request's own do not.",
+    Whose(only_together=True): "Neither this pull request's removals nor those that wait need it alone: "
+    "together they do.",
+    Whose(theirs=True, only_together=True): "Removals that wait already need it; this pull request's own do not alone, "
+    "and together they do.",
+    Whose(own=True, theirs=True): "Both this pull request's removals and those that wait already need it.",
 }
-TOGETHER = "Neither this pull request's removals nor those that wait need it alone: together they do."
-BOTH = "Both this pull request's removals and those that wait already need it."
 
 
 def said_first(plan: Plan) -> list[Diagnostic]:
@@ -80,8 +83,7 @@ def compared_with(base: Base) -> str:
     return f"compared with {name}"
 
 
-def tripped_by(base: Base | None) -> str | None:
+def tripped_by(plan: Plan) -> str | None:
     """A sentence that names whose removals trip the gate; None for a plan with one side."""
-    if base is None or not base.trips:
-        return None
-    return WHO.get(base.trips) or (TOGETHER if base.only_together else BOTH)
+    who = whose(plan.gate, plan.base)
+    return TRIPPED_BY.get(who._replace(only_together=who.only_together and not who.own))

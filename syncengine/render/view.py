@@ -14,12 +14,15 @@ from typing import NamedTuple
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
-from syncengine.render import change_details
-from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
+from syncengine.render import change_aspects, change_details
+from syncengine.render.arrangement import MANY, Entry
+from syncengine.render.change_aspects import Aspects
+from syncengine.render.change_details import ChangeDetail, Details, Room, Span, SpanMark
 from syncengine.render.escape import quoted, visible
-from syncengine.render.rows import MANY, SAME, Fold, Member, Section, SectionRow, folded
+from syncengine.render.rows import Fold, FoldedRows, Folding, Member, Rank, RowMaker, Section, SectionRow, folded
 from syncengine.render.style import Tone
 from syncengine.render.two_sides import compared_with
+from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
@@ -29,19 +32,22 @@ Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 
 def sections_of(plan: Plan, fold: Fold) -> tuple[Section, ...]:
-    """All sections of a plan."""
+    """All sections of a plan: removals, what is opened, what is unlike the rest, and the rest."""
     changes = _bucketed(plan.changes)
+    removals, others = _topics(REMOVALS, changes, fold), _topics(OTHERS, changes, fold)
     return (
         *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), fold),
         *_category_deletes(plan.changes, fold),
-        *(section for topic in TOPICS for section in _topic(topic, changes, fold)),
+        *(section for each in removals for section in each.whole()),
+        *(section for each in others for section in (each.odd() if len(others) > 1 else each.whole())),
+        *(section for each in others if len(others) > 1 for section in each.rest()),
         *_notes(plan.notes, fold),
     )
 
 
 def is_abridged(sections: Iterable[Section]) -> bool:
     """Whether some rows leave out details of their resources."""
-    return any(row.differing for section in sections for row in section.rows)
+    return any(row.abridged for section in sections for row in section.rows)
 
 
 def headline(plan: Plan) -> str:
@@ -74,9 +80,12 @@ def _bucketed(changes: Sequence[Change]) -> Buckets:
     return buckets
 
 
-def _row(change: Change, details: Details, theme: str = "", depth: int = 0) -> SectionRow:
-    member = Member(visible(change.key.name), change.source)
-    return SectionRow(change.action.value, (member,), details, theme=theme, depth=depth)
+def _member(change: Change) -> Member:
+    return Member(visible(change.key.name), change.source, change.key.kind)
+
+
+def _row(change: Change, details: Details, depth: int = 0) -> SectionRow:
+    return SectionRow(change.action.value, (_member(change),), details, depth=depth)
 
 
 # --- topics: one section each, from changes of one kind and action ---------------------------------------------------
@@ -85,7 +94,8 @@ def _row(change: Change, details: Details, theme: str = "", depth: int = 0) -> S
 class Topic(NamedTuple):
     """A section: its changes, its heading (`{}` is the count and noun), and the details of each.
 
-    `details` returns None for a change that does not belong to the topic.
+    `aspects`: what changes in it, for that section; None for a change that does not belong to it. `is_whole`: the
+    rows are removals, of which nothing is left out while there is room.
     """
 
     kind: Kind
@@ -93,28 +103,34 @@ class Topic(NamedTuple):
     title: str
     tone: Tone
     says: tuple[str, ...]
-    details: Callable[[Change], Details | None]
+    aspects: Callable[[Change], Aspects | None]
+    details: Callable[[Change, Room], Details]
 
 
-def _taking(aspect: Callable[[Change], Details]) -> Callable[[Change], Details | None]:
-    """One kind of removal in updates, for the changes that have it."""
+def _taking(aspects: Callable[[Change], Aspects]) -> Callable[[Change], Aspects | None]:
+    """One kind of removal in updates, of the changes that have it."""
 
-    def details(change: Change) -> Details | None:
-        return (*aspects, *change_details.reason(change)) if (aspects := aspect(change)) else None
+    def found(change: Change) -> Aspects | None:
+        return (*each, *change_aspects.reason(change)) if (each := aspects(change)) else None
 
-    return details
+    return found
 
 
-def _remaining(change: Change) -> Details | None:
+def _explained(details: Callable[[Change, Room], Details]) -> Callable[[Change, Room], Details]:
+    return lambda change, room: (*details(change, room), *change_details.reason(change))
+
+
+def _remaining(change: Change) -> Aspects | None:
     """The rest of an update without its removals; a change of only removals needs no second row."""
-    rest = change_details.updated(change)
+    rest = change_aspects.updated(change)
     if not rest and change_details.takes(change):
         return None
-    return (*rest, *change_details.reason(change)) or (change_details.remark("sent again as it is"),)
+    return (*rest, *change_aspects.reason(change))
 
 
-def _created(change: Change) -> Details:
-    return change_details.created_details(change, verbose=False)
+def _updated(change: Change, room: Room) -> Details:
+    found = (*change_details.updated(change, room), *change_details.reason(change))
+    return found or (change_details.remark("sent again as it is"),)
 
 
 FORGET = "Forgotten: the tag stays on the service and still tags time; this project no longer manages it."
@@ -122,66 +138,128 @@ RETIRE = "Retired: its keywords are deleted, so that it tags nobody's time; its 
 DELETE = "Deleted: the tag is gone from the service."
 OPEN = "What only authorized members could read becomes readable for the whole team."
 
-TOPICS: tuple[Topic, ...] = (
-    Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), change_details.removed_details),
-    Topic(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), change_details.removed_details),
-    Topic(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), change_details.removed_details),
+_REMOVED = (change_aspects.removed, change_details.removed_details)
+_KEYWORDS = (_taking(change_aspects.keywords_deleted), _explained(change_details.keywords_deleted))
+_METADATA = (_taking(change_aspects.metadata_deleted), _explained(change_details.metadata_deleted))
+_CLEARED = (_taking(change_aspects.cleared), _explained(change_details.cleared))
+_OPENED = (_taking(change_aspects.opening), _explained(change_details.opening))
+
+REMOVALS: tuple[Topic, ...] = (
+    Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), *_REMOVED),
+    Topic(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), *_REMOVED),
+    Topic(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), *_REMOVED),
     *(
-        Topic(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), change_details.removed_details)
+        Topic(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), *_REMOVED)
         for kind in (Kind.CATEGORY, Kind.ACTIVITY_TYPE)
         for action in (Action.RETIRE, Action.FORGET)
     ),
-    Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(change_details.keywords_deleted)),
-    Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(change_details.metadata_deleted)),
+    Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), *_KEYWORDS),
+    Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), *_METADATA),
+    *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), *_CLEARED) for kind in Kind),
+    Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
+)
+"""All topics of removals but deleted categories and activity types, in the order in which people should read them."""
+
+OTHERS: tuple[Topic, ...] = (
     *(
-        Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(change_details.cleared))
+        Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), change_aspects.created, change_details.created_details)
         for kind in Kind
     ),
-    Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(change_details.opening)),
-    *(Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
-    *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
+    *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining, _updated) for kind in Kind),
 )
-"""All topics but deleted categories and activity types, in the order in which people should read them."""
 
 
-def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:
-    rows = list(_topic_rows(topic, changes.get((topic.kind, topic.action), ()), fold))
-    if rows:
-        noun = NOUNS[topic.kind]
-        title = topic.title.format(count_of(len(rows), noun))
-        rows_to_show = folded(rows, noun, fold, same=topic.action is Action.UPDATE)
-        yield Section(title, topic.tone, topic.says, rows_to_show)
+class _TopicRows(NamedTuple):
+    """A topic that has changes, with its rows."""
+
+    topic: Topic
+    size: int
+    rows: FoldedRows
+
+    def whole(self) -> Iterator[Section]:
+        """The one section of all, the odd ones first."""
+        yield self._section(self._counted(self.size), (*self.rows.odd, *self.rows.rest))
+
+    def odd(self) -> Iterator[Section]:
+        """A section of those that are unlike the rest."""
+        if self.rows.odd:
+            others = number(self.size - self.rows.odd_count)
+            yield self._section(f"{self._counted(self.rows.odd_count)}, unlike the other {others}", self.rows.odd)
+
+    def rest(self) -> Iterator[Section]:
+        if self.rows.rest:
+            yield self._section(self._counted(self.size - self.rows.odd_count), self.rows.rest)
+
+    def _counted(self, count: int) -> str:
+        return self.topic.title.format(count_of(count, NOUNS[self.topic.kind]))
+
+    def _section(self, title: str, rows: tuple[SectionRow, ...]) -> Section:
+        return Section(title, self.topic.tone, self.topic.says, rows)
 
 
-def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
-    details = topic.details
-    if topic.action is Action.CREATE:
-        details = partial(change_details.created_details, verbose=fold is Fold.NOTHING)
-        if fold is Fold.LONG and len(changes) > MANY:
-            yield from _many_created(changes)
-            return
-    for change in changes:
-        if (aspects := details(change)) is not None:
-            yield _row(change, aspects, _theme(change, aspects))
+def _topics(topics: Sequence[Topic], changes: Buckets, fold: Fold) -> list[_TopicRows]:
+    found = ((topic, _taking_part(topic, changes.get((topic.kind, topic.action), ()))) for topic in topics)
+    return [_topic(topic, parts, fold) for topic, parts in found if parts]
 
 
-def _many_created(changes: Sequence[Change]) -> Iterator[SectionRow]:
-    """Rows that will be folded by their theme, with details for those only that may be shown."""
-    met: dict[tuple[str, str], int] = defaultdict(int)
-    for change in changes:
-        theme = _theme(change, ())
-        group = (theme, "" if theme or change.source is None else change.source.file)
-        met[group] += 1
-        yield _row(change, _created(change) if met[group] < SAME else (), theme)
+def _taking_part(topic: Topic, changes: Sequence[Change]) -> list[tuple[Change, Aspects]]:
+    return [(change, aspects) for change in changes if (aspects := topic.aspects(change)) is not None]
 
 
-def _theme(change: Change, details: Details) -> str:
-    """The theme of a change: of an update its differing fields, of others their category; without one, their file."""
-    if change.action is Action.UPDATE:
-        return f"({', '.join(d.label for d in details if d.label) or 'sent again'})"
-    if category := next((f.after for f in change.fields if f.name == "category"), None):
-        return f"in category {visible(str(category))}"
-    return ""
+def _topic(topic: Topic, parts: Sequence[tuple[Change, Aspects]], fold: Fold) -> _TopicRows:
+    changes = [change for change, _ in parts]
+    entries = [Entry(change.key.name, aspects) for change, aspects in parts]
+    is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
+    how = Folding(
+        fold,
+        NOUNS[topic.kind],
+        least=0 if is_update else MANY,
+        rank=Rank.FIRST if topic.tone is Tone.REMOVE else None,
+        unlike=", unlike each other" if is_update or is_fresh else "",
+        fresh=is_fresh,
+        total=None if is_update or is_fresh else partial(_total, changes),
+    )
+    return _TopicRows(topic, len(parts), folded(entries, _maker(topic, changes, entries), how))
+
+
+def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[Entry]) -> RowMaker:
+    def details(number: int, room: Room, whole: bool) -> Details:
+        change = changes[number]
+        if topic.action is Action.CREATE:
+            found = change_details.created_details(change, room, whole=whole)
+        else:
+            found = topic.details(change, room)
+        return (*found, *_unusual(entries[number]))
+
+    return RowMaker(topic.action.value, lambda number: _member(changes[number]), details)
+
+
+def _unusual(entry: Entry) -> Details:
+    """The letters of new values that look like nothing, or like others."""
+    texts = [text for aspect in entry.aspects for text in _new_texts(aspect.before, aspect.after)]
+    letters = dict.fromkeys(letter for text in texts for letter in unusual_letters(text))
+    return (change_details.remark(f"has {', '.join(letters)}"),) if letters else ()
+
+
+def _new_texts(before: object, after: object) -> Iterator[str]:
+    """Texts whose unusual letters, if any, were not there before."""
+    if isinstance(after, str) and not after.isascii():
+        known = set(before) if isinstance(before, str) else set()
+        if set(after) - known:
+            yield after
+    elif isinstance(after, tuple):
+        yield from (item for item in after if not (isinstance(before, tuple) and item in before))
+
+
+def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
+    """Of many removals: their reason, where all have the same one, and how many keywords go."""
+    members = [changes[number] for number in numbers]
+    keywords = sum(len(change.keywords_deleted) for change in members)
+    reasons = {change.reason for change in members}
+    return (
+        *((change_details.remark(f"{count_of(keywords, 'keyword')} deleted"),) if keywords else ()),
+        *(change_details.reason(members[0]) if len(reasons) == 1 else ()),
+    )
 
 
 # --- the sweep --------------------------------------------------------------------------------------------------------
@@ -197,16 +275,22 @@ def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Sectio
     """The section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
     if not (plan.sweep or deletes):
         return
-    rows = [_row(change, change_details.reason(change), _theme(change, ())) for change in deletes]
     names = {change.key.name for change in deletes}
     codes = plan.sweep.known if plan.sweep else ()
-    rows += [SectionRow(Action.DELETE.value, (Member(visible(code), None),)) for code in codes if code not in names]
-    says = _sweep_says(len(rows), first=plan.sweep.first) if plan.sweep else ()
+    others = [code for code in codes if code not in names]
+    members = [*map(_member, deletes), *(Member(visible(code), None, Kind.ACTIVITY_TYPE.value) for code in others)]
+    reasons = [*map(change_details.reason, deletes), *(() for _ in others)]
+    entries = [Entry(change.key.name, change_aspects.removed(change)) for change in deletes]
+    entries += [Entry(code, ()) for code in others]
+    says = _sweep_says(len(entries), first=plan.sweep.first) if plan.sweep else ()
+    make = RowMaker(Action.DELETE.value, members.__getitem__, lambda number, *_: reasons[number])
+    how = Folding(fold, "activity type", MANY, Rank.FIRST, total=lambda _: ())
+    rows = folded(entries, make, how)
     yield Section(
-        f"Sweep: delete {count_of(len(rows), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
+        f"Sweep: delete {count_of(len(entries), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
         Tone.REMOVE,
         says,
-        folded(rows, "activity type", fold, same=False),
+        (*rows.odd, *rows.rest),
     )
 
 
@@ -248,8 +332,16 @@ def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Ite
 
 
 def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
-    rows = [_row(change, change_details.reason(change), f"with {visible(category)}", depth=1) for change in members]
-    yield from folded(rows, "tag", fold, same=False)
+    entries = [Entry(change.key.name, change_aspects.removed(change)) for change in members]
+    make = RowMaker(
+        Action.DELETE.value,
+        lambda number: _member(members[number]),
+        lambda number, *_: change_details.reason(members[number]),
+        depth=1,
+    )
+    along = (change_details.remark(f"with {visible(category)}"),)
+    rows = folded(entries, make, Folding(fold, "tag", MANY, Rank.FIRST, total=lambda _: along))
+    yield from (*rows.odd, *rows.rest)
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------
@@ -260,13 +352,15 @@ NOTES = "Nothing is sent for these."
 
 def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
     if notes:
-        rows = [_note(note) for note in notes]
-        title = count_of(len(notes), "note").capitalize()
-        yield Section(title, Tone.NOTE, (NOTES,), folded(rows, "resource", fold, same=True))
+        make = RowMaker(NOTE_SYMBOL, lambda number: _note_member(notes[number]), lambda n, *_: _note_details(notes[n]))
+        entries = [Entry(note.key.name, change_aspects.note(note)) for note in notes]
+        rows = folded(entries, make, Folding(fold, "resource", unlike=", unlike each other", fresh=True))
+        yield Section(count_of(len(notes), "note").capitalize(), Tone.NOTE, (NOTES,), (*rows.odd, *rows.rest))
 
 
-def _note(note: Note) -> SectionRow:
-    detail = ChangeDetail(note.kind, (Span(visible(note.message)),))
-    return SectionRow(
-        NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (detail,), theme=f"({visible(note.kind)})"
-    )
+def _note_member(note: Note) -> Member:
+    return Member(visible(str(note.key)), note.source, note.key.kind.value)
+
+
+def _note_details(note: Note) -> Details:
+    return (ChangeDetail(note.kind, (Span(visible(note.message)),)),)

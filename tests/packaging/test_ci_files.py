@@ -1,15 +1,14 @@
-"""Files for CI that `init` writes: they install this program and no other, and only what applies has the secrets."""
+"""Files for CI that `init` writes: they install this program and no other."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
@@ -22,13 +21,16 @@ ROOT = Path(__file__).parents[2]
 PINNED = f"{DISTRIBUTION}[postgresql]=={__version__}"
 GITHUB, GITLAB = "ci/github-actions.yml", "ci/gitlab-ci.yml"
 VARIABLES = {GITHUB: "env", GITLAB: "variables"}
-SECRETS = re.compile(r"SYNCENGINE_(API_KEY|STATE)")
 
 
 def ci_files(folder: Path, *arguments: str) -> dict[str, Any]:
     done = Project(folder, "sandbox").run("init", "made", *arguments)
     assert done.code == 0, done.err
     return {name: yaml.safe_load((folder / "made" / name).read_text(encoding="utf-8")) for name in VARIABLES}
+
+
+def package_variables(variables: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name != "GIT_DEPTH"}
 
 
 def scripts(document: Any) -> list[str]:
@@ -57,31 +59,6 @@ def test_the_jobs_install_nothing_else(name: str) -> None:
     }
 
 
-def test_on_github_the_step_that_applies_has_the_secrets_and_no_other() -> None:
-    """What installs the program runs the code of others."""
-    document = yaml.safe_load(starter_files()[GITHUB])
-    steps = [step for job in document["jobs"].values() for step in job["steps"]]
-    holders = [step for step in steps if SECRETS.search(json.dumps(step))]
-    assert [step["run"].split()[:2] for step in holders] == [["syncengine", "apply"]]
-    assert set(holders[0]["env"]) == {"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"}
-    rest = {**document, "jobs": {name: {**job, "steps": []} for name, job in document["jobs"].items()}}
-    assert not SECRETS.search(json.dumps(rest, default=str))
-    assert document["permissions"] == {"contents": "read"}
-
-
-def test_on_gitlab_the_job_that_applies_has_the_environment_and_builds_nothing() -> None:
-    """Variables of an environment's scope are in its jobs only; wheels are laid out, not run, where they are."""
-    text = starter_files()[GITLAB]
-    document = yaml.safe_load(text)
-    assert [name for name, job in document.items() if "environment" in job] == ["apply"]
-    assert "environment scope `production`" in text
-    assert document["apply"]["environment"] == "production"
-    assert [line for line in document["apply"]["script"] if "pip" in line] == [
-        "pip install --no-index --no-deps .syncengine/wheels/*.whl"
-    ]
-    assert not SECRETS.search(json.dumps(document))
-
-
 def test_nowhere_are_people_told_to_install_a_package_of_another_project() -> None:
     """In documents, in files that are written for users, and in messages."""
     texts = [*ROOT.glob("*.md"), *ROOT.glob(".*.yaml"), *(ROOT / "syncengine").rglob("*")]
@@ -108,13 +85,13 @@ TAKEN = {
 def test_another_source_can_be_named(tmp_path: Path, text: str, package: str) -> None:
     """A requirement, a wheel, a repository: it stands in both files, with the driver, and is what pip understands."""
     for name, document in ci_files(tmp_path, "--install", text).items():
-        assert document[VARIABLES[name]] == {"SYNCENGINE_PACKAGE": package}
+        assert package_variables(document[VARIABLES[name]]) == {"SYNCENGINE_PACKAGE": package}
 
 
 def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
     """A URL that is no archive: the package stays ours, of this version."""
     for name, document in ci_files(tmp_path, "--install", "https://mirror.example.com/simple/").items():
-        assert document[VARIABLES[name]] == {
+        assert package_variables(document[VARIABLES[name]]) == {
             "SYNCENGINE_PACKAGE": PINNED,
             "PIP_INDEX_URL": "https://mirror.example.com/simple/",
         }
@@ -151,6 +128,10 @@ def test_what_must_not_be_installed_or_committed_is_refused(tmp_path: Path, text
     assert not (tmp_path / "made").exists()
 
 
+BEFORE = starter_files()
+
+
+@settings(deadline=None)
 @given(st.text() | st.from_regex(r"x[ -~\n]{0,12}", fullmatch=True) | st.from_regex(r"https://x/[ -~]{0,12}"))
 def test_no_text_breaks_out_of_its_place(text: str) -> None:
     """Whatever is accepted is a value of a variable: the rest of the file is as it was."""
@@ -159,7 +140,7 @@ def test_no_text_breaks_out_of_its_place(text: str) -> None:
     except ValueError:
         return
     for name, held in VARIABLES.items():
-        before, after = (yaml.safe_load(files[name]) for files in (starter_files(), starter_files(chosen)))
+        before, after = (yaml.load(files[name], yaml.CSafeLoader) for files in (BEFORE, starter_files(chosen)))
         assert after.pop(held)["SYNCENGINE_PACKAGE"] == chosen.package
         del before[held]
         assert before == after

@@ -141,11 +141,11 @@ def test_a_conflict_is_said_with_its_file(clone: Clone, forge: Forge) -> None:
     other.push()
     clone.git("fetch", "-q")
     clone.commit(tags=tags(**FIRST | {"Cole": "two"}))
-    done = clone.run("plan", "--base", "origin/main", "--format", "json", "--report", "markdown=plan.md")
+    done = clone.run("plan", "--base", "origin/main", "--format", "json", "--report", "markdown=report.txt")
     assert done.code == 8
     (found,) = json.loads(done.out)["diagnostics"]
     assert (found["code"], found["file"]) == ("merge-conflict", "manifests/tags.yaml")
-    assert "manifests/tags.yaml" in (clone.project / "plan.md").read_text()
+    assert "manifests/tags.yaml" in (clone.project / "report.txt").read_text()
 
 
 def test_a_conflict_elsewhere_is_a_warning(clone: Clone, forge: Forge) -> None:
@@ -295,6 +295,15 @@ def test_what_waits_because_it_was_edited_in_the_state_says_so(clone: Clone) -> 
     assert change["reason"].startswith("edited by hand in the state: `state forget`")
 
 
+def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
+    """Its commit is that of the base: nothing was merged since."""
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
+    clone.apply("--target", "tag/Cole")
+    (change,) = clone.plan()["changes"]
+    assert (change["address"], change["origin"]) == ("tag/Brun", "waiting")
+    assert change["reason"].startswith("left by the last apply, or its data changed since: the last apply was run ")
+
+
 def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
     """The gate refused all that main asks for; each pull request names that run."""
     merge_unapplied(clone, tags=tags(Abel="one"))
@@ -340,6 +349,23 @@ def test_equal_files_are_parsed_once_for_both_sides(clone: Clone) -> None:
     with sqlite3.connect(clone.project / ".syncengine" / "cache.db") as cache:
         (entries,) = cache.execute("SELECT count(*) FROM entry").fetchone()
     assert entries == 12
+
+
+def test_the_short_way_says_the_same_as_the_long_one(clone: Clone) -> None:
+    """With a cache only what differs is planned, with a state and without; a selection of all plans everything."""
+    many = {f"part{n}": tags(**{f"Part{n}x{m}": "one" for m in range(400)}) for n in range(6)}
+    merge_unapplied(clone, **many)
+    clone.git("checkout", "-q", "main")
+    clone.apply()
+    clone.git("checkout", "-q", "pr")
+    moved = {f"Part3x{m}": "one" for m in range(1, 400)} | {"Part5x7": "one", "Part3x9": "two", "New": "one"}
+    clone.commit(part3=tags(**moved), part5=tags(**{f"Part5x{m}": "one" for m in range(400) if m != 7}))
+    expected = {"tag/Part3x0": "retire", "tag/Part3x9": "update", "tag/New": "create"}
+    for more in ((), ("--no-state",)):
+        plans = [clone.plan(*more, *selection) for selection in ((), (), ("--target", "*"))]
+        assert [{c["address"]: c["action"] for c in plan["changes"]} for plan in plans] == [expected] * 3
+        assert [set(origins(plan).values()) for plan in plans] == [{"pull-request"}] * 3
+        assert len({json.dumps([plan["gate"], plan["summary"]]) for plan in plans}) == 1
 
 
 def test_links_submodules_and_large_files_are_those_of_the_revision(clone: Clone) -> None:

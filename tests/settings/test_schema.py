@@ -177,6 +177,7 @@ BAD = {
         "version: 1\nservice: {baseUrl: 'https://u:p@h/x'}",
         "version: 1\nservice: {baseUrl: 'https://h/x?y=1'}",
         "version: 1\napprovals: [3]",
+        "version: 1\nlinks: {blob: 'javascript:{file}'}",
         "version: 1\napprovals: ['3@']",
         "version: 1\napprovals: ['x@abc']",
         "version: 1\nstate: postgresql://u:p@h/db",

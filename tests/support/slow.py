@@ -21,6 +21,7 @@ SLOW: dict[str, str] = {
     "planning": "data_rows increment lint_levels properties shrinking",
     "posted_time": "audit commands fetch_by_hand kill postgresql properties side_by_side sinks tags unreadable"
     " webhook_receiver",
+    "publish": "pipeline publish reviewed",
     "serve": "delivering living lost_answers unattended webhook",
     "service": "posted_time",
     "store": "inbox",

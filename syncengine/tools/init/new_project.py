@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -13,6 +12,7 @@ from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME
 from syncengine.tools.init.installation import DEFAULT, Installation
+from syncengine.tools.init.jobs import laid
 
 RENAMED = {"gitignore": ".gitignore"}
 """Names under which packaging tools would take files for their own."""
@@ -20,8 +20,10 @@ IGNORE = ".gitignore"
 SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
 """What gives way to manifests of the user's own data."""
 
-PACKAGE = re.compile(r"( *)@PACKAGE@\n")
-"""The line of a CI file that the variables of the installation replace."""
+EXAMPLES = {"github": "ci/github-actions.yml", "gitlab": "ci/gitlab-ci.yml"}
+"""The files for CI, as they are in a project that chose no host."""
+CI = {"github": ".github/workflows/syncengine.yml", "gitlab": ".gitlab-ci.yml"}
+"""Where a host reads them, at the root of a repository."""
 
 
 class Begun(NamedTuple):
@@ -31,14 +33,35 @@ class Begun(NamedTuple):
     kept: tuple[str, ...]
 
 
-def starter_files(installation: Installation = DEFAULT) -> dict[str, str]:
-    """The files of a new project by name; `installation` is what its CI jobs install."""
+def starter_files(installation: Installation = DEFAULT, ci: str | None = None) -> dict[str, str]:
+    """The files of a new project by name, with those of one host for CI, or examples of all.
+
+    `installation` is what its CI jobs install.
+    """
     root = files("syncengine.tools.init").joinpath("files")
-    variables = installation.variables
-    return {
-        RENAMED.get(name, name): PACKAGE.sub(lambda line: variables(line[1]), text)
-        for name, text in sorted(_below(root, ""))
-    }
+    contents = {RENAMED.get(name, name): laid(text, installation) for name, text in sorted(_below(root, ""))}
+    if ci is None:
+        return contents
+    own = {name: text for name, text in contents.items() if name not in EXAMPLES.values()}
+    return {**own, CI[ci]: contents[EXAMPLES[ci]]}
+
+
+def ci_files(installation: Installation, ci: str) -> dict[str, str]:
+    """The files of one host alone, for a project that is there already."""
+    return {CI[ci]: starter_files(installation, ci)[CI[ci]]}
+
+
+def is_project(folder: Path) -> bool:
+    return (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink()
+
+
+def refuse_subfolder(folder: Path) -> None:
+    """SyncengineError if the folder is inside a repository: no host reads files for CI there."""
+    folder = folder.resolve()
+    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    if root != folder:
+        message = f"CI files are read at the root of a repository, which is {root}: init there, or init without --ci"
+        raise SyncengineError(message, code="not-the-root")
 
 
 def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
@@ -50,8 +73,8 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
-    """Write `contents` into the folder. SyncengineError if a project is there already, or it cannot be written."""
-    if (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink():
+    """Write `contents` into the folder. SyncengineError if they begin a project and one is there, or on trouble."""
+    if FILE_NAME in contents and is_project(folder):
         raise SyncengineError(f"{folder / FILE_NAME} exists: this folder already has a project", code="project-exists")
     written: list[str] = []
     kept: list[str] = []

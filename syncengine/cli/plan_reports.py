@@ -1,0 +1,94 @@
+"""Reports of a plan, which are written however it ends: an older one must not pass for today's (docs/ci.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import click
+
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output, report_targets, write_reports
+from syncengine.errors import SyncengineError, Usage, as_bug
+from syncengine.plan.model import Plan
+from syncengine.render.registry import PLAN_REPORTS, TROUBLE_REPORTS
+
+Targets = Sequence[tuple[str, str]]
+
+
+class PlanCommand(Command):
+    """A command whose reports tell a misspelt option too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            _after_misspelling(words, error)
+            raise
+
+
+def _after_misspelling(words: Sequence[str], error: click.UsageError) -> None:
+    """Write what reports can be found among words that are no command line."""
+    values = [word.removeprefix("--report=") for word in words if word.startswith("--report=")]
+    values += [after for before, after in pairwise(words) if before == "--report"]
+    options = Globals()
+    with suppress(SyncengineError):
+        PlanReports(Output(options, options.folder), valid_targets(values)).write_trouble(error)
+
+
+def valid_targets(values: Sequence[str]) -> Targets:
+    """The targets among the values of `--report`, without those that are none."""
+    targets: list[tuple[str, str]] = []
+    for value in values:
+        with suppress(click.UsageError):
+            targets += report_targets([value], list(PLAN_REPORTS))
+    return targets
+
+
+@dataclass
+class PlanReports:
+    """The reports that were asked for, as FORMAT and FILE. `output` is that of the project, once there is one."""
+
+    output: Output
+    targets: Targets
+
+    @contextmanager
+    def instead(self) -> Iterator[None]:
+        """Write any trouble inside as the reports, in the place of the plan, and raise it."""
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as error:
+            try:
+                self.write_trouble(error)
+            except SyncengineError as another:  # what went wrong first decides the exit
+                self.output.say(f"error[{another.code}]: {another.message}", level="error")
+            raise
+
+    def rendered(self, plan: Plan) -> list[tuple[str, str, str]]:
+        look = replace(self.output.look(), colour=False)
+        return [(format, PLAN_REPORTS[format](plan, look), file) for format, file in self.targets]
+
+    def write_trouble(self, error: BaseException) -> None:
+        diagnostics = trouble_of(error).diagnostics()
+        look = replace(self.output.look(), colour=False, lines=None)
+        write_reports(
+            self.output, [(format, TROUBLE_REPORTS[format](diagnostics, look), file) for format, file in self.targets]
+        )
+
+
+def trouble_of(error: BaseException) -> SyncengineError:
+    """Whatever ended a command, as an error that can be shown: never with data in it that is not ours."""
+    match error:
+        case SyncengineError():
+            return error
+        case click.ClickException():
+            return Usage(error.format_message())
+        case KeyboardInterrupt() | click.Abort():
+            return SyncengineError("interrupted", code="interrupted")
+        case OSError() if error.filename:
+            return SyncengineError(f"{error.filename}: {error.strerror}", code="file")
+    return SyncengineError(as_bug(error) if isinstance(error, Exception) else type(error).__name__, code="internal")

@@ -1,0 +1,123 @@
+"""publish: one comment of a pull request, from a plan or report in a file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from syncengine.cli.completion import files
+from syncengine.cli.data_output import printing_command
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output
+from syncengine.errors import ExitCode
+
+if TYPE_CHECKING:
+    from syncengine.plan.model import Plan
+    from syncengine.publish.documents import Outputs
+    from syncengine.publish.publish import Publishing
+
+PUBLISH_FORMAT = "syncengine.publish/v1"
+DEFAULT_KEY = "default"
+
+
+@click.command(cls=Command)
+@click.argument("file", shell_complete=files)
+@click.option(
+    "--to", "host", type=click.Choice(["github", "gitlab"]), required=True, help="The host of the pull request."
+)
+@click.option("--key", metavar="NAME", help="Which comment this is: one for each name (default: the environment).")
+@click.option("--dotenv", metavar="FILE", shell_complete=files, help="Write the outputs as variables for later jobs.")
+@click.option("--dry-run", is_flag=True, help="Print the comment, and send nothing.")
+@printing_command
+def publish(
+    options: Globals, format: str, file: str, host: str, key: str | None, dotenv: str | None, dry_run: bool
+) -> int:
+    """Write FILE, a plan or report as JSON, into the one comment of a pull request that this command keeps.
+
+    It takes the pull request and the token from the variables of the CI job.
+    """
+    from syncengine.project.load import project_folder
+    from syncengine.publish.comment import LIMITS, comment_of
+    from syncengine.publish.documents import publication_of
+    from syncengine.publish.hosts import HOSTS
+    from syncengine.publish.marker import Marker
+    from syncengine.publish.publish import publish as publish_comment
+
+    name = _key(options, key)
+    publication = publication_of(options.folder / file, file, lambda plan: _judged(plan, options))
+    kind = HOSTS[host]
+    place = kind.place(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
+    marker = Marker(name, place.head, place.run)
+    output = Output(options, project_folder(options.folder))
+    look = replace(output.look(), colour=False, lines=None)
+    text = comment_of(publication, place, marker, LIMITS[host], look)
+    if dry_run:
+        output.data(_document("dry-run", text=text, outputs=publication.outputs) if format == "json" else text)
+        return ExitCode.DONE
+    _hand_on(publication.outputs, dotenv)
+    done = publish_comment(kind, place, marker, text)
+    _tell(output, done, text, format, publication.outputs)
+    return ExitCode.DONE
+
+
+def _key(options: Globals, key: str | None) -> str:
+    from syncengine.publish.marker import KEY
+
+    name = key or options.environment or os.environ.get("SYNCENGINE_ENV") or DEFAULT_KEY
+    if not KEY.fullmatch(name):
+        raise click.UsageError(f"--key {name!r}: letters, digits, dots and hyphens are expected")
+    return name
+
+
+def _judged(plan: Plan, options: Globals) -> Plan:
+    """The plan with the approvals of the project, where there is one."""
+    from contextlib import suppress
+
+    from syncengine.errors import SyncengineError
+    from syncengine.plan.planner import with_approvals
+    from syncengine.plan.request import PlanRequest
+
+    with suppress(SyncengineError):
+        return with_approvals(plan, options.project(), PlanRequest("publish"))
+    return plan
+
+
+def _hand_on(outputs: Outputs, dotenv: str | None) -> None:
+    """Write the outputs before anything is sent: they do not depend on the host."""
+    from syncengine.publish.outputs import append_outputs, write_dotenv
+
+    if dotenv is not None:
+        write_dotenv(outputs, Path(dotenv))
+    if file := os.environ.get("GITHUB_OUTPUT"):
+        append_outputs(outputs, Path(file))
+
+
+def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
+    """Say what became of it; what no comment could take goes to the job's summary, or its log."""
+    from syncengine.publish.outputs import append
+    from syncengine.publish.publish import Published
+
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if done.outcome is Published.SUMMARY and summary:
+        append(Path(summary), f"{text}\n", "the job's summary")
+    if format == "json":
+        output.data(_document(done.outcome, url=done.url, reason=done.reason, outputs=outputs))
+    elif done.outcome is Published.SUMMARY:
+        where = "the job's summary has the text" if summary else "the text follows"
+        output.say(f"No comment: {done.reason}; {where}.", level="warning")
+        output.data("" if summary else text)
+    elif done.outcome is Published.OLDER:
+        output.say(f"Not written: {done.reason}.")
+    else:
+        output.data(f"{done.outcome.value.capitalize()}: {done.url or 'the comment'}\n")
+
+
+def _document(outcome: str, **parts: object) -> str:
+    from syncengine.render.json import dumped
+
+    return dumped({"format": PUBLISH_FORMAT, "outcome": str(outcome), **parts})

@@ -1,0 +1,296 @@
+"""JSON file → what is published: its Markdown and its outputs. A file is input: whatever is wrong with it is an error.
+
+Read are the documents of docs/formats.md that `plan`, `apply` and `validate` print or write, and saved plans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from syncengine.apply.report import CallError, Circumstances, Outcome, Report, Result, RunStatus, Session, Totals
+from syncengine.errors import Diagnostic, Row, Severity, SyncengineError
+from syncengine.plan import saved
+from syncengine.plan.aim import Note
+from syncengine.plan.approvals import Approval
+from syncengine.plan.calls import Call
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.plan.gate import Gate, Unit
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary
+from syncengine.plan.sweep import Sweep
+from syncengine.render import formats
+from syncengine.render.json import SHOWN
+from syncengine.render.markdown import plan_markdown, trouble_markdown
+from syncengine.render.report_markdown import report_markdown
+from syncengine.render.style import Look
+from syncengine.resource import Key, Source
+from syncengine.service.operations import COMPLETE_SYNC_SESSION
+
+CURE = "`syncengine plan --report json=FILE` writes one, whatever its exit code"
+PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
+_DOCUMENT = formats.PlanFormat | formats.ReportFormat | formats.Diagnostics
+
+Outputs = Mapping[str, str]
+"""Names and values for later steps and jobs: words, numbers and ids, never a text of a manifest."""
+
+
+class Publication(NamedTuple):
+    """A document as it is published. `markdown` takes the most characters that it should have."""
+
+    markdown: Callable[[Look, int], str]
+    outputs: Outputs
+    commit: str | None = None
+
+
+def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> Publication:
+    """The publication of a file, which messages call `name`; SyncengineError for one that holds no such document.
+
+    `approved` judges the gate of a saved plan, which holds no judgement of its own.
+    """
+    content = _content(path, name)
+    if _is_saved(content):
+        return _of_plan(approved(saved.load(path, SHOWN)), name)
+    document = _document(content, name)
+    try:
+        match document:
+            case formats.PlanFormat():
+                return _of_plan(plan_of(document), name)
+            case formats.ReportFormat():
+                return _of_report(report_of(document), name)
+            case _:
+                return _of_trouble(diagnostics_of(document.diagnostics))
+    except (ValueError, KeyError) as error:
+        raise _unfit(f"{name} is damaged: {error}") from None
+
+
+def _content(path: Path, name: str) -> bytes:
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            raise _unfit(f"{name} {'is not a file' if path.exists() else 'does not exist'}: {CURE}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise _unfit(f"{name} cannot be read: {error.strerror}") from None
+    if not content.strip():
+        raise _unfit(f"{name} is empty: whatever should write it was ended before")
+    return content
+
+
+def _is_saved(content: bytes) -> bool:
+    try:
+        return bool(bytes(msgspec.json.decode(content, type=saved.Printed).execution))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _document(content: bytes, name: str) -> formats.PlanFormat | formats.ReportFormat | formats.Diagnostics:
+    try:
+        document: formats.PlanFormat | formats.ReportFormat | formats.Diagnostics
+        document = msgspec.json.decode(content, type=_DOCUMENT)
+        return document
+    except msgspec.ValidationError as error:
+        if "$.format" in str(error) or "`format`" in str(error):
+            raise _unfit(f"{name} is neither a plan nor a report of this version: {CURE}") from None
+        raise _unfit(f"{name} is damaged: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unfit(f"{name} is not JSON ({error}): {CURE}") from None
+
+
+def _unfit(message: str) -> SyncengineError:
+    return SyncengineError(message, code="publish-file")
+
+
+# --- what is published
+
+
+def _of_plan(plan: Plan, name: str) -> Publication:
+    removals = plan.summary.delete + plan.summary.retire + plan.summary.forget
+    counts = {"create": plan.summary.create, "update": plan.summary.update, "remove": removals}
+    outputs = _outputs(plan.changes_something, counts, plan.gate.is_closed, plan.id, name)
+    return Publication(lambda look, most: plan_markdown(plan, look, most), outputs, plan.basis.commit)
+
+
+def _of_report(report: Report, name: str) -> Publication:
+    """A report's outputs count what was applied."""
+    applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
+    removals = applied["delete"] + applied["retire"] + applied["forget"]
+    counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
+    is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
+    outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
+    return Publication(lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit)
+
+
+def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:
+    """Findings that kept a plan from being made: nothing may be applied after them."""
+    outputs = _outputs(False, {"create": 0, "update": 0, "remove": 0}, False, "", "")
+    return Publication(lambda look, _: trouble_markdown(diagnostics, look), outputs)
+
+
+def _outputs(changes: bool, counts: Mapping[str, int], is_closed: bool, plan_id: str, name: str) -> Outputs:
+    if not PLAN_ID.fullmatch(plan_id):
+        raise _unfit(f"{name} is damaged: its id is none of a plan")
+    return {
+        "has_changes": _flag(changes),
+        **{word: str(count) for word, count in counts.items()},
+        "gate": _flag(is_closed),
+        "plan_id": plan_id,
+    }
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+# --- documents → the values that renderers take
+
+
+def plan_of(document: formats.PlanFormat) -> Plan:
+    """The plan that a document shows: all that people read of it, and no call; ValueError for a word of no meaning."""
+    sweep = document.sweep
+    nothing = Call("", COMPLETE_SYNC_SESSION.id, ())
+    return Plan(
+        Basis(document.id, document.created, document.service.base_url, document.service.team, commit=document.commit),
+        Summary(**{name: getattr(document.summary, name) for name in Summary.__struct_fields__}),
+        _gate(document.gate),
+        Sweep(sweep.known, (), nothing) if sweep else None,
+        tuple(map(_change, document.changes)),
+        tuple(Note(Key.parse(n.address), n.kind, n.message, _source(n.source)) for n in document.notes),
+        (),
+        diagnostics=diagnostics_of(document.diagnostics),
+        compared=_base(document, document.base) if document.base else msgspec.UNSET,
+    )
+
+
+def _gate(gate: formats.GateState) -> Gate:
+    """The gate; approved removals trip the gate of no document: `tripped` says that an approval is missing."""
+    approved = _approval("", gate.approved)
+    units = tuple(
+        Unit(
+            unit.kind,
+            unit.unit,
+            unit.count,
+            unit.approve,
+            tuple(unit.lost.items()),
+            missing=unit.missing,
+            total=unit.total,
+            approved=_approval(unit.approve, unit.approved),
+            is_open=unit.approved is None,
+        )
+        for unit in gate.units
+    )
+    return Gate(gate.tripped or approved is not None, gate.reasons, gate.approve, approved, units)
+
+
+def _approval(text: str, approval: formats.GateApproval | None) -> Approval | None:
+    return Approval(text, approval.by, approval.line) if approval else None
+
+
+def _base(document: formats.PlanFormat, base: formats.BaseItem) -> Base:
+    """The other side of a plan of two; the reason of a change that waits says why it does."""
+    needs, trips = Gate(tripped=True, units=(Unit("", "", 0, "", asks=True),)), document.gate.tripped_by
+    return Base(
+        base.ref,
+        base.commit,
+        {item.address: item.reason or "" for item in document.changes if _waits(item)},
+        own=needs if ChangeOrigin.PULL_REQUEST in trips else Gate(),
+        theirs=needs if ChangeOrigin.WAITING in trips else Gate(),
+    )
+
+
+def _waits(item: formats.ChangeItem) -> bool:
+    return item.origin is not None and ChangeOrigin(item.origin) is ChangeOrigin.WAITING
+
+
+def _change(item: formats.ChangeItem) -> Change:
+    return Change(
+        key=Key.parse(item.address),
+        action=Action[item.action.upper()],
+        source=_source(item.source),
+        fields=tuple(_field(field) for field in item.fields),
+        keywords_added=item.keywords.add,
+        keywords_deleted=item.keywords.delete,
+        metadata_set=item.metadata.set,
+        metadata_deleted=item.metadata.delete,
+        metadata_before=item.metadata.before,
+        reason=None if _waits(item) else item.reason,
+        cascade=Key.parse(item.cascade) if item.cascade else None,
+        previously=item.previously,
+    )
+
+
+def _field(item: formats.FieldChangeItem) -> FieldChange:
+    before, after = (
+        tuple(map(str, value)) if isinstance(value, list) else value for value in (item.before, item.after)
+    )
+    for value in (before, after):
+        if not isinstance(value, str | bool | int | tuple | None):
+            raise ValueError(f"the field {item.name} has a value that no field has")
+    return FieldChange(item.name, before, after, FieldEffect(item.effect))
+
+
+def report_of(document: formats.ReportFormat) -> Report:
+    """The report that a document shows; ValueError for a word of no meaning."""
+    return Report(
+        document.plan,
+        RunStatus(document.status),
+        Totals(**msgspec.structs.asdict(document.summary)),
+        Session(**msgspec.structs.asdict(document.session)),
+        tuple(map(_result, document.results)),
+        diagnostics_of(document.diagnostics),
+        _circumstances(document),
+    )
+
+
+def _circumstances(document: formats.ReportFormat) -> Circumstances:
+    return Circumstances(
+        started=_seconds(document.started),
+        ended=_seconds(document.ended),
+        team=document.team,
+        environment=document.environment,
+        commit=document.commit,
+        tree=document.tree,
+        actor=document.actor,
+        job=document.job,
+        approvals=tuple(Approval(each.approve, each.by, each.line) for each in document.approvals),
+    )
+
+
+def _seconds(instant: str | None) -> float | None:
+    return datetime.fromisoformat(instant).timestamp() if instant else None
+
+
+def _result(item: formats.ResultItem) -> Result:
+    error = (
+        CallError(item.error.message, item.error.operation, item.error.index, item.error.status) if item.error else None
+    )
+    action, outcome = Action[item.action.upper()], Outcome(item.outcome)
+    return Result(Key.parse(item.address), action, outcome, _source(item.source), error)
+
+
+def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic, ...]:
+    return tuple(
+        Diagnostic(
+            severity=Severity(item.severity),
+            code=item.code,
+            message=item.message,
+            file=item.file,
+            line=item.line,
+            column=item.column,
+            address=item.address,
+            data=_row(item.data),
+        )
+        for item in items
+    )
+
+
+def _source(place: formats.Place | None) -> Source | None:
+    return Source(place.file, place.line, _row(place.data)) if place else None
+
+
+def _row(row: formats.DataRow | None) -> Row | None:
+    return Row(row.file, row.row) if row else None

@@ -1,0 +1,177 @@
+"""Plan → annotations of changes at their lines, for hosts that show them beside the code; pure.
+
+Removals and whatever closes the gate are warnings, the rest are notices. Changes of one action at one line, as those of
+a template, are one annotation. No more are written than a host shows, and the last one counts the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from syncengine.errors import Diagnostic, Severity
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.losses import losses_of
+from syncengine.plan.model import Plan
+from syncengine.render.diagnostics import message
+from syncengine.render.escape import cut, excerpts, quoted, visible
+from syncengine.render.github import command
+from syncengine.render.gitlab import fingerprints, issue
+from syncengine.render.json import Document, dumped
+from syncengine.render.repo_paths import repository_line, repository_path
+from syncengine.render.sarif import log_of
+from syncengine.render.style import PLAIN, Look
+from syncengine.render.words import comma_list, count_of, number
+from syncengine.resource import Source
+
+ERROR, WARNING, NOTICE = "error", "warning", "notice"
+GITHUB_SHOWS = 10
+"""Annotations of one level and one step that GitHub shows."""
+GITLAB_SHOWS = 1_000
+"""GitLab documents no number; a list of more is read by nobody."""
+SARIF_SHOWS = 5_000
+"""Results of a run that GitHub's code scanning shows; it takes 25,000."""
+REVIEWDOG_SHOWS = 30
+"""Comments that reviewdog writes at a time."""
+SHOWN_VALUES = 3
+_LONGEST = 300
+
+RDJSON_LEVELS = {ERROR: "ERROR", WARNING: "WARNING", NOTICE: "INFO"}
+
+
+class Annotation(NamedTuple):
+    """A finding with its level, which knows one more than severities do."""
+
+    level: str
+    diagnostic: Diagnostic
+
+
+def plan_github(plan: Plan, look: Look = PLAIN) -> str:
+    by_level = {level: [a for a in annotations_of(plan) if a.level == level] for level in (ERROR, WARNING, NOTICE)}
+    kept = (annotation for group in by_level.values() for annotation in at_most(GITHUB_SHOWS, group))
+    return "".join(f"{command(each.diagnostic, look, each.level)}\n" for each in kept)
+
+
+def plan_gitlab(plan: Plan, look: Look = PLAIN) -> str:
+    kept = at_most(GITLAB_SHOWS, annotations_of(plan))
+    marks = fingerprints([each.diagnostic for each in kept])
+    return dumped([issue(each.diagnostic, mark, look, each.level) for each, mark in zip(kept, marks, strict=True)])
+
+
+def plan_sarif(plan: Plan, look: Look = PLAIN) -> str:
+    kept = at_most(SARIF_SHOWS, annotations_of(plan))
+    return log_of([each.diagnostic for each in kept], look, [each.level for each in kept])
+
+
+def plan_rdjson(plan: Plan, look: Look = PLAIN) -> str:
+    return _rdjson(at_most(REVIEWDOG_SHOWS, annotations_of(plan)), look)
+
+
+def diagnostics_rdjson(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return _rdjson(at_most(REVIEWDOG_SHOWS, [Annotation(each.severity.value, each) for each in diagnostics]), look)
+
+
+def _rdjson(kept: Iterable[Annotation], look: Look) -> str:
+    """The Reviewdog Diagnostic Format."""
+    return dumped({"source": {"name": "syncengine"}, "diagnostics": [_rdjson_item(each, look) for each in kept]})
+
+
+def _rdjson_item(annotation: Annotation, look: Look) -> Document:
+    diagnostic = annotation.diagnostic
+    start = {"line": repository_line(diagnostic), **({"column": diagnostic.column} if diagnostic.column else {})}
+    return {
+        "message": visible(message(diagnostic)),
+        "location": {"path": repository_path(diagnostic, look), "range": {"start": start}},
+        "severity": RDJSON_LEVELS[annotation.level],
+        "code": {"value": diagnostic.code},
+    }
+
+
+# --- what is annotated
+
+
+def at_most(count: int, every: Sequence[Annotation]) -> list[Annotation]:
+    """As many annotations as a host shows: the last of them counts those that are left out."""
+    if len(every) <= count:
+        return list(every)
+    rest = every[count - 1 :]
+    words = f"… and {number(len(rest))} more; the plan as text has all of them"
+    more = Diagnostic(severity=Severity.WARNING, code="more", message=words)
+    return [*every[: count - 1], Annotation(rest[0].level, more)]
+
+
+def annotations_of(plan: Plan) -> list[Annotation]:
+    """The gate, removals, findings, and then everything else that changes."""
+    groups = list(_groups(plan.changes))
+    removing = [_annotation(WARNING, group) for group in groups if _removes(group[0])]
+    others = [_annotation(NOTICE, group) for group in groups if not _removes(group[0])]
+    findings = [Annotation(each.severity.value, each) for each in plan.diagnostics]
+    return [*_gate(plan), *removing, *findings, *others]
+
+
+def _gate(plan: Plan) -> Iterator[Annotation]:
+    if plan.gate.is_closed:
+        words = f"Removals need an approval: {'; '.join(plan.gate.reasons)}. Approve with {plan.gate.approve}"
+        yield Annotation(WARNING, Diagnostic(severity=Severity.WARNING, code="gate", message=words))
+
+
+def _groups(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    """Changes of one action at one line, in the order of the first of them."""
+    groups: dict[object, list[Change]] = defaultdict(list)
+    for change in changes:
+        place = (change.source.file, change.source.line) if change.source else change.key
+        groups[place, change.action, _removes(change)].append(change)
+    yield from groups.values()
+
+
+def _removes(change: Change) -> bool:
+    """Whether the change takes something away."""
+    return change.action in (Action.DELETE, Action.RETIRE, Action.FORGET) or any(losses_of(change))
+
+
+def _annotation(level: str, group: Sequence[Change]) -> Annotation:
+    source: Source | None = group[0].source
+    return Annotation(
+        level,
+        Diagnostic(
+            severity=Severity.WARNING,
+            code=group[0].action.word,
+            message=_words(group),
+            file=source.file if source else None,
+            line=source.line if source else None,
+            address=str(group[0].key),
+        ),
+    )
+
+
+def _words(group: Sequence[Change]) -> str:
+    """`update tag/ACME-0042: description "old" → "new"; + keyword "x"`; of several their names."""
+    first = group[0]
+    if len(group) > 1:
+        names = comma_list([str(change.key) for change in group])
+        return f"{first.action.word} {count_of(len(group), 'resource')}: {cut(visible(names), _LONGEST)}"
+    details = list(_details(first))
+    more = f"; and {number(len(details) - SHOWN_VALUES)} more" if len(details) > SHOWN_VALUES else ""
+    shown = "; ".join(details[:SHOWN_VALUES]) + more
+    return f"{first.action.word} {first.key}{f': {cut(shown, _LONGEST)}' if shown else ''}"
+
+
+def _details(change: Change) -> Iterator[str]:
+    """What differs, removals first."""
+    if change.cascade:
+        yield f"deleted with {change.cascade}"
+    yield from (f"- keyword {quoted(keyword)}" for keyword in change.keywords_deleted)
+    yield from (f"- metadata {quoted(name)}" for name in change.metadata_deleted)
+    if change.action is not Action.UPDATE:
+        return
+    for field in change.fields:
+        before, after = excerpts(_text(field.before), _text(field.after))
+        yield f"{field.name} {quoted(before)} → {quoted(after)}"
+    yield from (f"+ keyword {quoted(keyword)}" for keyword in change.keywords_added)
+    for name, value in change.metadata_set.items():
+        yield f"metadata {quoted(name)} {quoted(change.metadata_before.get(name, ''))} → {quoted(value)}"
+
+
+def _text(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)

@@ -1,0 +1,197 @@
+"""Resources of a section with what changes in them → those that stand alone, the odd ones first, and groups; pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
+
+from syncengine.render.unusual_letters import unusual_letters
+from syncengine.render.value_shapes import ALIKE, Aspect, ValueShape, middle, shapes_of
+
+SAME = 6
+"""The number of resources with the same shapes from which on they are one row."""
+
+MANY = 20
+"""Rows that people read one by one."""
+
+RANKED = 20_000
+"""Entries up to which all are compared with each other roughly; of more, nobody reads enough for it to matter."""
+
+RARE_PER_CENT = 1
+"""Changes of a shape that fewer of a section have are odd."""
+
+
+class Entry(NamedTuple):
+    """A resource of a section, and what changes in it."""
+
+    name: str
+    aspects: tuple[Aspect, ...]
+
+
+class ShapedAspect(NamedTuple):
+    """What is done to one thing; no shape: done to few others, or to none."""
+
+    label: str
+    note: str
+    shape: ValueShape | None
+
+
+_LABEL = itemgetter(0, 3)
+"""The label and the note of an aspect."""
+
+Combination = tuple[ShapedAspect, ...]
+
+
+class AlikeGroup(NamedTuple):
+    """The entries, by their number, that have the same shapes."""
+
+    shapes: Combination
+    members: list[int]
+
+
+class Arrangement(NamedTuple):
+    """Entries by number. `odd` are unlike the rest; `singles` stand alone too; each of the groups is one row."""
+
+    odd: list[int]
+    singles: list[int]
+    odd_groups: list[AlikeGroup]
+    groups: list[AlikeGroup]
+
+
+def arranged(entries: Sequence[Entry], *, folding: bool) -> Arrangement:
+    """All entries; without `folding` those of groups stand alone as well."""
+    combinations = _combinations(entries)
+    members: dict[Combination, list[int]] = defaultdict(list)
+    for number, combination in enumerate(combinations):
+        members[combination].append(number)
+    odd = _odd(combinations, members)
+    groups = [
+        AlikeGroup(combination, numbers)
+        for combination, numbers in members.items()
+        if folding and len(numbers) >= SAME and _is_shaped(combination)
+    ]
+    folded = {number for group in groups for number in group.members}
+    singles = [number for number in range(len(entries)) if number not in folded]
+    return Arrangement(
+        _by_rarity([n for n in singles if n in odd], combinations, entries, members),
+        _by_rarity([n for n in singles if n not in odd], combinations, entries, {}),
+        sorted((group for group in groups if group.members[0] in odd), key=lambda group: len(group.members)),
+        [group for group in groups if group.members[0] not in odd],
+    )
+
+
+def _odd(combinations: Sequence[Combination], members: Mapping[Combination, Sequence[int]]) -> set[int]:
+    """Entries with shapes that few others have; of a section where that is true of most, with one such shape."""
+    total = len(combinations)
+    if max(map(len, members.values()), default=0) >= ALIKE:
+        rare = [numbers for each, numbers in members.items() if is_rare(len(numbers), total)]
+        shapeless = [numbers for each, numbers in members.items() if not _is_shaped(each)]
+        odd = {number for numbers in rare for number in numbers}
+        if sum(map(len, shapeless)) * 2 < total:
+            odd |= {number for numbers in shapeless for number in numbers}
+        if len(odd) * 2 < total:
+            return odd
+    return _odd_in_one_thing(combinations, members) if total > SAME else set()
+
+
+def _odd_in_one_thing(combinations: Sequence[Combination], members: Mapping[Combination, Sequence[int]]) -> set[int]:
+    counts: Counter[object] = Counter()
+    for combination, numbers in members.items():
+        for part in _parts(combination):
+            counts[part] += len(numbers)
+    total = len(combinations)
+    rare = [each for each in members if any(is_rare(counts[part], total) for part in _parts(each))]
+    odd = {number for each in rare for number in members[each]}
+    return odd if len(odd) * 2 < total else set()
+
+
+def _parts(combination: Combination) -> Iterator[object]:
+    """What is done, thing by thing, and to which things."""
+    yield from combination
+    yield tuple(each.label for each in combination)
+
+
+def is_rare(count: int, among: int) -> bool:
+    return count == 1 or count * 100 < among * RARE_PER_CENT
+
+
+def _is_shaped(combination: Combination) -> bool:
+    return all(each.shape for each in combination)
+
+
+def _combinations(entries: Sequence[Entry]) -> list[Combination]:
+    """The shapes of each entry, in which equal things are looked for among all entries."""
+    blocks: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        blocks[tuple(map(_LABEL, entry.aspects))].append(number)
+    columns: dict[tuple[str, str], tuple[list[int], list[Aspect]]] = defaultdict(lambda: ([], []))
+    for labels, numbers in blocks.items():
+        for label, aspects in zip(labels, zip(*[entries[n].aspects for n in numbers], strict=True), strict=True):
+            columns[label][0].extend(numbers)
+            columns[label][1].extend(aspects)
+    shaped = {label: iter(_shaped(label, entries, *column)) for label, column in columns.items()}
+    combinations: list[Combination] = [()] * len(entries)
+    for labels, numbers in blocks.items():
+        parts = zip(*[islice(shaped[label], len(numbers)) for label in labels], strict=True)
+        for number, part in zip(numbers if labels else (), parts, strict=True):
+            combinations[number] = part
+    return combinations
+
+
+def _shaped(
+    label: tuple[str, str], entries: Sequence[Entry], numbers: Sequence[int], aspects: Sequence[Aspect]
+) -> list[ShapedAspect]:
+    """Aspects of one label with their shapes, of equal ones the same object."""
+    shapes = shapes_of([entries[number].name for number in numbers], aspects)
+    once = {shape: ShapedAspect(*label, shape) for shape in dict.fromkeys(shapes)}
+    return [once[shape] for shape in shapes]
+
+
+# --- the most unlike first --------------------------------------------------------------------------------------------
+
+_DIGITS = re.compile(r"\d+")
+
+
+def _by_rarity(
+    numbers: list[int],
+    combinations: Sequence[Combination],
+    entries: Sequence[Entry],
+    members: Mapping[Combination, Sequence[int]],
+) -> list[int]:
+    """The entries that have the least in common with the others first; few stay in their order."""
+    if not MANY < len(numbers) <= RANKED:
+        return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), n))
+    features = {number: list(_features(entries[number], combinations[number])) for number in numbers}
+    counts = Counter(feature for each in features.values() for feature in each)
+    commonness = {
+        number: sum(counts[feature].bit_length() for feature in each) / len(each) for number, each in features.items()
+    }
+    return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), round(commonness[n], 1), n))
+
+
+def _features(entry: Entry, combination: Combination) -> Iterator[object]:
+    """What other changes may have in common with this one, roughly: fields, first and last words, numbers aside."""
+    yield tuple([each.label for each in combination])
+    shapeless = {each.label for each in combination if each.shape is None}
+    for aspect in entry.aspects:
+        label = aspect.label
+        if label in shapeless:
+            old, new = _difference(aspect)
+            masked = _DIGITS.sub("#", new)
+            words = masked.split() or ("",)
+            yield from ((label, 1, words[0]), (label, 2, words[-1]), (label, _DIGITS.sub("#", old), masked))
+            yield label, len(new).bit_length(), unusual_letters(new)
+
+
+def _difference(aspect: Aspect) -> tuple[str, str]:
+    if isinstance(aspect.before, str) and isinstance(aspect.after, str):
+        return middle(aspect.before, aspect.after)
+    return _text(aspect.before), _text(aspect.after)
+
+
+def _text(value: object) -> str:
+    return "\n".join(value) if isinstance(value, tuple) else "" if value is None else str(value)

@@ -1,0 +1,151 @@
+"""The shapes of a group → its details for people, and an example; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from syncengine.render.arrangement import Combination
+from syncengine.render.change_aspects import ADDED, METADATA, REMOVED, Aspects
+from syncengine.render.change_details import (
+    WIDE,
+    ChangeDetail,
+    Details,
+    Span,
+    SpanMark,
+    came_and_went,
+    remark,
+    shown,
+    value_spans,
+)
+from syncengine.render.escape import quoted, visible
+from syncengine.render.value_shapes import Aspect, Parameters, ValueShape
+
+FEW_VALUES = 3
+"""Values before that are named where all became the same."""
+
+Spans = tuple[Span, ...]
+
+
+def group_details(shapes: Combination, members: Sequence[Aspects], *, fresh: bool) -> Details:
+    """One detail for each shape. `fresh`: the resources are new, so that nothing is said of values before."""
+    by_label = [{aspect.label: aspect for aspect in aspects} for aspects in members]
+    return tuple(
+        _detail(label, note, _spans(label, shape, [aspects[label] for aspects in by_label], fresh))
+        for label, note, shape in shapes
+        if shape
+    )
+
+
+def example_of(name: str, shapes: Combination, aspects: Aspects, *, fresh: bool) -> str:
+    """The values of one member, of the shapes that leave them open."""
+    by_label = {aspect.label: aspect for aspect in aspects}
+    parts = [
+        str(_detail(each.label, "", _exact(each.label, by_label[each.label], fresh)))
+        for each in shapes
+        if each.shape and each.shape.rule != "same"
+    ]
+    if len(shapes) == 1 and parts:
+        parts = [parts[0].partition(": ")[2] or parts[0]]
+    return f"e.g. {visible(name)}: {'; '.join(parts)}" if parts else ""
+
+
+def _detail(label: str, note: str, spans: Spans) -> ChangeDetail:
+    noted = (*spans, Span(note, SpanMark.REMARK)) if note else spans
+    return ChangeDetail("keywords" if label in (ADDED, REMOVED) else visible(label), noted)
+
+
+def _spans(label: str, shape: ValueShape, aspects: Sequence[Aspect], fresh: bool) -> Spans:
+    if shape.rule == "same":
+        return _exact(label, aspects[0], fresh)
+    if shape.rule == "set":
+        return (*_various(label, aspects), Span(" → "), Span(_shown(label, shape.parameters[0]), SpanMark.NEW))
+    if shape.rule == "dated":
+        return _range(label, str(shape.parameters[0]), [a.after for a in aspects if isinstance(a.after, int)])
+    return WORDS[shape.rule](shape.parameters)
+
+
+def _exact(label: str, aspect: Aspect, fresh: bool) -> Spans:
+    """The values themselves."""
+    if label in (ADDED, REMOVED) and isinstance(aspect.after, tuple):
+        return came_and_went(aspect.after, (), WIDE) if label == ADDED else came_and_went((), aspect.after, WIDE)
+    if not label:
+        return remark(_text(aspect.after)).spans
+    if fresh:
+        return (Span(_shown(label, aspect.after), SpanMark.NEW),)
+    return value_spans(_field(label), aspect.before, aspect.after, WIDE)
+
+
+def _field(label: str) -> str:
+    """The name by which a value is shown: of metadata none, since their names are the users' own."""
+    return "" if label.startswith(METADATA) else label
+
+
+def _shown(label: str, value: object) -> str:
+    return shown(_field(label), value, WIDE)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _various(label: str, aspects: Sequence[Aspect]) -> Spans:
+    """The values that became one, where they are few."""
+    values = dict.fromkeys(aspect.before for aspect in aspects)
+    if len(values) > FEW_VALUES:
+        return (Span("various values", SpanMark.REMARK),)
+    return (Span(", ".join(_shown(label, value) for value in values), SpanMark.OLD),)
+
+
+def _range(label: str, way: str, instants: Sequence[int]) -> Spans:
+    first, last = (shown(label, at, WIDE) for at in (min(instants), max(instants)))
+    return (Span(f"{way}, ", SpanMark.REMARK), Span(first if first == last else f"{first} to {last}", SpanMark.NEW))
+
+
+def _quoted(text: object) -> str:
+    return quoted(WIDE.cut(_text(text)))
+
+
+def _new(sign: str, text: object, where: str = "") -> Spans:
+    return (Span(sign), Span(_quoted(text), SpanMark.NEW), *_where(where))
+
+
+def _old(text: object, where: str) -> Spans:
+    return (Span("- "), Span(_quoted(text), SpanMark.OLD), *_where(where))
+
+
+def _where(where: str) -> Spans:
+    return (Span(f" ({where})", SpanMark.REMARK),) if where else ()
+
+
+def _replacement(parameters: Parameters) -> Spans:
+    old, new = parameters
+    return (Span(_quoted(old), SpanMark.OLD), Span(" → "), Span(_quoted(new), SpanMark.NEW), *_where("in the text"))
+
+
+def _moved_items(parameters: Parameters) -> Spans:
+    gains, losses = (tuple(map(str, each)) if isinstance(each, tuple) else () for each in parameters)
+    return came_and_went(gains, losses, WIDE)
+
+
+def _own_name(parts: Sequence[object]) -> str:
+    """The pieces of a text, with the resource's own name between them."""
+    return " + its name + ".join(_quoted(part) for part in parts).replace('"" + ', "").replace(' + ""', "")
+
+
+def _named_items(parameters: Parameters) -> Spans:
+    items = parameters[0] if isinstance(parameters[0], tuple) else ()
+    return (Span("added "), Span(", ".join(_own_name(parts) for parts in items), SpanMark.NEW))
+
+
+WORDS: Mapping[str, Callable[[Parameters], Spans]] = {
+    "appended": lambda p: _new("+ ", p[0]),
+    "prepended": lambda p: _new("+ ", p[0], "in front"),
+    "shortened": lambda p: _old(p[0], "at the end"),
+    "beheaded": lambda p: _old(p[0], "in front"),
+    "replaced": _replacement,
+    "cased": lambda p: (Span(_text(p[0]), SpanMark.NEW),),
+    "items": _moved_items,
+    "named": lambda p: (Span(_own_name(p), SpanMark.NEW),),
+    "named items": _named_items,
+}
+"""The words for shapes that are described by their parameters alone."""

@@ -1,0 +1,213 @@
+"""Files for CI are what the hosts read: by their published schemas, and by an analyser of workflows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from syncengine.tools.init.installation import DEFAULT, PINNED, installation_of
+from syncengine.tools.init.jobs import ACTIONS, COMMANDS, DELIVERED, delivered, laid
+from syncengine.tools.init.new_project import CI, EXAMPLES, starter_files
+from tests.cli.program import Project
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(sys.executable).parent
+SCHEMAS = {
+    ".github/workflows/syncengine.yml": "vendor.github-workflows",
+    ".gitlab-ci.yml": "vendor.gitlab-ci",
+    "action.yml": "vendor.github-actions",
+}
+MADE = {CI[host]: starter_files(ci=host)[CI[host]] for host in CI} | {"action.yml": delivered()["action.yml"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in MADE.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", DELIVERED)
+def test_the_files_of_the_repository_are_made_of_the_definition(name: str) -> None:
+    """To mend one, change its template, and write what this test expects."""
+    assert (ROOT / name).read_text(encoding="utf-8") == delivered()[name]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_published_schema_knows_all_of_it(folder: Path, name: str) -> None:
+    """Of workflows, of actions and of pipelines."""
+    command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[name], str(folder / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_schema_finds_what_is_misspelt(folder: Path) -> None:
+    """Else its verdict says nothing."""
+    path = folder / ".github/workflows/syncengine.yml"
+    path.write_text(path.read_text().replace("runs-on", "run-on"))
+    command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", SCHEMAS[CI["github"]], str(path)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+
+
+def test_an_analyser_of_workflows_finds_nothing(folder: Path) -> None:
+    """No template in a script, no action by a tag, no right that is not used, no secret where it is not needed."""
+    assert _audited(folder) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("harm", "by", "code"),
+    [
+        ("  pull_request:\n", "  pull_request_target:\n", "dangerous-triggers"),
+        ("run: syncengine fmt --check", 'run: echo "${{ github.head_ref }}"', "template-injection"),
+        (ACTIONS["CHECKOUT"], "actions/checkout@v4", "unpinned-uses"),
+        (", persist-credentials: false", "", "artipacked"),
+        ("permissions: {}", "permissions: write-all", "excessive-permissions"),
+    ],
+)
+def test_the_analyser_finds_what_harms(folder: Path, harm: str, by: str, code: str) -> None:
+    """Else its verdict says nothing."""
+    path = folder / ".github/workflows/syncengine.yml"
+    assert harm in path.read_text()
+    path.write_text(path.read_text().replace(harm, by, 1))
+    status, codes = _audited(folder)
+    assert status != 0
+    assert code in codes
+
+
+def _audited(folder: Path) -> tuple[int, list[str]]:
+    command = [str(PROGRAMS / "zizmor"), "--offline", "--persona=pedantic", "--format=json", "--no-config", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, [finding["ident"] for finding in json.loads(done.stdout or "[]")]
+
+
+def jobs(name: str) -> dict[str, Any]:
+    document = yaml.safe_load(MADE[name])
+    found: dict[str, Any] = document.get("jobs") or {k: v for k, v in document.items() if "script" in (v or {})}
+    return found
+
+
+def test_nothing_privileged_meets_what_a_fork_made() -> None:
+    """No trigger that has secrets for a fork's code, and no secret in a job that runs it."""
+    for text in MADE.values():
+        assert not re.search(r"pull_request_target|workflow_run", text)
+    plan = jobs(CI["github"])["plan"]
+    steps = {step["name"]: step for step in plan["steps"] if "name" in step}
+    assert [n for n, step in steps.items() if "secrets." in json.dumps(step)] == ["Plan"]
+    assert "!github.event.pull_request.head.repo.fork" in steps["Plan"]["if"]
+    assert "SYNCENGINE_API_KEY" not in json.dumps(plan)
+    own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
+    for job in ("plan", "publish"):
+        assert all(own in rule["if"] for rule in jobs(CI["gitlab"])[job]["rules"])
+
+
+def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
+    """What plans has a reader's state; what applies has the key; what writes comments has a token and nothing else."""
+    holders = {
+        (job, step["name"]): sorted(step["env"])
+        for job, body in jobs(CI["github"]).items()
+        for step in body["steps"]
+        if step.get("env")
+    }
+    writes = ["SYNCENGINE_API_KEY", "SYNCENGINE_STATE"]
+    assert holders == {
+        ("plan", "Plan"): ["SYNCENGINE_STATE"],
+        ("plan", "Publish"): ["GITHUB_TOKEN"],
+        ("apply", "Fetch the reviewed plans"): ["GITHUB_TOKEN"],
+        ("apply", "Apply"): writes,
+        ("apply", "Publish"): ["GITHUB_TOKEN"],
+        ("reassert", "Reassert"): writes,
+    }
+    assert "${{ secrets.SYNCENGINE_STATE_READER }}" in MADE[CI["github"]]
+    scopes = {name: job.get("environment") for name, job in jobs(CI["gitlab"]).items()}
+    access = {name: {"name": name, "action": "access"} for name in ("plan", "publish")}
+    assert scopes == {
+        **dict.fromkeys(("package", "check")),
+        "plan": access["plan"],
+        **dict.fromkeys(("publish", "reviewed", "report"), access["publish"]),
+        **dict.fromkeys(("apply", "reassert"), "production"),
+    }
+
+
+def test_people_are_told_of_the_role_that_may_only_read() -> None:
+    """Where they set the secrets."""
+    for host in CI.values():
+        assert "for a role that may only SELECT" in " ".join(MADE[host].replace("#", " ").split())
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_command_is_of_the_definition(name: str) -> None:
+    """One for all files: what one host does, the other does."""
+    document = yaml.safe_load(MADE[name])
+    if name == "action.yml":
+        scripts = [step["run"] for step in document["runs"]["steps"] if "run" in step]
+    else:
+        scripts = [s["run"] for job in jobs(name).values() for s in job.get("steps", ()) if "run" in s]
+        scripts += [line for job in jobs(name).values() for line in job.get("script", ())]
+    assert {script.strip() for script in scripts} <= set(COMMANDS.values())
+
+
+def test_no_place_of_a_file_is_left_empty() -> None:
+    """Each has its command."""
+    for text in (*MADE.values(), *delivered().values()):
+        assert not re.search(r"@[A-Z_]+@", text)
+    assert laid("\n  @APPLY@\n").splitlines()[2].startswith("    if ")
+
+
+def test_the_image_has_this_very_version_of_this_very_package() -> None:
+    """And neither runs as root, nor holds a shell's guess at what to install."""
+    lines = delivered()["Dockerfile"].splitlines()
+    assert f'RUN pip install --no-cache-dir "{PINNED}"' in lines
+    assert sum("pip install" in line for line in lines) == 1
+    assert lines.index("USER syncengine") > next(n for n, line in enumerate(lines) if "pip install" in line)
+
+
+# --- init --ci
+
+
+@pytest.mark.parametrize("host", CI)
+def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> None:
+    """Where the host reads them, and no examples of others."""
+    project = Project(tmp_path, "sandbox")
+    done = project.run("init", "made", "--ci", host)
+    assert done.code == 0, done.err
+    assert (tmp_path / "made" / CI[host]).read_text() == MADE[CI[host]]
+    assert not (tmp_path / "made" / "ci").exists()
+    assert not any((tmp_path / "made" / other).exists() for key, other in CI.items() if key != host)
+
+
+@pytest.mark.parametrize("host", CI)
+def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, host: str) -> None:
+    """One that is there already is not written over."""
+    project = Project(tmp_path, "sandbox")
+    before = project.files()
+    assert project.run("init", "--ci", host).code == 0
+    assert project.files() == {**before, CI[host]: MADE[CI[host]].encode()}
+    (tmp_path / CI[host]).write_text("mine")
+    done = project.run("init", "--ci", host)
+    assert (done.code, "already exists and was kept" in done.err) == (0, True)
+    assert (tmp_path / CI[host]).read_text() == "mine"
+
+
+def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
+    """Below the root of a repository."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github")
+    assert (done.code, "at the root of a repository" in done.err) == (1, True)
+    assert not (tmp_path / "below").exists()
+
+
+def test_examples_are_the_files_that_init_writes() -> None:
+    """A project that chose no host has both."""
+    files = starter_files(DEFAULT)
+    assert {host: files[name] for host, name in EXAMPLES.items()} == {host: MADE[name] for host, name in CI.items()}
+    other = starter_files(installation_of("firm-syncengine==2.0"), "github")
+    assert "firm-syncengine[postgresql]==2.0" in other[CI["github"]]

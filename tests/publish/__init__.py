@@ -1,0 +1,1 @@
+"""Comments of pull requests, on imitations of both hosts."""

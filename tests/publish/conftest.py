@@ -1,0 +1,27 @@
+"""A project with a plan, and the hosts that it is published to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Project, category, tag
+from tests.publish.hosts import Imitation, imitation
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def host(request: pytest.FixtureRequest) -> Iterator[Imitation]:
+    with imitation(request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project whose plan is in `plan.json`."""
+    project = Project(tmp_path / "project", "sandbox")
+    project.wants(tagCategories=[category("acme")], tags=[tag("ACME-0042", category="acme", description="Opposition")])
+    done = project.run("plan", "--report", "json=plan.json")
+    assert done.code == 0, done.err
+    return project

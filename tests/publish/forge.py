@@ -1,0 +1,251 @@
+"""Both hosts' runners, imitated: jobs of the files that `init --ci` writes, run command by command in fresh clones.
+
+What a file says is what is run: every condition, expression and action must be known here, or the run fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from syncengine.tools.init.jobs import ACTIONS
+from tests.cli.program import REPOSITORY
+from tests.publish.hosts import Imitation
+
+SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
+IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main")
+PIP = """#!/bin/sh
+# Stands for pip: what is installed is this very program.
+case "$*" in
+  *"install $SYNCENGINE_PACKAGE"|*"wheel --wheel-dir .syncengine/wheels $SYNCENGINE_PACKAGE") ;;
+  *"install --no-index --no-deps .syncengine/wheels/"*) ;;
+  *) echo "unexpected: pip $*" >&2; exit 1 ;;
+esac
+"""
+PYTHON = """#!/bin/sh
+[ "$1 $2" = "-m pip" ] && shift 2 && exec pip "$@"
+exit 1
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *IDENTITY, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Event:
+    """What starts a pipeline: a commit, and the pull request that it belongs to, or none."""
+
+    kind: str
+    commit: str
+    number: int = 0
+    head: str = ""
+    fork: bool = False
+
+
+@dataclass
+class JobEnd:
+    """What a job came to. `outputs` of all its steps; `log` is all that it printed."""
+
+    passed: bool
+    log: str
+    outputs: dict[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+
+@dataclass
+class Runner:
+    """A machine for jobs: nothing of one is there in the next."""
+
+    folder: Path
+    bare: Path
+    host: Imitation
+    secrets: Mapping[str, Mapping[str, str]]
+    """By environment; `` has those of every job."""
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        programs = self.folder / "programs"
+        programs.mkdir(parents=True)
+        program = f'#!/bin/sh\nexec env PYTHONPATH="{REPOSITORY}" {sys.executable} -m syncengine "$@"\n'
+        for name, text in {"pip": PIP, "python": PYTHON, "syncengine": program}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        self._path = f"{programs}:{os.environ['PATH']}"
+
+    def checkout(self, commit: str) -> Path:
+        self.runs += 1
+        work = self.folder / f"work-{self.runs}"
+        git(self.folder, "clone", "-q", str(self.bare), str(work))
+        git(work, "checkout", "-q", commit)
+        return work
+
+    def shell(self, script: str, work: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        usual = {"PATH": self._path, "HOME": str(self.folder), "LANG": "C.UTF-8", "CI": "true"}
+        file = self.folder / "script"
+        file.write_text(script)
+        environ = {**usual, **environ}
+        command = [*SHELL, str(file)]
+        return subprocess.run(command, cwd=work, env=environ, capture_output=True, text=True, timeout=120, check=False)
+
+
+class GitHubRunner(Runner):
+    """Runs jobs of a workflow."""
+
+    def run(self, job: str, event: Event) -> JobEnd:
+        work = self.checkout(event.commit)
+        document = yaml.load((work / ".github/workflows/syncengine.yml").read_text(), yaml.CSafeLoader)
+        definition = document["jobs"][job]
+        assert self._holds(definition["if"], event, passed=True), f"{job} does not run on {event.kind}"
+        environ = {**self._variables(event), **document["env"]}
+        end, secrets = JobEnd(True, ""), self.secrets[definition.get("environment", "")]
+        for step in definition["steps"]:
+            if self._holds(step.get("if", "success()"), event, passed=end.passed):
+                self._step(step, work, {**environ, **self._environ(step, secrets)}, event, end)
+        return end
+
+    def _holds(self, condition: str, event: Event, *, passed: bool) -> bool:
+        """The value of a condition; one that names no status holds only while all is well."""
+        fork = event.fork
+        known = {
+            "success()": passed,
+            "!cancelled()": True,
+            "!cancelled() && !github.event.pull_request.head.repo.fork": not fork,
+            "github.event.pull_request.head.repo.fork": passed and fork,
+            "!github.event.pull_request.head.repo.fork": passed and not fork,
+            **{f"github.event_name == '{kind}'": event.kind == kind for kind in ("pull_request", "push", "schedule")},
+        }
+        return known[condition.removeprefix("${{ ").removesuffix(" }}")]
+
+    def _variables(self, event: Event) -> dict[str, str]:
+        self.host.number = event.number or self.host.number
+        ref = f"refs/pull/{event.number}/merge" if event.number else "refs/heads/main"
+        more = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_SHA": event.commit,
+            "GITHUB_REF": ref,
+            "GITHUB_EVENT_NAME": event.kind,
+        }
+        more |= {name: str(self.folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        file = self.folder / "event.json"
+        file.write_text(json.dumps({"pull_request": {"number": event.number, "head": {"repo": {"fork": event.fork}}}}))
+        more |= {"GITHUB_EVENT_PATH": str(file), "GITHUB_BASE_REF": "main"} if event.number else {}
+        self.host.reads_only = event.fork
+        environ = self.host.environ(self.runs, **more)
+        del environ["GITHUB_TOKEN"]
+        return environ
+
+    def _environ(self, step: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, str]:
+        def value(text: str) -> str:
+            if match := re.fullmatch(r"\$\{\{ secrets\.(\w+) \}\}", text):
+                return secrets.get(match[1], "")
+            assert text == "${{ github.token }}", text
+            return self.host.environ()["GITHUB_TOKEN"]
+
+        return {name: value(text) for name, text in step.get("env", {}).items()}
+
+    def _step(self, step: Mapping[str, Any], work: Path, environ: dict[str, str], event: Event, end: JobEnd) -> None:
+        if "uses" in step:
+            self._use(step, work, event)
+            return
+        for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+            (self.folder / name).write_text("")
+        assert "${{" not in step["run"], "a template in a script"
+        done = self.shell(step["run"], work, environ)
+        end.log += done.stdout + done.stderr
+        end.passed &= done.returncode == 0
+        end.outputs |= dict(line.split("=", 1) for line in (self.folder / "GITHUB_OUTPUT").read_text().splitlines())
+        end.summary += (self.folder / "GITHUB_STEP_SUMMARY").read_text()
+
+    def _use(self, step: Mapping[str, Any], work: Path, event: Event) -> None:
+        """An action: the checkout is done, Python is there, an artifact is kept by the host."""
+        names = {text.partition(" ")[0]: name for name, text in ACTIONS.items()}
+        if names[step["uses"]] == "UPLOAD_ARTIFACT" and (work / step["with"]["path"]).exists():
+            self.host.artifacts[event.number] = (work / step["with"]["path"]).read_bytes()
+            self.host.heads[event.number] = event.head
+
+
+class GitLabRunner(Runner):
+    """Runs jobs of a pipeline, in the order of its stages."""
+
+    def run(self, event: Event) -> dict[str, JobEnd]:
+        work = self.checkout(event.commit)
+        document = yaml.load((work / ".gitlab-ci.yml").read_text(), yaml.CSafeLoader)
+        jobs = {name: body for name, body in document.items() if isinstance(body, dict) and "script" in body}
+        variables = self._variables(event)
+        assert any(self._holds(rule["if"], variables) for rule in document["workflow"]["rules"])
+        ends: dict[str, JobEnd] = {}
+        kept = self.folder / "artifacts"
+        shutil.rmtree(kept, ignore_errors=True)
+        for stage in document["stages"]:
+            passed = all(end.passed for end in ends.values())
+            for name, body in jobs.items():
+                rule = next((r for r in body.get("rules", [{}]) if self._holds(r.get("if", ""), variables)), None)
+                if body["stage"] == stage and rule is not None and (passed or rule.get("when") == "always"):
+                    ends[name] = self._job(name, body, {**variables, **document["variables"]}, event, kept)
+        return ends
+
+    def _job(self, name: str, body: Mapping[str, Any], variables: dict[str, str], event: Event, kept: Path) -> JobEnd:
+        work = self.checkout(event.commit)
+        if kept.exists():
+            shutil.copytree(kept, work, dirs_exist_ok=True)
+        environment = body.get("environment", "")
+        secrets = self.secrets[environment if isinstance(environment, str) else environment["name"]]
+        job = {"CI_JOB_ID": str(self.runs), "CI_JOB_URL": f"https://host.example/acme/tags/-/jobs/{self.runs}"}
+        done = self.shell("\n".join(body["script"]), work, {**variables, **job, **({} if event.fork else secrets)})
+        artifacts = body.get("artifacts", {})
+        if done.returncode == 0 or artifacts.get("when") == "always":
+            for path in artifacts.get("paths", []):
+                self._keep(work, path, kept)
+        if name == "plan" and (work / "plan.json").exists():
+            self.host.artifacts[event.number] = (work / "plan.json").read_bytes()
+        dotenv = work / artifacts.get("reports", {}).get("dotenv", "none")
+        outputs = dict(line.split("=", 1) for line in dotenv.read_text().splitlines()) if dotenv.is_file() else {}
+        return JobEnd(done.returncode == 0, done.stdout + done.stderr, outputs)
+
+    def _keep(self, work: Path, path: str, kept: Path) -> None:
+        source = work / path
+        if source.is_dir():
+            shutil.copytree(source, kept / path, dirs_exist_ok=True)
+        elif source.exists():
+            kept.mkdir(exist_ok=True)
+            shutil.copy(source, kept / path)
+
+    def _holds(self, condition: str, variables: Mapping[str, str]) -> bool:
+        """The value of comparisons that are joined by `&&`."""
+
+        def value(word: str) -> str:
+            return variables.get(word[1:], "") if word.startswith("$") else word.strip('"')
+
+        pairs = (part.split(" == ") for part in condition.split(" && ") if part)
+        return all(value(one) == value(other) for one, other in pairs)
+
+    def _variables(self, event: Event) -> dict[str, str]:
+        self.host.number = event.number or self.host.number
+        environ = self.host.environ(self.runs, CI_COMMIT_SHA=event.commit, CI_DEFAULT_BRANCH="main")
+        del environ["GITLAB_TOKEN"]
+        kinds = {"pull_request": "merge_request_event"}
+        environ |= {
+            "CI_PIPELINE_SOURCE": kinds.get(event.kind, event.kind),
+            "CI_MERGE_REQUEST_IID": str(event.number or ""),
+        }
+        if event.number:
+            environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"] = "8" if event.fork else "77"
+            environ["CI_MERGE_REQUEST_PROJECT_ID"] = "77"
+            environ["CI_PROJECT_ID"] = environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"]
+            environ["CI_MERGE_REQUEST_TARGET_BRANCH_NAME"] = "main"
+            environ["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git(self.bare, "merge-base", "main", event.head)
+        else:
+            environ["CI_COMMIT_BRANCH"] = "main"
+        return environ

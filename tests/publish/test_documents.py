@@ -1,0 +1,84 @@
+"""What a document says is what is published of it: read back, it is the same document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from syncengine.publish.documents import diagnostics_of, plan_of, report_of
+from syncengine.render import formats
+from syncengine.render.json import dumped, plan_document, report_document
+from tests.cli.program import Project, activity_type, category, tag
+
+DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
+PLANS = sorted(path.stem for path in DOCUMENTS.glob("plan*.json") if '"syncengine.plan/v1"' in path.read_text())
+REPORTS = sorted(path.stem for path in DOCUMENTS.glob("*.json") if '"syncengine.report/v1"' in path.read_text())
+READ = {
+    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics base",
+    formats.BaseItem: "ref commit",
+    formats.PlannedService: "base_url team",
+    formats.GateState: "tripped reasons approve units approved tripped_by",
+    formats.GateUnit: "unit count approve approved kind lost missing total",
+    formats.GateApproval: "by line",
+    formats.SweepItem: "known unknown",
+    formats.NoteItem: "address kind message source",
+    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin",
+    formats.FieldChangeItem: "name before after effect",
+    formats.KeywordChange: "add delete",
+    formats.MetadataChange: "set delete before",
+    formats.Place: "file line data",
+    formats.ReportFormat: "plan status summary session results diagnostics"
+    " started ended team environment commit tree actor job approvals",
+    formats.ApprovalItem: "by line approve",
+    formats.ResultItem: "address action outcome source error",
+    formats.DiagnosticItem: "severity code message file line column address data",
+}
+
+
+@pytest.mark.parametrize("model", READ, ids=lambda model: model.__name__)
+def test_every_field_of_a_document_is_read(model: type[msgspec.Struct]) -> None:
+    """A field that is added to a format has to be read in `publish/documents.py` too, or it is lost in the comment."""
+    assert set(model.__struct_fields__) == set(READ[model].split())
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_read_as_it_was_written(name: str) -> None:
+    """All that is in the document."""
+    document = msgspec.json.decode((DOCUMENTS / f"{name}.json").read_bytes(), type=formats.PlanFormat)
+    assert dumped(plan_document(plan_of(document))) == dumped(document)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_is_read_as_it_was_written(name: str) -> None:
+    """All that is in the document."""
+    text = (DOCUMENTS / f"{name}.json").read_text().replace('"TIME"', '"2026-01-01T00:00:00+00:00"')
+    document = msgspec.json.decode(text, type=formats.ReportFormat)
+    assert dumped(report_document(report_of(document))) == dumped(document)
+
+
+def test_diagnostics_are_read_as_they_were_written() -> None:
+    """With their rows."""
+    document = msgspec.json.decode((DOCUMENTS / "diagnostics.json").read_bytes(), type=formats.Diagnostics)
+    assert len(diagnostics_of(document.diagnostics)) == len(document.diagnostics)
+
+
+def test_a_document_makes_the_same_markdown_as_its_plan(tmp_path: Path) -> None:
+    """Removals with an approval, a sweep, metadata, cleared fields, a rename, notes."""
+    project = Project(tmp_path / "project", "sandbox")
+    before = [tag("ACME-1", category="acme", description="x", url="https://a.example", metadata={"a": "1", "b": "2"})]
+    before += [tag("OLD-1"), tag("GONE-1", visibility="PRIVATE")]
+    types = [activity_type("A100"), activity_type("A200")]
+    project.settle(tagCategories=[category("acme"), category("gone")], activityTypes=types, tags=before)
+    after = [tag("ACME-1", category="acme", metadata={"a": "3"}), tag("NEW-1", previously=["OLD-1"])]
+    project.wants(tagCategories=[category("acme", keywords=["k"])], activityTypes=types[1:], tags=after)
+    words = ("--report", "json=plan.json", "--report", "markdown=report.markdown")
+    assert project.run("plan", *words).code == 0
+    document = msgspec.json.decode((project.folder / "plan.json").read_bytes(), type=formats.PlanFormat)
+    assert document.gate.tripped
+    assert dumped(plan_document(plan_of(document))) == (project.folder / "plan.json").read_text()
+    published = project.run("publish", "plan.json", "--to", "github", "--dry-run").out
+    printed = (project.folder / "report.markdown").read_text().rstrip()
+    missing = [line for line in printed.splitlines() if line not in published and "first sync session" not in line]
+    assert missing == []

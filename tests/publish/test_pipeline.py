@@ -1,0 +1,204 @@
+"""From a pull request to its merge, its apply and its revert: the jobs that `init --ci` writes, run as they are.
+
+In a bare repository with two clones, with a state in PostgreSQL, against imitations of both hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.cli.apply import apply
+from syncengine.state.tables import METADATA
+from tests.cli.program import Project, tag
+from tests.cli.service import KEY, Service, serving
+from tests.publish.forge import Event, GitHubRunner, GitLabRunner, JobEnd, git
+from tests.publish.hosts import TOKEN, Imitation, imitation
+
+SECRETS = (KEY, TOKEN, "reader-pa55", "tester:")
+
+
+@dataclass
+class Forge:
+    """A bare repository, the clone of somebody who changes manifests, and one host with its runner."""
+
+    author: Project
+    service: Service
+    host: Imitation
+    plan: Callable[[Event], JobEnd]
+    apply: Callable[[Event], JobEnd]
+    reassert: Callable[[Event], JobEnd]
+    state: str
+    number: int = 20
+
+    def commit(self, message: str) -> str:
+        git(self.author.folder, "add", "-A")
+        git(self.author.folder, "commit", "-q", "-m", message)
+        return git(self.author.folder, "rev-parse", "HEAD")
+
+    def branch(self, name: str) -> None:
+        git(self.author.folder, "checkout", "-q", "-b", name, "main")
+
+    def propose(self, message: str, *, fork: bool = False) -> Event:
+        """Commit, and push the branch with the merge that the host makes of it."""
+        head = self.commit(message)
+        folder = self.author.folder
+        git(folder, "checkout", "-q", "--detach", "main")
+        git(folder, "merge", "-q", "--no-ff", "-m", "merge", head)
+        merge = git(folder, "rev-parse", "HEAD")
+        git(
+            folder,
+            "push",
+            "-q",
+            "origin",
+            f"{merge}:refs/heads/merge-{self.number}",
+            f"{head}:refs/heads/{head[:9]}",
+            "-f",
+        )
+        git(folder, "checkout", "-q", head)
+        return Event("pull_request", merge, self.number, head, fork)
+
+    def merge(self, event: Event) -> Event:
+        """Squash it into main, and delete nothing."""
+        folder = self.author.folder
+        git(folder, "checkout", "-q", "main")
+        git(folder, "merge", "-q", "--squash", event.head)
+        commit = self.commit(f"merged {event.number}")
+        git(folder, "push", "-q", "origin", "main")
+        self.host.pulls[commit] = [event.number]
+        self.host.heads[event.number] = event.head
+        self.number += 1
+        self.host.number = event.number
+        return Event("push", commit)
+
+    def comment(self, key: str = "default") -> str:
+        (body,) = [body for body in self.host.bodies() if body.startswith(f"<!-- syncengine:{key} ")]
+        return body
+
+
+@pytest.fixture
+def roles(postgresql_url: str) -> Iterator[dict[str, str]]:
+    """URLs of the state for a role that writes and for one that may only SELECT."""
+    engine = sa.create_engine(postgresql_url, isolation_level="AUTOCOMMIT")
+    METADATA.drop_all(engine)
+    with engine.connect() as connection:
+        if not connection.scalar(sa.text("SELECT 1 FROM pg_roles WHERE rolname = 'planner'")):
+            connection.execute(sa.text("CREATE ROLE planner LOGIN PASSWORD 'reader-pa55'"))
+        connection.execute(sa.text("GRANT USAGE ON SCHEMA public TO planner"))
+        connection.execute(sa.text("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO planner"))
+    reader = engine.url.set(username="planner", password="reader-pa55").render_as_string(hide_password=False)
+    yield {"writer": postgresql_url, "reader": reader}
+    METADATA.drop_all(engine)
+    engine.dispose()
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str]) -> Iterator[Forge]:
+    """A project on its first day, with what is there applied by hand."""
+    bare, folder = tmp_path / "bare.git", tmp_path / "author"
+    git(tmp_path, "init", "-q", "--bare", str(bare))
+    git(tmp_path, "clone", "-q", str(bare), str(folder))
+    with serving() as service, imitation(request.param) as host:
+        author = Project(folder, service.url)
+        author.settings("state: {env: SYNCENGINE_STATE}")
+        author.wants(tags=[tag(f"HELD-{n}") for n in range(9)])
+        assert author.run("init", "--ci", request.param).code == 0
+        assert author.run("fmt").code == 0
+        (folder / ".gitignore").write_text(".syncengine/\nplan.json\nreport.json\nreviewed/\n")
+        made = Forge(author, service, host, *_jobs(request.param, tmp_path, bare, host, roles), roles["writer"])
+        git(folder, "checkout", "-q", "-b", "main")
+        made.commit("first")
+        git(folder, "push", "-q", "origin", "main")
+        first = author.run("apply", "-y", "--new-state", environ={"SYNCENGINE_STATE": roles["writer"], "CI": "true"})
+        assert first.code == 0, first.err
+        yield made
+
+
+Job = Callable[[Event], JobEnd]
+
+
+def _jobs(kind: str, folder: Path, bare: Path, host: Imitation, roles: dict[str, str]) -> tuple[Job, Job, Job]:
+    """Run the plan of a pull request, the apply of a push, and the scheduled job, with the secrets that each has."""
+    writes = {"SYNCENGINE_API_KEY": KEY, "SYNCENGINE_STATE": roles["writer"]}
+    if kind == "github":
+        secrets = {"": {"SYNCENGINE_STATE_READER": roles["reader"]}, "production": writes}
+        runner = GitHubRunner(folder / "runner", bare, host, secrets)
+        return tuple(lambda event, job=job: runner.run(job, event) for job in ("plan", "apply", "reassert"))  # type: ignore[return-value,misc]
+    scopes = {"": {}, "plan": {"SYNCENGINE_STATE": roles["reader"]}, "production": writes}
+    pipelines = GitLabRunner(folder / "runner", bare, host, {**scopes, "publish": {"GITLAB_TOKEN": TOKEN}})
+    return tuple([lambda event: _together(pipelines.run(event))] * 3)  # type: ignore[return-value]
+
+
+def _together(ends: dict[str, JobEnd]) -> JobEnd:
+    """A pipeline as one job."""
+    outputs = {name: value for end in ends.values() for name, value in end.outputs.items()}
+    return JobEnd(all(end.passed for end in ends.values()), "".join(end.log for end in ends.values()), outputs)
+
+
+def checked(end: JobEnd, *, passed: bool = True) -> JobEnd:
+    assert end.passed is passed, end.log
+    for secret in SECRETS:
+        assert secret not in end.log + end.summary
+    return end
+
+
+@pytest.mark.skipif(
+    not any("--reviewed" in option.opts for option in apply.params), reason="the jobs need `apply --reviewed`"
+)
+def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forge) -> None:
+    """One comment through all of it; what was reviewed is applied, and a revert undoes it."""
+    forge.branch("change")
+    forge.author.wants("new.yaml", tags=[{"name": "NEW-1", "description": "Opposition"}, {"nme": "misspelt"}])
+    broken = checked(forge.plan(forge.propose("change")), passed=False)
+    assert "### No plan: " in forge.comment()
+    assert broken.outputs["has_changes"] == "false"
+
+    forge.author.wants("new.yaml", tags=[{"name": "NEW-1", "description": "Opposition"}])
+    assert forge.author.run("fmt").code == 0
+    proposed = forge.propose("mended")
+    planned = checked(forge.plan(proposed))
+    assert "### Plan: 1 to create; 9 unchanged; 1 request." in forge.comment()
+    assert (planned.outputs["create"], planned.outputs["gate"]) == ("1", "false")
+    assert "NEW-1" not in forge.service.tags()
+
+    applied = checked(forge.apply(forge.merge(proposed)))
+    assert "Applied 1 change" in forge.comment("applied")
+    assert "NEW-1" in forge.service.tags()
+    assert "reviewed/20.json" in applied.log
+
+    forge.host.comments.clear()
+    forge.branch("revert")
+    git(forge.author.folder, "revert", "--no-edit", "HEAD")
+    git(forge.author.folder, "reset", "-q", "--soft", "HEAD~1")
+    reverted = forge.propose("revert")
+    planned = checked(forge.plan(reverted))
+    assert planned.outputs["remove"] == "1"
+    checked(forge.apply(forge.merge(reverted)))
+    assert "Applied 1 change" in forge.comment("applied")
+    rows = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
+    assert rows.document["changes"] == []
+
+
+def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:
+    """What it changes in Git is shown, and nothing is written; its findings fail the job."""
+    forge.branch("fork")
+    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
+    assert forge.author.run("fmt").code == 0
+    planned = checked(forge.plan(forge.propose("from elsewhere", fork=True)))
+    assert "NEW-1" in planned.log + planned.summary
+    assert "HELD-1" not in planned.log + planned.summary
+    forge.author.wants("new.yaml", tags=[{"nme": "NEW-1"}])
+    checked(forge.plan(forge.propose("misspelt", fork=True)), passed=False)
+    assert forge.host.comments == {}
+
+
+def test_everything_is_sent_again_on_a_schedule(forge: Forge) -> None:
+    """What somebody edited on the service by hand is as it is declared."""
+    before = forge.service.asked().count("upsertTags")
+    commit = git(forge.author.folder, "rev-parse", "main")
+    checked(forge.reassert(Event("schedule", commit)))
+    assert forge.service.asked().count("upsertTags") == before + 1

@@ -1,0 +1,441 @@
+"""`publish` keeps one comment of a pull request, its own, through whatever hosts and other jobs do."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Ended, Project, ended, tag
+from tests.publish.hosts import BOT, PERSON, TOKEN, Imitation, Trouble
+
+MARKER = "<!-- syncengine:default "
+
+
+def publish(project: Project, host: Imitation, *words: str, run: int = 1, **environ: str) -> Ended:
+    done = project.run("publish", "plan.json", "--to", host.kind, *words, environ=host.environ(run, **environ))
+    assert TOKEN not in done.out + done.err
+    return done
+
+
+def test_a_comment_is_created_and_then_updated(project: Project, host: Imitation) -> None:
+    """One comment through all runs, with its marker first: hidden, with commit and run."""
+    first = publish(project, host)
+    assert (first.code, first.out.split(":")[0]) == (0, "Created"), first.err
+    (id,) = host.comments
+    (body,) = host.bodies()
+    assert body.startswith(f"{MARKER}head={1:040x} run=1 id=9001 ")
+    assert "### Plan: 2 to create" in body
+    second = publish(project, host, run=2)
+    assert (second.code, second.out.split(":")[0]) == (0, "Updated")
+    assert list(host.comments) == [id]
+    assert host.bodies()[0].startswith(f"{MARKER}head={2:040x} run=2 ")
+
+
+def test_the_same_text_is_not_written_again(project: Project, host: Imitation) -> None:
+    """A job that is repeated writes nothing, and nobody is notified."""
+    publish(project, host)
+    again = publish(project, host)
+    assert (again.code, again.out.split(":")[0]) == (0, "Unchanged")
+    assert host.counts()["PATCH"] + host.counts()["PUT"] == 0
+
+
+def test_a_persons_comment_is_never_ours(project: Project, host: Imitation) -> None:
+    """Whoever quotes the marker, or begins with it, keeps their words; a comment of ours that quotes it stays, too."""
+    publish(project, host)
+    (body,) = host.bodies()
+    host.comments.clear()
+    host.add(body, PERSON)
+    host.add(f"> {body}", PERSON)
+    host.add(f"I said:\n{body}", BOT)
+    before = {id: dict(comment) for id, comment in host.comments.items()}
+    done = publish(project, host, run=2)
+    assert (done.code, done.out.split(":")[0]) == (0, "Created")
+    assert {id: host.comments[id] for id in before} == before
+    assert len(host.comments) == len(before) + 1
+
+
+def test_an_older_run_that_comes_later_writes_nothing(project: Project, host: Imitation) -> None:
+    """Also a repeat of it."""
+    publish(project, host, run=5)
+    (body,) = host.bodies()
+    done = publish(project, host, run=4, GITHUB_RUN_ATTEMPT="3", CI_JOB_ID="99999")
+    assert (done.code, "run 5 is newer" in done.err) == (0, True)
+    assert host.bodies() == [body]
+
+
+def test_each_key_has_a_comment_of_its_own(project: Project, host: Imitation) -> None:
+    """One that begins another is another; without one it is the environment's name."""
+    for key in ("prod", "prod-eu"):
+        assert publish(project, host, "--key", key).code == 0
+    assert publish(project, host, SYNCENGINE_ENV="prod", run=2).out.startswith("Updated")
+    assert len(host.bodies()) == 2
+
+
+@pytest.mark.parametrize("key", ["a b", "-->", "a--b", "", "x\ny"])
+def test_a_key_cannot_end_the_marker(project: Project, host: Imitation, key: str) -> None:
+    """It would be shown, or the next run would not find its comment."""
+    if key:
+        assert publish(project, host, "--key", key).code == 64
+
+
+def test_comments_are_found_on_any_page(project: Project, host: Imitation) -> None:
+    """As many as there are, in pages as the host makes them."""
+    host.page = 2
+    for n in range(5):
+        host.add(f"looks good {n}", PERSON)
+    publish(project, host)
+    for n in range(5):
+        host.add(f"still good {n}", PERSON)
+    done = publish(project, host, run=2)
+    assert (done.code, done.out.split(":")[0]) == (0, "Updated")
+    assert len(host.bodies()) == 1
+
+
+def test_a_next_page_on_another_host_gets_no_token(project: Project, host: Imitation) -> None:
+    """The link is data of the host, and the token stays at home."""
+    host.page, host.next_host = 1, "http://127.0.0.1:9"
+    host.add("one", PERSON)
+    host.add("two", PERSON)
+    done = publish(project, host)
+    assert (done.code, "another host" in done.err) == (1, True)
+
+
+def test_a_forks_token_leaves_the_text_to_the_summary(project: Project, host: Imitation) -> None:
+    """It may read and not write: exit 0, and the reviewer finds the plan where the job is."""
+    host.reads_only = True
+    summary = project.folder / "summary"
+    done = publish(project, host, GITHUB_STEP_SUMMARY=str(summary))
+    assert (done.code, "may not write" in done.err) == (0, True)
+    assert "### Plan: 2 to create" in summary.read_text()
+    assert host.comments == {}
+    without = publish(project, host)
+    assert (without.code, "### Plan: 2 to create" in without.out) == (0, True)
+
+
+def test_a_forks_job_without_a_token_ends_well(project: Project, host: Imitation, tmp_path: Path) -> None:
+    """Secrets are not handed to forks. Elsewhere a missing token is said."""
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 12, "head": {"repo": {"fork": True}}}}))
+    none = {"GITHUB_TOKEN": "", "GITLAB_TOKEN": ""}
+    fork = {"GITHUB_EVENT_PATH": str(event), "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8"}
+    assert publish(project, host, **none, **fork).code == 0
+    done = publish(project, host, **none)
+    assert (done.code, "is not set: hand it to this step" in done.err) == (1, True)
+    assert host.requests == []
+
+
+def test_a_place_that_is_not_there_is_explained(project: Project, host: Imitation) -> None:
+    """404, which hosts answer for what a token may not see as well."""
+    done = publish(project, host, GITHUB_REPOSITORY="acme/other", CI_PROJECT_ID="78")
+    assert done.code == 1
+    assert "may the token see both?" in done.err
+
+
+def test_a_token_that_is_not_accepted_is_not_shown(project: Project, host: Imitation) -> None:
+    """Though the host repeats it."""
+    name = "GITHUB_TOKEN" if host.kind == "github" else "GITLAB_TOKEN"
+    done = publish(project, host, **{name: "expired-secret"})
+    assert done.code == 7
+    assert "expired-secret" not in done.out + done.err
+    assert publish(project, host, **{name: "two words"}).code == 64
+
+
+LATER = {"retry-after": "0"}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_trouble_that_passes_is_waited_for(project: Project, host: Imitation, status: int, method: str) -> None:
+    """For as long as the host asks."""
+    host.troubles = [Trouble(status, method, 2, LATER)]
+    done = publish(project, host)
+    assert (done.code, len(host.bodies())) == (0, 1), done.err
+
+
+def test_a_spent_quota_is_waited_for(project: Project, host: Imitation) -> None:
+    """GitHub answers 403 for it, which is no verdict on the token."""
+    host.troubles = [Trouble(403, "", 1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"})]
+    assert publish(project, host).out.startswith("Created")
+
+
+def test_trouble_that_stays_ends_in_bounds(project: Project, host: Imitation) -> None:
+    """A number of attempts; exit 9, so that the job can be repeated."""
+    host.troubles = [Trouble(503, "", 1000, LATER)]
+    done = publish(project, host)
+    assert done.code == 9
+    assert "503" in done.err
+    assert len(host.requests) <= 12
+
+
+def test_a_longer_wait_than_it_has_patience_for_is_said(project: Project, host: Imitation) -> None:
+    """At once."""
+    host.troubles = [Trouble(429, "", 1000, {"retry-after": "3600"})]
+    done = publish(project, host)
+    assert (done.code, "3600 s" in done.err) == (9, True)
+
+
+def test_a_create_of_unknown_end_makes_no_second_comment(project: Project, host: Imitation) -> None:
+    """A gateway gave up, and the host had executed it: it is looked for before it is sent again."""
+    host.troubles = [Trouble(502, "POST", 1, LATER, b"<html>bad gateway", executed=True)]
+    done = publish(project, host)
+    assert (done.code, len(host.bodies())) == (0, 1), done.err
+
+
+def test_an_answer_that_is_no_json_is_no_comment(project: Project, host: Imitation) -> None:
+    """A page of a gateway with status 200."""
+    host.troubles = [Trouble(200, "GET", 1, body=b"<html>welcome")]
+    assert publish(project, host).code == 0
+
+
+def test_nothing_answers(project: Project, host: Imitation) -> None:
+    """Exit 9."""
+    gone = {"GITHUB_API_URL": "http://127.0.0.1:9", "CI_API_V4_URL": "http://127.0.0.1:9"}
+    assert publish(project, host, **gone).code == 9
+
+
+def test_the_author_is_learned_where_it_may_not_be_asked_for(project: Project, host: Imitation) -> None:
+    """A token of another app: its own comment of before is found once it has written."""
+    host.author = PERSON
+    for run in (1, 2):
+        assert publish(project, host, run=run).code == 0
+    (body,) = host.bodies(PERSON)
+    assert " run=2 " in body
+
+
+def test_duplicates_of_a_race_become_one(project: Project, host: Imitation) -> None:
+    """The newest run's stays, whatever their order."""
+    publish(project, host, run=3)
+    (body,) = host.bodies()
+    for run in (5, 4):
+        host.add(body.replace("run=3 id=9003", f"run={run} id={9000 + run}"), BOT)
+    done = publish(project, host, run=4)
+    assert (done.code, "run 5 is newer" in done.err) == (0, True)
+    (left,) = host.bodies()
+    assert " run=5 " in left
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("runs", [(7, 8), (8, 7), (7, 7)])
+def test_two_jobs_at_once_end_with_one_comment(
+    project: Project, host: Imitation, runs: tuple[int, int], there: bool
+) -> None:
+    """Real processes against a host that takes its time: the newest run's text stays."""
+    if there:
+        publish(project, host, run=6)
+    host.hold = {"GET": 0.05, "POST": 0.2, "PATCH": 0.2, "PUT": 0.2}
+    jobs: list[subprocess.Popen[str]] = []
+    for job, run in enumerate(runs, 1):
+        attempt = {"GITHUB_RUN_ATTEMPT": "1", "CI_JOB_ID": str(100 * run)}
+        environ = host.environ(run, GITHUB_SHA=f"{job:040x}", CI_COMMIT_SHA=f"{job:040x}", **attempt)
+        jobs.append(project.start("publish", "plan.json", "--to", host.kind, environ=environ))
+    for process in jobs:
+        done = ended(process)
+        assert done.code == 0, done.err
+    (body,) = host.bodies()
+    assert f" run={max(runs)} " in body
+
+
+# --- what is published
+
+
+def test_outputs_are_handed_to_later_steps_and_jobs(project: Project, host: Imitation) -> None:
+    """Appended to GitHub's file, and as variables of their own file."""
+    file = project.folder / "outputs"
+    file.write_text("other=1\n")
+    done = publish(project, host, "--dotenv", str(project.folder / "plan.env"), GITHUB_OUTPUT=str(file))
+    assert done.code == 0, done.err
+    id = json.loads((project.folder / "plan.json").read_text())["id"]
+    expected = f"has_changes=true\ncreate=2\nupdate=0\nremove=0\ngate=false\nplan_id={id}\n"
+    assert file.read_text() == f"other=1\n{expected}"
+    assert (project.folder / "plan.env").read_text() == expected
+
+
+def test_a_closed_gate_is_an_output(project: Project, host: Imitation) -> None:
+    """And stands in the comment with its approval."""
+    assert project.run("apply", "-y").code == 0
+    project.wants(tags=[tag("OTHER-1")])
+    project.run("plan", "--report", "json=plan.json")
+    approve = json.loads((project.folder / "plan.json").read_text())["gate"]["approve"]
+    file = project.folder / "outputs"
+    assert publish(project, host, GITHUB_OUTPUT=str(file)).code == 0
+    values = dict(line.split("=") for line in file.read_text().splitlines())
+    assert (values["gate"], values["remove"]) == ("true", "2")
+    assert approve in host.bodies()[0]
+
+
+def test_a_saved_plan_is_published_with_the_approvals_of_the_project(project: Project, host: Imitation) -> None:
+    """As `show` shows it."""
+    assert project.run("apply", "-y").code == 0
+    project.wants(tags=[tag("OTHER-1")])
+    plan = project.run("plan", "--out", "plan.json", "--format", "json").document
+    project.settings("approvals:", f"  - {plan['gate']['approve']}")
+    assert publish(project, host).code == 0
+    assert "Approved: syncengine.yaml:8" in host.bodies()[0]
+
+
+def test_a_report_is_published(project: Project, host: Imitation) -> None:
+    """What an apply did, on the pull request that its commit came with."""
+    done = project.run("apply", "-y", "--format", "json")
+    (project.folder / "plan.json").write_text(done.out)
+    host.pulls = {"*": [12]}
+    file = project.folder / "outputs"
+    environ = {"GITHUB_REF": "refs/heads/main", "CI_MERGE_REQUEST_IID": "", "GITHUB_OUTPUT": str(file)}
+    published = publish(project, host, **environ)
+    assert (published.code, "Applied 2 changes" in host.bodies()[0]) == (0, True), published.err
+    assert "has_changes=true\ncreate=2\n" in file.read_text()
+
+
+def test_a_push_without_a_pull_request_has_a_summary(project: Project, host: Imitation) -> None:
+    """Exit 0: there is nobody to write to."""
+    done = publish(project, host, GITHUB_REF="refs/heads/main", CI_MERGE_REQUEST_IID="")
+    assert (done.code, "belongs to no pull request" in done.err) == (0, True)
+
+
+def test_findings_take_the_place_of_an_earlier_plan(project: Project, host: Imitation) -> None:
+    """A plan that could not be made leaves no older one behind, neither in the file nor in the comment."""
+    publish(project, host)
+    (project.folder / "manifests/all.yaml").write_text("tags: [{nam: x}]\n")
+    assert project.run("plan", "--report", "json=plan.json").code == 8
+    file = project.folder / "outputs"
+    assert publish(project, host, run=2, GITHUB_OUTPUT=str(file)).code == 0
+    (body,) = host.bodies()
+    assert "### No plan: " in body
+    assert "to create" not in body
+    assert "has_changes=false" in file.read_text()
+
+
+BROKEN = {
+    "nothing": (b"", "is empty"),
+    "blanks": (b" \n", "is empty"),
+    "half": (b'{"format": "syncengine.plan/v1", "id": "x', "is not JSON"),
+    "no JSON": (b"Plan: 2 to create", "is not JSON"),
+    "bytes": (b'{"format": "\xff"}', "is not JSON"),
+    "a list": (b"[]", "is damaged"),
+    "no format": (b"{}", "is neither a plan nor a report"),
+    "another format": (b'{"format": "syncengine.plan/v9"}', "is neither a plan nor a report"),
+    "no fields": (b'{"format": "syncengine.plan/v1"}', "is damaged"),
+    "deep": (b'{"format": "syncengine.plan/v1", "x": ' + b"[" * 100_000, "is not JSON"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_damaged_file_is_refused(project: Project, host: Imitation, content: bytes, words: str) -> None:
+    """With its name, and nothing is sent."""
+    (project.folder / "plan.json").write_bytes(content)
+    done = publish(project, host)
+    assert (done.code, f"plan.json {words}" in done.err) == (1, True), done.err
+    assert host.requests == []
+
+
+FORGED = {
+    "id": ("id", "x\ninjected=1"),
+    "a negative count": ("summary.create", "x"),
+    "an action": ("changes.0.action", "explode"),
+    "an address": ("changes.0.address", "tag"),
+    "a line": ("changes.0.source.line", 0),
+    "a value": ("changes.0.fields.0.after", {"a": 1}),
+    "an effect": ("changes.0.fields.0.effect", "sometimes"),
+    "a severity": ("diagnostics", [{"severity": "fatal", "code": "x", "message": "x", "file": None, "line": None,
+                                   "column": None, "address": None}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value"), FORGED.values(), ids=FORGED)
+def test_a_forged_value_is_refused(project: Project, host: Imitation, path: str, value: object) -> None:
+    """Whatever no plan has."""
+    document = json.loads((project.folder / "plan.json").read_text())
+    *parents, last = path.split(".")
+    part = document
+    for name in parents:
+        part = part[int(name) if name.isdigit() else name]
+    part[last] = value
+    (project.folder / "plan.json").write_text(json.dumps(document))
+    file = project.folder / "outputs"
+    done = publish(project, host, GITHUB_OUTPUT=str(file))
+    assert (done.code, "plan.json is damaged" in done.err) == (1, True), (done.out, done.err)
+    assert not file.exists()
+
+
+def test_a_file_that_is_not_there_is_named_with_the_cure(project: Project, host: Imitation) -> None:
+    """As where an earlier step was skipped."""
+    (project.folder / "plan.json").unlink()
+    done = publish(project, host)
+    assert (done.code, "plan.json does not exist: `syncengine plan --report json=FILE`" in done.err) == (1, True)
+
+
+def test_a_dry_run_prints_the_comment_and_sends_nothing(project: Project, host: Imitation) -> None:
+    """It needs no job, and no token."""
+    done = publish(project, host, "--dry-run")
+    assert done.out.startswith(MARKER)
+    bare = project.run("publish", "plan.json", "--to", host.kind, "--dry-run")
+    assert (bare.code, "### Plan: 2 to create" in bare.out) == (0, True), bare.err
+    assert host.requests == []
+    document = publish(project, host, "--dry-run", "--format", "json").document
+    assert (document["outcome"], document["text"]) == ("dry-run", done.out)
+
+
+def test_what_is_missing_outside_a_job_is_named(project: Project, host: Imitation) -> None:
+    """All of it."""
+    done = project.run("publish", "plan.json", "--to", host.kind)
+    assert done.code == 64
+    assert "are not set" in done.err
+    assert "--dry-run" in done.err
+
+
+@pytest.mark.parametrize("letters", ["x", "é", "→", "🏛"])
+def test_5000_different_changes_fit(project: Project, host: Imitation, letters: str) -> None:
+    """Removals and the gate are whole, and what is cut is said with a link to the job."""
+    lost = [tag(f"LOST-{n}") for n in range(30)]
+    project.wants(tags=[tag("STAYS-1"), *lost])
+    assert project.run("apply", "-y").code == 0
+    words = letters * 40
+    made = [tag(f"NEW-{n}", description=f"{n} {words} {n * n}", metadata={f"m{n % 89}": f"{n}"}) for n in range(5000)]
+    project.wants(tags=[tag("STAYS-1"), *made])
+    assert project.run("plan", "-q", "--report", "json=plan.json").code == 0
+    done = publish(project, host)
+    assert done.code == 0, done.err
+    (body,) = host.bodies()
+    assert len(body) <= host.most
+    approve = json.loads((project.folder / "plan.json").read_text())["gate"]["approve"]
+    assert approve in body
+    job = host.environ()["CI_JOB_URL"] if host.kind == "gitlab" else "https://host.example/acme/tags/actions/runs/9001"
+    assert f"]({job})" in body
+    assert body.count("<details>") == body.count("</details>")
+
+
+def test_lines_are_linked_at_the_commit(project: Project, host: Imitation) -> None:
+    """So that a reviewer is a click away from the manifest."""
+    publish(project, host)
+    base = "https://host.example/acme/tags/" + ("blob" if host.kind == "github" else "-/blob")
+    assert f"[`manifests/all.yaml:2`](<{base}/{1:040x}/manifests/all.yaml#L2>)" in host.bodies()[0]
+
+
+HOSTILE = "@team #123 !4 ~bug %1 &5 $6 <img src=x onerror=alert(1)> [x](https://evil.example) https://evil.example -->"
+
+
+def test_nothing_of_a_manifest_reaches_the_comment_as_markup(project: Project, host: Imitation) -> None:
+    """No mention, reference, link, HTML or end of the marker: names, values and messages are code or broken up."""
+    project.wants(tags=[tag(HOSTILE, description=f"` `` {HOSTILE}", keywords=[HOSTILE], metadata={HOSTILE: HOSTILE})])
+    project.run("plan", "--report", "json=plan.json")
+    assert publish(project, host).code == 0
+    text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "CODE", host.bodies()[0].partition("-->")[2])
+    for sign in ("@team", "#123", "!4", "~bug", "%1", "&5", "$6", "<img", "evil.example"):
+        assert sign not in text, text
+
+
+REFERENCES = "@team #123 GH-5 !4 ~bug %1 &5 $6 a/b#3 a/b!3 www.evil.example https://evil.example <b> ![x](y) [z](y) -->"
+
+
+def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, host: Imitation) -> None:
+    """Sentences quote names of manifests: they mention nobody and lead nowhere."""
+    finding = {"severity": "error", "code": "x", "message": REFERENCES, "file": None, "line": None}
+    document = {"format": "syncengine.diagnostics/v1", "diagnostics": [{**finding, "column": None, "address": None}]}
+    (project.folder / "plan.json").write_text(json.dumps(document))
+    assert publish(project, host).code == 0
+    text = host.bodies()[0].partition("-->")[2].rpartition("<sub>")[0]
+    for sign in REFERENCES.split():
+        assert not re.search(rf"(?<!\S){re.escape(sign)}(?!\S)", text), sign

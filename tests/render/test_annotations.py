@@ -1,0 +1,152 @@
+"""Changes of a plan beside the lines that they come from, in the words and the numbers of each host."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.render.annotations import GITHUB_SHOWS, GITLAB_SHOWS, REVIEWDOG_SHOWS, SARIF_SHOWS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS, TROUBLE_REPORTS
+from syncengine.render.style import Look
+from tests.cli.program import Project, category, tag
+
+MORE = re.compile(r"… and ([0-9,]+) more; the plan as text has all of them")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Recorded are a tag that stays, one that goes, and one with keywords."""
+    project = Project(tmp_path / "project", "sandbox")
+    project.settle(tags=[tag("STAYS-1", description="old", keywords=["k1", "k2"]), tag("GONE-1"), tag("SAME-1")])
+    return project
+
+
+def planned(project: Project, *formats: str) -> dict[str, str]:
+    words = [word for name in formats for word in ("--report", f"{name}=report.{name}")]
+    done = project.run("plan", "-q", *words)
+    assert done.code == 0, done.err
+    return {name: (project.folder / f"report.{name}").read_text() for name in formats}
+
+
+def change(project: Project, new: int = 1) -> None:
+    made = [tag(f"NEW-{n}") for n in range(new)]
+    project.wants(tags=[tag("STAYS-1", description="new", keywords=["k1"]), tag("SAME-1"), *made])
+
+
+def levels(text: str) -> list[tuple[str, str]]:
+    """Level and message of GitHub's commands."""
+    return re.findall(r"^::(\w+) [^:]*::(.*)$", text, re.MULTILINE)
+
+
+def test_changes_are_annotated_where_they_are_declared(project: Project) -> None:
+    """Removals as warnings at the place where they last stood; a keyword's removal is one too."""
+    change(project)
+    text = planned(project, "github")["github"]
+    assert "::warning file=manifests/all.yaml,line=3,title=forget::forget tag/GONE-1\n" in text
+    assert (
+        "::warning file=manifests/all.yaml,line=2,title=update::"
+        'update tag/STAYS-1: - keyword "k2"; description "old" → "new"\n'
+    ) in text
+    assert "::notice file=manifests/all.yaml,line=4,title=create::create tag/NEW-0\n" in text
+    assert "SAME-1" not in text
+
+
+def test_a_closed_gate_comes_first(project: Project) -> None:
+    """With the approval to copy."""
+    project.wants(tagCategories=[category("new")])
+    first, *_ = levels(planned(project, "github")["github"])
+    assert first[0] == "warning"
+    assert re.search(r"Approve with \d+@[0-9a-f]+", first[1])
+
+
+def test_github_gets_what_it_shows(project: Project) -> None:
+    """Ten of a level; the last of them counts the rest, and none is lost from the count."""
+    change(project, new=200)
+    notices = [words for level, words in levels(planned(project, "github")["github"]) if level == "notice"]
+    assert len(notices) == GITHUB_SHOWS == 10
+    rest = MORE.search(notices[-1])
+    assert rest is not None
+    assert len(notices) - 1 + int(rest[1]) == 200
+
+
+def test_resources_of_one_template_are_one_annotation(project: Project) -> None:
+    """They have one line."""
+    block = "generate:\n  - forEach: {csv: ../rows.csv}\n    as: row\n    tags: [{name: '{{ row.no }}'}]\n"
+    (project.folder / "manifests/rows.yaml").write_text(block)
+    (project.folder / "rows.csv").write_text("no\n" + "".join(f"ROW-{n}\n" for n in range(300)))
+    words = [words for level, words in levels(planned(project, "github")["github"]) if words.startswith("create ")]
+    (only,) = words
+    assert only == "create 300 resources: tag/ROW-0, tag/ROW-1, tag/ROW-2, tag/ROW-3, tag/ROW-4 … and 295 more"
+
+
+def items(format: str, text: str) -> list[Any]:
+    document: Any = json.loads(text)
+    match format:
+        case "gitlab":
+            return list(document)
+        case "sarif":
+            return list(document["runs"][0]["results"])
+    return list(document["diagnostics"])
+
+
+@pytest.mark.parametrize(
+    ("format", "most"), [("gitlab", GITLAB_SHOWS), ("sarif", SARIF_SHOWS), ("rdjson", REVIEWDOG_SHOWS)]
+)
+def test_other_hosts_get_what_they_show(project: Project, format: str, most: int) -> None:
+    """With the count of the rest."""
+    change(project, new=5_200)
+    made = items(format, planned(project, format)[format])
+    assert len(made) == most
+    assert MORE.search(json.dumps(made[-1], ensure_ascii=False))
+
+
+def test_the_words_of_each_host(project: Project) -> None:
+    """A removal warns, a creation informs; each has its place."""
+    change(project)
+    made = planned(project, "gitlab", "sarif", "rdjson")
+    gitlab = {each["description"]: each for each in items("gitlab", made["gitlab"])}
+    assert gitlab["forget tag/GONE-1"]["severity"] == "minor"
+    assert gitlab["create tag/NEW-0"]["severity"] == "info"
+    assert gitlab["create tag/NEW-0"]["location"] == {"path": "manifests/all.yaml", "lines": {"begin": 4}}
+    assert len({each["fingerprint"] for each in gitlab.values()}) == len(gitlab)
+    sarif = {each["message"]["text"]: each for each in items("sarif", made["sarif"])}
+    assert (sarif["forget tag/GONE-1"]["level"], sarif["create tag/NEW-0"]["level"]) == ("warning", "note")
+    rdjson = {each["message"]: each for each in items("rdjson", made["rdjson"])}
+    assert rdjson["create tag/NEW-0"] == {
+        "message": "create tag/NEW-0",
+        "location": {"path": "manifests/all.yaml", "range": {"start": {"line": 4}}},
+        "severity": "INFO",
+        "code": {"value": "create"},
+    }
+    assert rdjson["forget tag/GONE-1"]["severity"] == "WARNING"
+
+
+def test_names_cannot_command_the_runner(project: Project) -> None:
+    """They are data of a command, and nothing else."""
+    project.wants(tags=[tag("a%0A::error::x ##[error]y ::stop-commands::z", description="::warning::d")])
+    text = planned(project, "github")["github"]
+    assert [line for line in text.splitlines() if not re.match(r"::(warning|notice) [^:]*::", line)] == []
+    assert "##[" not in text
+    assert "::error" not in text.replace("::error::x", "")
+
+
+def test_an_unmade_plan_annotates_its_findings(project: Project) -> None:
+    """In the same formats."""
+    (project.folder / "manifests/all.yaml").write_text("tags: [{nme: x}]\n")
+    words = [word for name in PLAN_REPORTS for word in ("--report", f"{name}=report.{name}")]
+    assert project.run("plan", *words).code == 8
+    for name in PLAN_REPORTS:
+        assert "unknown-field" in (project.folder / f"report.{name}").read_text(), name
+    (finding, *_) = items("rdjson", (project.folder / "report.rdjson").read_text())
+    assert (finding["severity"], finding["location"]["range"]["start"]["line"]) == ("ERROR", 1)
+
+
+def test_each_report_of_a_plan_has_one_of_findings() -> None:
+    """Those of `validate`, where it has them."""
+    assert list(TROUBLE_REPORTS) == list(PLAN_REPORTS)
+    for name in set(DIAGNOSTIC_FORMATS) & {"github", "gitlab", "sarif"}:
+        assert TROUBLE_REPORTS[name]([], Look()) == DIAGNOSTIC_FORMATS[name]([], Look())

@@ -1,0 +1,338 @@
+"""Of many changes that are alike, the odd ones: each alone, whole, and above the others; in text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.model import Plan
+from syncengine.render.html import plan_html
+from syncengine.render.markdown import LIMIT, plan_markdown
+from syncengine.render.style import Look
+from syncengine.render.text import plan_text
+from syncengine.resource import Source, Value
+
+from .samples import TRIPPED, at, field, plan_of, tag
+
+SECRET = "Strictly confidential merger of A and B"
+
+
+def change(number: int, before: Value | None, after: Value | None, name: str = "description", **more: object) -> Change:
+    settings = {"source": at(number), "action": Action.UPDATE, "fields": (field(name, before, after),)} | more
+    return Change(key=tag(f"ACME-{number:04}"), **settings)  # type: ignore[arg-type]
+
+
+def reviewed(number: int, **more: object) -> Change:
+    return change(number, f"Matter {number} of ACME", f"Matter {number} of ACME (reviewed)", **more)
+
+
+def mass(count: int = 299) -> list[Change]:
+    return [reviewed(number) for number in range(1, count + 1)]
+
+
+class Words(HTMLParser):
+    """What a page shows, without its script and style."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self.silent = False
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.silent = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.silent = False
+
+    def handle_data(self, data: str) -> None:
+        if not self.silent:
+            self.words.append(data)
+
+
+def page_words(plan: Plan) -> str:
+    page = Words()
+    page.feed(plan_html(plan))
+    return "".join(page.words)
+
+
+RENDERINGS: dict[str, Callable[[Plan], str]] = {
+    "text": lambda plan: plan_text(plan, Look(width=400)),
+    "verbose": lambda plan: plan_text(plan, Look(width=400, verbose=True)),
+    "markdown": lambda plan: plan_markdown(plan).replace("*", ""),
+    "html": page_words,
+}
+
+in_each = pytest.mark.parametrize("render", RENDERINGS.values(), ids=RENDERINGS)
+in_short = pytest.mark.parametrize("render", [RENDERINGS["text"], RENDERINGS["markdown"], RENDERINGS["html"]])
+
+ODD = {
+    "something else": change(900, "Patent", SECRET),
+    "the common end": change(900, "Matter 900 of ACME", f"{SECRET} (reviewed)"),
+    "the common end within": change(900, "Matter 900 of ACME", f"Matter 900 of ACME (reviewed) {SECRET}"),
+    "the same length": change(900, "Matter 1 of ACME", "Merger 1 of BOLT (reviewed)"),
+    "a letter of another script": change(900, "Matter 900 of ACME", "Matter 900 of ACME (r\u0435viewed)"),
+    "an invisible letter": change(900, "Matter 900 of ACME", "Matter 900 of ACME\u200b (reviewed)"),
+    "a joiner": change(900, "Matter 900 of ACME", "Matter 900 of ACME (re\u200dviewed)"),
+    "a blank that does not break": change(900, "Matter 900 of ACME", "Matter 900 of ACME\u00a0(reviewed)"),
+    "a mark for an accent": change(900, "Matter 900 of ACME", "Matter 900 of ACME (reviewe\u0301d)"),
+    "written out as others are escaped": change(900, "Matter 900 of ACME", "Matter 900 of ACME\\u200b (reviewed)"),
+    "a category as well": reviewed(
+        900, fields=(field("description", "Matter 900", "Matter 900 (reviewed)"), field("category", "acme", "bolt"))
+    ),
+    "metadata as well": reviewed(900, metadata_set={"Client": "Bolt"}),
+    "a keyword as well": reviewed(900, keywords_added=("everything",)),
+    "another name before": reviewed(900, previously="OLD-1"),
+    "another field": change(900, "https://a.example", "https://b.example", "url"),
+    "nothing before": change(900, None, "(reviewed)"),
+    "the end of a long text": change(900, "Matter 900 of ACME", f"Matter 900 of ACME (reviewed){' ' * 90}{SECRET}"),
+}
+
+
+@in_each
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_the_odd_one_stands_above_the_mass(odd: Change, render: Callable[[Plan], str]) -> None:
+    """Wherever it stands among the manifests, and whatever of it is like the others."""
+    for place in (0, 150, 299):
+        changes = mass()
+        changes.insert(place, odd)
+        shown = render(plan_of(*changes))
+        first = min(shown.find(name) for name in ("ACME-0001", "ACME-0002") if name in shown)
+        assert 0 < shown.index("ACME-0900") < first
+
+
+@in_short
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_the_mass_is_one_row_with_one_example(odd: Change, render: Callable[[Plan], str]) -> None:
+    shown = render(plan_of(*mass()[:140], odd, *mass()[140:]))
+    assert re.search(r'299 ×\s?`? ?description: \+ " \(reviewed\)"', shown)
+    assert shown.count("e.g. ACME-0001") == 1
+
+
+@in_short
+def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str]) -> None:
+    """Two rows that look the same differ in something, and it is said in what."""
+    odd = ("a letter of another script", "a joiner", "a blank that does not break", "a mark for an accent")
+    shown = [render(plan_of(ODD[name], *mass())) for name in odd]
+    for text, point in zip(shown, ("U+0435 CYRILLIC SMALL LETTER IE", "U+200D", "U+00A0", "U+0301"), strict=True):
+        assert f"has {point}" in text
+
+
+@in_short
+def test_odd_ones_in_several_files_are_all_shown(render: Callable[[Plan], str]) -> None:
+    changes = [reviewed(n, source=Source(f"manifests/{n % 7}.yaml", n)) for n in range(1, 1000)]
+    for n in (100, 300, 500, 700, 900):
+        changes[n] = change(n, f"Matter {n} of ACME", f"Secret {n} of BOLT", source=changes[n].source)
+    shown = render(plan_of(*changes))
+    mass_at = shown.index("994 ×")
+    assert [n for n in (100, 300, 500, 700, 900) if not 0 < shown.find(f"Secret {n} of BOLT") < mass_at] == []
+
+
+@in_short
+def test_two_masses_leave_the_odd_one_odd(render: Callable[[Plan], str]) -> None:
+    """Also one that has an end of the one mass and a category of the other."""
+    half = [
+        reviewed(n, fields=(field("description", f"M {n}", f"M {n} (new)"), field("category", "a", "b")))
+        for n in range(1, 151)
+    ]
+    other = [
+        reviewed(n, fields=(field("description", f"M {n}", f"M {n} (old)"), field("category", "c", "d")))
+        for n in range(151, 301)
+    ]
+    crossed = reviewed(900, fields=(field("description", "M 9", "M 9 (new)"), field("category", "c", "d")))
+    shown = render(plan_of(*half, crossed, *other))
+    assert shown.index("ACME-0900") < shown.index("150 ×")
+    assert shown.count("150 ×") == 2
+
+
+@in_short
+def test_a_few_of_one_kind_in_thousands_are_odd(render: Callable[[Plan], str]) -> None:
+    """Less than one in a hundred: one row of theirs, above."""
+    few = [change(n, f"Matter {n}", f"Matter {n} (secret)") for n in range(5001, 5011)]
+    shown = render(plan_of(*mass(2_000), *few))
+    assert shown.index('+ " (secret)"') < shown.index('+ " (reviewed)"')
+    assert "10 ×" in shown
+
+
+@in_short
+def test_values_of_their_own_are_never_one_row(render: Callable[[Plan], str]) -> None:
+    """Thirty different ones beside hundreds that are alike."""
+    own = [change(n, f"Old {n * 7919 % 1000} text", f"New {n * 104729 % 1000} words") for n in range(600, 630)]
+    shown = render(plan_of(*mass(), *own))
+    assert [each.key for each in own if f'"{each.fields[0].after}"' not in shown] == []
+
+
+@in_short
+def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[[Plan], str]) -> None:
+    """As far as the budget goes, the most unlike first; the rest is said to be unlike."""
+    changes = [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 5003} of ACME") for n in range(5_000)]
+    changes[3_333] = change(3_333, "Matter 3333 of ACME", SECRET)
+    plan = plan_of(*changes, gate=TRIPPED)
+    shown = render(plan)
+    assert re.findall(r"ACME-\d+", shown)[0] == "ACME-3333"
+    assert SECRET in shown
+    assert re.search(r"4,[789]\d\d more tags, unlike each other", shown)
+    assert "e.g." not in shown
+
+
+def test_a_comment_keeps_removals_and_odd_ones() -> None:
+    """Whatever else there is: what goes, what is approved, what is unlike the rest; then the mass."""
+    long = "x" * 200
+    plan = plan_of(
+        *(
+            Change(
+                key=tag(f"NEW-{n}"),
+                action=Action.CREATE,
+                source=at(n),
+                fields=(field("description", None, f"{n} {long}"),),
+            )
+            for n in range(2_000)
+        ),
+        *(change(n, f"Own {n} {long}", f"{n * 7919} {long}", "url") for n in range(5_000, 7_000)),
+        *mass(),
+        change(900, "Patent", SECRET),
+        *(
+            Change(key=tag(f"OLD-{n}"), action=Action.RETIRE, source=at(n, f"manifests/{n}.yaml"), reason=f"why {n}")
+            for n in range(100)
+        ),
+        gate=TRIPPED,
+    )
+    page = plan_markdown(plan)
+    assert len(page) <= LIMIT
+    assert [n for n in range(100) if f"`OLD-{n}`" not in page] == []
+    assert SECRET in page
+    assert '**299 ×** `description: + " (reviewed)"`' in page
+    assert page.count("<details>") == page.count("</details>")
+
+
+def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
+    """Across the sections of a plan: what is odd among updates stands above the mass of what is new."""
+    created = [
+        Change(key=tag(f"NEW-{n}"), action=Action.CREATE, source=at(n), fields=(field("category", None, "acme"),))
+        for n in range(50)
+    ]
+    plan = plan_of(
+        *created,
+        *mass(),
+        change(900, "Patent", SECRET),
+        change(901, "PRIVATE", "PUBLIC", "visibility"),
+        Change(key=tag("OLD"), action=Action.FORGET, source=at(1)),
+    )
+    text = plan_text(plan, Look(width=200))
+    headings = (
+        "Forget 1 tag",
+        "Open 1 tag: PRIVATE → PUBLIC",
+        "Update 1 tag, unlike the other 299",
+        "Create 50 tags",
+        "Update 299 tags",
+    )
+    assert [text.find(heading) for heading in headings] == sorted(text.find(heading) for heading in headings)
+    assert all(heading in text for heading in headings)
+
+
+# --- what is new ------------------------------------------------------------------------------------------------------
+
+
+def new(number: int, **others: Value) -> Change:
+    fields: dict[str, Value] = {"description": f"Opposition {number}", "category": "acme", "visibility": "PRIVATE"}
+    fields |= {"url": f"https://pms.example.com/T-{number}"} | others
+    return Change(
+        key=tag(f"T-{number}"),
+        action=Action.CREATE,
+        source=Source("manifests/g.yaml", 4),
+        fields=tuple(field(name, None, value) for name, value in fields.items() if value is not None),
+        keywords_added=(f"T-{number}", f"EP {number}"),
+        metadata_set={"Office": "Berlin"},
+    )
+
+
+UNLIKE_NEW = {
+    "visibility": new(5_000, visibility="PUBLIC"),
+    "category": new(5_000, category="bolt"),
+    "another address": new(5_000, url="https://elsewhere.example.com/T-5000"),
+    "a field more": new(5_000, path="/secret/"),
+    "a description unlike the others": new(5_000, description=SECRET),
+    "a letter of another script": new(5_000, description="Opp\u043esition 5000"),
+}
+
+
+@in_short
+@pytest.mark.parametrize("odd", UNLIKE_NEW.values(), ids=UNLIKE_NEW)
+def test_of_many_new_ones_the_odd_one_comes_first(odd: Change, render: Callable[[Plan], str]) -> None:
+    """Each shows its description; the one that the template did not make alike stands above."""
+    changes = [new(number) for number in range(300)]
+    changes.insert(150, odd)
+    shown = render(plan_of(*changes))
+    assert shown.index("T-5000") < shown.index("T-0")
+    assert [n for n in range(100) if f'"Opposition {n}"' not in shown] == []
+
+
+def test_new_ones_that_a_template_made_alike_are_one_row() -> None:
+    """Also where the name of each is in its values."""
+    changes = [new(number, description="A matter") for number in range(300)]
+    changes = [
+        Change(key=c.key, action=c.action, source=c.source, fields=c.fields, keywords_added=(c.key.name,))
+        for c in changes
+    ]
+    text = plan_text(plan_of(*changes), Look(width=300))
+    assert (
+        '+ 300 × description: "A matter"; category: acme; visibility: PRIVATE; '
+        'url: "https://pms.example.com/" + its name' in text
+    )
+
+
+# --- other values -----------------------------------------------------------------------------------------------------
+
+DATE = 1_735_689_600_000
+
+SHAPES = {
+    '+ " (reviewed)"': [(f"M {n}", f"M {n} (reviewed)") for n in range(9)],
+    '+ "Draft: " (in front)': [(f"M {n}", f"Draft: M {n}") for n in range(9)],
+    '- " (draft)" (at the end)': [(f"M {n} (draft)", f"M {n}") for n in range(9)],
+    '- "Draft: " (in front)': [(f"Draft: M {n}", f"M {n}") for n in range(9)],
+    '"GmbH" → "AG" (in the text)': [(f"M GmbH {n}", f"M AG {n}") for n in range(8)] + [("GmbH of GmbH", "AG of AG")],
+    "upper case": [(f"{chr(97 + n)}cme matter", f"{chr(65 + n)}CME MATTER") for n in range(9)],
+    '"same" → "other"': [("same", "other")] * 9,
+    '(none) → "new"': [(None, "new")] * 9,
+    'various values → "one"': [(f"M {n}", "one") for n in range(9)],
+    '"https://x/" + its name': [(None, f"https://x/ACME-{n:04}") for n in range(9)],
+    'added "x"; removed "y"': [((str(n), "y"), (str(n), "x")) for n in range(9)],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_shape_has_its_words(shape: str) -> None:
+    changes = [change(n, before, after, "url") for n, (before, after) in enumerate(SHAPES[shape])]
+    assert f"9 × url: {shape}" in plan_text(plan_of(*changes), Look(width=200))
+
+
+def test_dates_that_move_within_a_year_show_their_range() -> None:
+    """One that moves into another year is odd."""
+    day = 86_400_000
+    changes = [change(n, DATE, DATE + n * day, "modifiedTimestamp") for n in range(1, 200)]
+    changes[50] = change(900, DATE, DATE + 80 * 365 * day, "modifiedTimestamp")
+    text = plan_text(plan_of(*changes), Look(width=200))
+    assert "198 × modifiedTimestamp: later, 2025-01-02T00:00:00Z to 2025-07-19T00:00:00Z" in text
+    assert text.index("2104-") < text.index("198 ×")
+
+
+def test_metadata_and_keywords_are_folded_by_what_is_done_to_them() -> None:
+    """And a tag that loses another keyword, or has another value, is odd."""
+    changes = [
+        Change(
+            key=tag(f"T-{n}"),
+            action=Action.UPDATE,
+            source=at(n),
+            keywords_added=(f"EP-{n}",) if n != 50 else ("everything",),
+            keywords_deleted=(f"EP {n}",),
+            metadata_set={"Client": f"Acme {n} AG" if n != 70 else SECRET},
+            metadata_before={"Client": f"Acme {n}"},
+        )
+        for n in range(100)
+    ]
+    text = plan_text(plan_of(*changes), Look(width=200))
+    assert text.index('added "everything"; removed "EP 50"') < text.index('99 × keyword: " " → "-" (in the text)')
+    assert text.index(f'"Acme 70" → "{SECRET}"') < text.index('99 × metadata Client: + " AG"')

@@ -1,0 +1,72 @@
+"""Shapes of values: from one, the value after follows; what differs in a letter has another."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from syncengine.render.arrangement import Entry, arranged
+from syncengine.render.unusual_letters import unusual_letters
+from syncengine.render.value_shapes import ALIKE, RULES, Aspect, shapes_of
+from syncengine.resource import Value
+
+WORDS = st.sampled_from(["GmbH", "AG", "of", "", " ", "(new)", "-", "T-1", "ä", "\u0435", "\u200b", "1", "12"])
+TEXTS = st.lists(WORDS, max_size=5).map("".join)
+ITEMS = st.lists(WORDS, max_size=4, unique=True).map(tuple)
+VALUES = st.one_of(st.none(), TEXTS, ITEMS, st.booleans(), st.integers(0, 10**13))
+NAMES = st.sampled_from(["T-1", "T-2", "1", "AG"])
+
+
+@given(NAMES, VALUES, VALUES)
+@example("T-1", "GmbHAG GmbH", "GmbHAG AG")
+@example("T-1", ("a", "b"), ("b", "a"))
+def test_a_shape_makes_the_value_after(name: str, before: Value | None, after: Value | None) -> None:
+    """So a group's row says all of each member. Equal values and ranges of dates show their values instead."""
+    for rule, (find, make, _) in RULES.items():
+        parameters = find(name, before, after)
+        if parameters is not None and make is not None:
+            assert (rule, make(parameters, name, before)) == (rule, after)
+
+
+@given(st.lists(st.tuples(NAMES, VALUES, VALUES), max_size=30))
+def test_whoever_shares_a_shape_had_the_same_done_to_it(values: list[tuple[str, Value | None, Value | None]]) -> None:
+    """In whatever company: shapes that others vote for never take in a value that they do not make."""
+    shapes = shapes_of([name for name, _, _ in values], [Aspect("x", before, after) for _, before, after in values])
+    for (name, before, after), shape in zip(values, shapes, strict=True):
+        if shape is not None:
+            make = RULES[shape.rule].make
+            if make is not None:
+                assert make(shape.parameters, name, before) == after
+            elif shape.rule == "same":
+                assert shape.parameters == (before, after)
+
+
+@given(st.lists(st.tuples(NAMES, st.lists(st.tuples(st.sampled_from("abc"), TEXTS, TEXTS), max_size=3)), max_size=40))
+def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str]]]]) -> None:
+    """None is lost and none is there twice, folded or not."""
+    entries = [
+        Entry(name, tuple({label: Aspect(label, old, new) for label, old, new in aspects}.values()))
+        for name, aspects in rows
+    ]
+    for folding in (False, True):
+        odd, singles, odd_groups, groups = arranged(entries, folding=folding)
+        members = [number for group in (*odd_groups, *groups) for number in group.members]
+        assert sorted([*odd, *singles, *members]) == list(range(len(entries)))
+        assert folding or not members
+
+
+def test_replaced_by_something_else_is_no_shape() -> None:
+    """However often it is done."""
+    aspects = [Aspect("x", f"old{n}", f"new{n * 7}") for n in range(50)]
+    assert set(shapes_of(["T"] * 50, aspects)) == {None}
+
+
+def test_too_few_make_no_shape() -> None:
+    aspects = [Aspect("x", f"old {n}", f"old {n} (new)") for n in range(ALIKE - 1)]
+    assert set(shapes_of(["T"] * len(aspects), aspects)) == {None}
+
+
+def test_text_of_one_script_has_no_unusual_letters() -> None:
+    """Nor do letters with accents in a Latin word."""
+    assert unusual_letters("Müller & Söhne, Łódź: Привет, 東京 (reviewed)") == ()
+    assert unusual_letters("p\u0430y\u00adpal") == ("U+00AD SOFT HYPHEN", "U+0430 CYRILLIC SMALL LETTER A")
