@@ -42,6 +42,7 @@ from syncengine.plan.planner import (
     with_approvals,
 )
 from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.rule_units import without_rules
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -166,8 +167,10 @@ class Application:
         project, request = self._project, self._request
         options = options_of(project, request, state.facts())
         guards.refuse_stale(saved, state, project.base_url())
-        guards.refuse_inconsistent(saved, state, options.rules, options.limits)
-        return self._approved(guards.with_gate_of_today(saved, state, options.limits, self._around.now()), state)
+        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
+        bare = structs.replace(saved, gate=without_rules(saved.gate))
+        today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
+        return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request
@@ -218,6 +221,7 @@ class Application:
         warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
+        guards.refuse_denied(plan)
         guards.refuse_ungated(plan)
 
     def _guard_review(self, plan: Plan, state: State) -> None:

@@ -2,6 +2,7 @@
 
 SyncengineError                1   anything below, and errors without a code of their own
 ├── GateTripped                4   removals that nobody approved
+│   └── PolicyDenied           4   a rule of the project denies the plan
 ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
 ├── LockHeld                   6   another run holds the state
 ├── AuthFailed                 7   401
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 
 class ExitCode(IntEnum):
@@ -53,7 +54,8 @@ class Row(NamedTuple):
 class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1.
 
-    `data` is the row that it is about, which the message says too (`with_row`).
+    `data` is the row that it is about, which the message says too (`with_row`); `rule` the project's own rule that
+    finds it.
     """
 
     severity: Severity
@@ -64,6 +66,7 @@ class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     column: int | None = None
     address: str | None = None
     data: Row | None = None
+    rule: str | UnsetType = UNSET  # absent from files where no rule is
 
 
 def with_row(message: str, data: Row | None, more: int = 0) -> str:
@@ -96,6 +99,20 @@ class SyncengineError(Exception):
 
 class GateTripped(SyncengineError):
     exit_code, code = ExitCode.GATE, "gate"
+
+
+class PolicyDenied(GateTripped):
+    """Everything that the project's rules deny."""
+
+    code = "policy-denied"
+
+    def __init__(self, found: Sequence[Diagnostic]) -> None:
+        more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+        super().__init__(f"denied: {found[0].message}{more}")
+        self.found = tuple(found)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self.found
 
 
 class StalePlan(SyncengineError):

@@ -10,20 +10,23 @@ from msgspec.structs import replace
 from syncengine.apply.causes import last_change
 from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
-from syncengine.errors import GateTripped, StalePlan, WrongTeam
+from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.approvals import records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
-from syncengine.plan.diff import Change, Difference
-from syncengine.plan.gate import gate
+from syncengine.plan.diff import Change, Diff, Difference
+from syncengine.plan.gate import Gate, gate
+from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.plan.tree import not_merged
 from syncengine.project import git
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.rules.model import RuleSet
 from syncengine.state.store import Facts, State, open_state
 
 UNMERGED = "not-merged"
@@ -42,7 +45,9 @@ def refuse_ungated(plan: Plan) -> None:
     """Removals that nobody approved (docs/planning.md 5)."""
     if plan.gate.is_closed:
         reasons = "; ".join(plan.gate.reasons)
-        raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {plan.gate.approve})")
+        approve = plan.gate.approve or " --approve-deletes ".join(u.approve for u in plan.gate.units if u.is_open)
+        what = "removals" if plan.gate.approve else "changes"
+        raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
@@ -101,25 +106,51 @@ def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, s
     return f"{mismatch.key}: {mismatch.why}" + (f" ({known})" if known else "")
 
 
-def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
-    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6).
+def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> Diff | None:
+    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return what it does.
 
-    A plan that was begun already is not checked again: it was proven when it began, and has changed its rows since. Its
-    id ends in a digest of its content.
+    None: a plan that was begun already is not checked again. It was proven when it began, and has changed its rows
+    since; its id ends in a digest of its content.
     """
-    if not state.plan_began(plan.id):
-        facts = state.facts()
-        prove(
-            plan,
-            Present(
-                _touched(plan, state),
-                lambda: {row.key: row for row in state.rows()},
-                rules,
-                limits,
-                facts.owns_activity_types,
-                lambda: records_of(state.approvals()),
-            ),
-        )
+    if state.plan_began(plan.id):
+        return None
+    facts = state.facts()
+    return prove(
+        plan,
+        Present(
+            _touched(plan, state),
+            lambda: {row.key: row for row in state.rows()},
+            rules,
+            limits,
+            facts.owns_activity_types,
+            lambda: records_of(state.approvals()),
+        ),
+    )
+
+
+def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
+    """Return the saved plan with what the project's rules say of it today, besides what they said when it was made.
+
+    A denial that the file holds stays one, and a unit of its gate, the `claim`, too. A plan that was begun already
+    (`delta` is None) is only finished, under the approvals with which it began.
+    """
+    if delta is None:
+        return replace(plan, gate=with_rules(plan.gate, (), tuple(going_on(state.approvals(), plan.id))))
+    formers = [Key(c.key.kind, c.previously) for c in plan.changes if c.previously is not None]
+    judgement = judgement_of(rule_set, delta.differences, state.get(formers), plan.summary)
+    records = lambda: records_of(state.approvals())  # noqa: E731 - read when it is needed
+    units, begun = units_of_judgement(judgement, delta.differences, records, plan.basis)
+    names = {unit.id for unit in (*units, *begun)}
+    units += (unit for unit in rule_units(claim) if unit.id not in names)
+    said = frozenset(plan.diagnostics)
+    found = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in said)
+    return replace(plan, gate=with_rules(plan.gate, units, begun), diagnostics=(*plan.diagnostics, *found))
+
+
+def refuse_denied(plan: Plan) -> None:
+    """A plan that a rule of the project denies (docs/rules.md)."""
+    if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
+        raise PolicyDenied(denials)
 
 
 def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:

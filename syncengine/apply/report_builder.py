@@ -78,14 +78,15 @@ class Chronicle:
     def report(self, circumstances: Circumstances, error: SyncengineError | None = None) -> Report:
         """The report; `error` ended the apply early."""
         results = self._results_after(error)
-        diagnostics = self.plan.diagnostics if self.plan else ()
+        diagnostics = (*(self.plan.diagnostics if self.plan else ()), *self._remarks)
+        said = frozenset(diagnostics)
         return Report(
             plan=self.plan.id if self.plan else None,
             status=self._status_after(error),
             totals=totals(results, self.traffic.requests, self.traffic.retries),
             session=self._session,
             results=results,
-            diagnostics=(*diagnostics, *self._remarks, *(error.diagnostics() if error else ())),
+            diagnostics=(*diagnostics, *(d for d in (error.diagnostics() if error else ()) if d not in said)),
             circumstances=circumstances,
         )
 

@@ -13,6 +13,7 @@ from syncengine.cli.options import Globals, global_options
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("syncengine.cli.init", "Create a project that can plan and apply against the sandbox."),
     "validate": CommandEntry("syncengine.cli.validate", "Load and check everything, offline."),
+    "test": CommandEntry("syncengine.cli.test", "Run the tests of rules and manifests, offline."),
     "render": CommandEntry("syncengine.cli.render", "Print the manifests after templates and defaults."),
     "plan": CommandEntry("syncengine.cli.plan", "Show what would change."),
     "show": CommandEntry("syncengine.cli.show", "Show a saved plan again."),

@@ -22,6 +22,7 @@ EXAMPLES: Mapping[str, Example] = {
     "": Example("syncengine plan", "show what would change"),
     "init": Example("syncengine init matters --from-csv matters.csv", "a project that starts from your own list"),
     "validate": Example("syncengine validate --format github", "findings as annotations of a pull request"),
+    "test": Example("syncengine test policies --format junit", "the tests of rules, for the page of a CI job"),
     "render": Example("syncengine render manifests/matters.yaml", "one manifest after templates and defaults"),
     "plan": Example("syncengine plan --target 'tag/ACME-*' --out plan.json", "plan some tags, and save the plan"),
     "show": Example("syncengine show plan.json --action delete", "only what a saved plan deletes"),

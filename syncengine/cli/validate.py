@@ -54,7 +54,7 @@ def _validated(project: Project) -> Valid:
     """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
     from syncengine.plan.planner import validated
 
-    problems_of_templates: list[Diagnostic] = []
+    problems_of_templates: list[Diagnostic] = list(_problems_of_rules(project))
     if project.posted_time is not None:
         from syncengine.posted_time.build_route import check
 
@@ -71,6 +71,16 @@ def _validated(project: Project) -> Valid:
     return valid
 
 
+def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
+    from syncengine.rules.read import rule_set
+
+    try:
+        rule_set(project)
+    except Problems as problems:
+        return problems.found
+    return ()
+
+
 def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
     """The diagnostics in `paths`; if all errors are elsewhere, these too, since the project is not valid."""
     inside = [d for d in diagnostics if not paths or _is_in(d.file, paths)]
@@ -85,7 +95,8 @@ def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.project.load import levelled
 
-    names = [file.name for file in find(project.manifests, project.root).files] if only else []
+    read = (*project.manifests, *project.policy_paths)
+    names = [file.name for file in find(read, project.root).files] if only else []
     warnings = [
         Diagnostic(
             severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path

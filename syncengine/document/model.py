@@ -35,6 +35,14 @@ def constructed(model: type[Model], values: Mapping[str, Any]) -> Any:
     return model(**{names[name]: value for name, value in values.items()})
 
 
+PART = "part"
+
+
+def part_of(name: str) -> dict[str, str]:
+    """Stand for the JSON Schema of this name, which another file's model makes (`schemas.published`)."""
+    return {PART: name}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonSchema:
     """An annotation of a field: its JSON Schema, where its type does not give it."""

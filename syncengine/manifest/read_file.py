@@ -170,8 +170,19 @@ def _plain_defaults(
 def _in_full(
     data: bytes, findings: Collector, defaults: DefaultValues, context: LoadContext | None, former: Reading | None
 ) -> Reading:
+    return read_documents(documents_of(data, findings, context), findings, defaults, context, data, former)
+
+
+def read_documents(
+    documents: Documents,
+    findings: Collector,
+    defaults: DefaultValues = NO_DEFAULTS,
+    context: LoadContext | None = None,
+    data: bytes = b"",
+    former: Reading | None = None,
+) -> Reading:
+    """Read declarations that are parsed already; `data` is their text, by which `former` rows are known again."""
     file = findings.file
-    documents = documents_of(data, findings, context)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)

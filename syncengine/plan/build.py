@@ -23,10 +23,12 @@ from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import NO_RECORDS, Gate, gate
+from syncengine.plan.judgement import judgement_of, units_of_judgement
 from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
+from syncengine.plan.rule_units import with_rules
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
 from syncengine.plan.sweep import Sweep, is_type, sweep_of
@@ -45,11 +47,12 @@ def plan(
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
     records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    others: int = 0,
 ) -> Plan:
     """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count all rows where `recorded` is a part of them (`losses.totals_of`). `recent` and `records`: as the
-    gate takes them.
+    `totals` count all rows where `recorded` is a part of them (`losses.totals_of`), and `others` the desired resources
+    that are left out since they are unchanged. `recent` and `records`: as the gate takes them.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
@@ -66,15 +69,17 @@ def plan(
         options.reassert,
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
-
     judge = _judge(desired, recorded, options, basis, totals, recent, records)
-    judgement = judge(delta.differences, result.sweep, desired.sources)
-    all_of_it = (delta.differences, result.sweep, desired.sources, judgement)
+    removals = judge(delta.differences, result.sweep, desired.sources)
+    all_of_it = (delta.differences, result.sweep, desired.sources, removals)
+    summary = replace(result.summary, unchanged=result.summary.unchanged + others)
+    judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
     return replace(
         result,
-        gate=judgement,
+        summary=summary,
+        gate=with_rules(removals, *units_of_judgement(judgement, delta.differences, records, basis)),
         compared=side_of(options.other, *all_of_it, judge) if options.other else UNSET,
-        diagnostics=diagnostics,
+        diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
     )

@@ -23,6 +23,7 @@ from syncengine.plan.diff import Change, Diff
 from syncengine.plan.gate import NO_RECORDS, Gate, Unit, gate
 from syncengine.plan.losses import SAYS, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
+from syncengine.plan.rule_units import without_rules
 from syncengine.plan.saved_aim import aim_of, inconsistent
 from syncengine.plan.units import REMOVED, SOURCE
 from syncengine.project.schema import Limit
@@ -60,8 +61,8 @@ class Present:
     records: Callable[[], KnownApprovals] = lambda: NO_RECORDS
 
 
-def prove(plan: Plan, now: Present) -> None:
-    """Return if the calls of the plan make its changes; raise StalePlan (`plan-inconsistent`) if not."""
+def prove(plan: Plan, now: Present) -> Diff:
+    """Return the differences of a plan whose calls make its changes; StalePlan (`plan-inconsistent`) of another."""
     target = aim_of(plan, now.rows)
     rows = reasserted(now.rows, target.desired) if plan.reasserts else now.rows
     _refuse_impossible(target, rows, now.rules)
@@ -72,6 +73,7 @@ def prove(plan: Plan, now: Present) -> None:
     _compare_what_is_shown(plan, again)
     _compare_what_is_done(plan, again, now.rows)
     _compare_gates(plan, delta, now)
+    return delta
 
 
 def _same_as(changes: Iterable[Change]) -> Callable[[Change], Change]:
@@ -151,6 +153,7 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     Totals and limits may differ today. The layout of templates is not known here, so that the losses of one template of
     a source are judged by the plan alone.
     """
+    plan = replace(plan, gate=without_rules(plan.gate))  # rules are judged anew by those of the project
     today = _gate_today(plan, delta, now, now.records())
     claim, losses = plan.gate, losses_in(delta.differences)
     if today.tripped and not claim.tripped:

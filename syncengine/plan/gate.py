@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from syncengine.manifest.sources.records import SourceUse
@@ -40,6 +40,7 @@ from syncengine.plan.shrinking import Shrunk, shrunk, with_fewer_rows
 from syncengine.plan.sweep import Sweep
 from syncengine.plan.units import (
     REMOVED,
+    RULE,
     Division,
     UnitInputs,
     UnitName,
@@ -60,7 +61,7 @@ class Unit(Struct, frozen=True, gc=False):
     """Removals that one approval is for. `asks`: whatever the limits are, for `reasons` or since its kind always does.
 
     `lost` counts them by kind; of a source, `missing` of `total` rows or resources are gone. `approved`: the approval
-    at hand; `is_open`: it needs one. `losses` are in no saved plan.
+    at hand; `is_open`: it needs one. `by`: who is asked, where a rule says so. `losses` are in no saved plan.
     """
 
     kind: str
@@ -72,6 +73,7 @@ class Unit(Struct, frozen=True, gc=False):
     reasons: tuple[str, ...] = ()
     missing: int = 0
     total: int = 0
+    by: tuple[str, ...] | UnsetType = UNSET
     approved: Approval | None = None
     is_open: bool = False
     losses: tuple[Loss, ...] = ()
@@ -157,7 +159,8 @@ class Gate(Struct, frozen=True, gc=False):
         for each in approvals:
             by_text.setdefault(each.text, each)
         whole = by_text.get(self.whole) or by_text.get(as_printed_before(self.whole))
-        return judged(self, {unit.id: by_text.get(unit.approve) or whole for unit in self.units}, whole)
+        for_all = {unit.id: None if unit.kind == RULE else whole for unit in self.units}
+        return judged(self, {unit.id: by_text.get(unit.approve) or for_all[unit.id] for unit in self.units}, whole)
 
     def bare(self) -> Gate:
         """The gate as a saved plan holds it, without judgement."""

@@ -24,6 +24,7 @@ from syncengine.manifest.visibility_lints import visible_pairs
 from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.build import plan
 from syncengine.plan.gate import NO_RECORDS, Gate
+from syncengine.plan.judgement import judgement_of
 from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.provenance import template_of
@@ -61,7 +62,7 @@ def plan_since(
     if baseline.shares and not _stand_as_before(baseline.files, entries):
         return None
     if not names and not missing:
-        return _nothing(baseline, basis), baseline
+        return _nothing(baseline, *how), baseline
     if len(names) + len(missing) > max(FEW, MOST * len(baseline.files)):
         return None
     before = list(_read_before(baseline, {*names, *missing}, cache))
@@ -89,14 +90,9 @@ def plan_since(
     )
     recorded = rows.get(window.keys)
     desired = Desired(window.wanted, {}, now.diagnostics)
-    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent, records)
-    return _as_whole(partial, now, others=now.desired - len(window.wanted)), now
-
-
-def _as_whole(partial: Plan, now: Settled, others: int) -> Plan:
-    """Present the plan of the changed part as a plan of everything; `others` counts the resources left unchanged."""
-    summary = replace(partial.summary, unchanged=others + partial.summary.unchanged)
-    return replace(partial, summary=summary, sources=now.sources, is_whole=True)
+    others = now.desired - len(window.wanted)
+    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent, records, others)
+    return replace(partial, sources=now.sources, is_whole=True), now
 
 
 def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
@@ -104,9 +100,11 @@ def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     return [name for name in before if name in now] == [name for name in now if name in before]
 
 
-def _nothing(baseline: Settled, basis: Basis) -> Plan:
-    empty = Plan(basis, Summary(), Gate(), None, (), (), (), diagnostics=baseline.diagnostics)
-    return _as_whole(empty, baseline, others=baseline.desired)
+def _nothing(baseline: Settled, options: Options, basis: Basis) -> Plan:
+    """The plan of everything where nothing changed, which only rules for the plan as a whole can find fault with."""
+    summary = Summary(unchanged=baseline.desired)
+    found = (*baseline.diagnostics, *judgement_of(options.rule_set, (), {}, summary).diagnostics)
+    return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=found, sources=baseline.sources, is_whole=True)
 
 
 def _read_after(

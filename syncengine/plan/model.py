@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import UNSET, Struct, UnsetType, field
 
 from syncengine.effects import Effect
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, PolicyDenied
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.diff import Change
@@ -19,6 +19,7 @@ from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
+from syncengine.rules.model import NO_RULES, RuleSet
 
 
 class ChangeOrigin(StrEnum):
@@ -112,6 +113,7 @@ class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
 
     `other`: the plan that tells which changes are made without this pull request too.
+    `rule_set`: the rules that every change is judged by.
     """
 
     rules: Rules
@@ -121,6 +123,7 @@ class Options(Struct, frozen=True, gc=False):
     reassert: bool = False
     levels: Mapping[str, Level] = field(default_factory=dict)
     other: BasePlan | None = None
+    rule_set: RuleSet = NO_RULES
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -162,6 +165,11 @@ class Plan(Struct, frozen=True, gc=False):
     def changes_something(self) -> bool:
         """Whether an apply does more than record facts."""
         return bool(self.changes or self.sweep)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether a rule of the project denies it."""
+        return any(diagnostic.code == PolicyDenied.code for diagnostic in self.diagnostics)
 
     @property
     def changes_something_itself(self) -> bool:

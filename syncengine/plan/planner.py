@@ -41,6 +41,7 @@ from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
 from syncengine.resource import Kind, Resource
+from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.sqlite_reader import recollection
@@ -410,6 +411,7 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
         sweep=request.sweep,
         reassert=request.reassert,
         levels=policy.diagnostics,
+        rule_set=rules_that_hold(project),
     )
 
 

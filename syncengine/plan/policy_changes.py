@@ -19,6 +19,8 @@ from syncengine.plan.origins import LIMIT_LOOSENED, POLICY_CHANGED
 from syncengine.project.model import Policy, Project
 from syncengine.project.schema import Level, Limit, limit
 from syncengine.resource import Kind
+from syncengine.rules.model import RuleChange, rule_changes
+from syncengine.rules.read import rule_set
 from syncengine.service.operations import DELETE_TAG
 
 NOTHING = "(none)"
@@ -32,11 +34,12 @@ def stricter_limits(one: Mapping[str, Limit], other: Mapping[str, Limit]) -> dic
 
 
 def with_stricter_judge(head: Project, base: Project) -> Project:
-    """The head's project, judged by the limits and the levels of both."""
+    """The head's project, judged by the limits, the levels and the rules of both."""
     names = {**head.policy.diagnostics, **base.policy.diagnostics}
     levels = {name: max((_level(head, name), _level(base, name)), key=_STRICTNESS.index) for name in names}
     limits = stricter_limits(head.policy.max_deletes, base.policy.max_deletes)
-    return replace(head, policy=replace(head.policy, max_deletes=limits, diagnostics=levels))
+    policy = replace(head.policy, max_deletes=limits, diagnostics=levels)
+    return replace(head, policy=policy, other_judges=(*head.other_judges, base))
 
 
 def _level(project: Project, name: str) -> Level:
@@ -49,6 +52,7 @@ def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
     for name in dict.fromkeys((*was, *now)):
         if was.get(name) != now.get(name):
             yield _changed(head, "policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
+    yield from map(_changed_rule, rule_changes(rule_set(head), rule_set(base)))
     defaults_before, defaults = _defaults(base), _defaults(head)
     before, after = _flat(defaults_before), _flat(defaults)
     for kind, name in dict.fromkeys((*before, *after)):
@@ -56,6 +60,15 @@ def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
             line = next((place(v)[0] for node in defaults.nodes.get(kind, ()) if (v := node.get(name))), None)
             address = f"{_NAMES[kind]}.{name}"
             yield _changed(head, "defaults", address, before.get((kind, name)), after.get((kind, name)), line)
+
+
+def _changed_rule(change: RuleChange) -> Diagnostic:
+    rule = change.after or change.before
+    assert rule is not None
+    message = f"This pull request changes policy: {change.sentence}"
+    return Diagnostic(
+        severity=Severity.WARNING, code=POLICY_CHANGED, message=message, file=rule.file, line=rule.line, rule=rule.name
+    )
 
 
 def _changed(head: Project, what: str, name: str, was: str | None, now: str | None, line: int | None) -> Diagnostic:

@@ -31,6 +31,7 @@ from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, repository
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project, Service
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.rules.read import rule_set
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
@@ -67,9 +68,11 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
         files.bring_project()
         if _has_project(files.checkout):
             sides.base = _loaded(files, load)
+            rule_set(sides.base)
         else:
             sides.warn(NO_BASE, f"{name} has no project in this folder: every change is of this pull request")
     except Problems as problems:
+        sides.base = None
         sides.warn(*invalid(name, problems))
     sides.found += files.found
     if sides.base is not None:
@@ -82,7 +85,7 @@ def _loaded(files: RevisionFiles, load: Load) -> Project:
     files.bring_project()
     project = load(files)
     folders = (project.files / name for name in project.data_folders)
-    files.bring_outside((*project.manifests, *folders))
+    files.bring_outside((*project.manifests, *project.policy_paths, *folders))
     return project
 
 

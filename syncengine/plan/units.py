@@ -21,6 +21,8 @@ from syncengine.resource import Key, Kind, Removal, Removed
 
 CATEGORY, SOURCE, MANIFEST = "category", "source", "manifest"
 ACTIVITY_TYPES, OPENED, FIRST_SWEEP, REMOVED = "activity-types", "opened", "first-sweep", "removed"
+RULE = "rule"
+"""A kind of unit that `rule_units` makes."""
 
 LINES = Limit(percent=25)
 """How many tags lines under `removed:` may take in one plan before they ask together."""

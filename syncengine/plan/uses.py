@@ -11,6 +11,7 @@ from syncengine.plan.approvals import Approval, KnownApprovals, as_printed_befor
 from syncengine.plan.gate import Gate
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Plan
+from syncengine.plan.rule_units import rule_units
 from syncengine.plan.units import is_approvable_by_line, line_text
 from syncengine.state.losses import ApprovalRecord, Approved
 
@@ -22,10 +23,11 @@ CODES = frozenset({UNUSED, USED})
 def approved_of(plan: Plan) -> Approved:
     """What the approvals of a plan cover, its lines under `removed:` among them."""
     losses = [loss for change in plan.changes for loss in losses_of(change)]
+    ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
     swept = [SWEEP] if plan.sweep is not None else []
     return Approved(
         {**_of_units(plan.gate, (*losses, *swept)), **_of_lines(plan)},
-        frozenset((*losses, *swept)),
+        frozenset((*losses, *swept, *ruled)),
         frozenset(change.key for change in plan.changes),
         plan.is_whole,
     )

@@ -134,6 +134,8 @@ class _Assembly:
             environment=chosen,
             service=service,
             manifests=self._manifests(settings),
+            policies=self._policies(settings),
+            inline_policies=tuple(each for each in settings.policies or () if not isinstance(each, str)),
             is_sandbox=sandbox or service.base_url == SANDBOX,
             policy=_policy(settings.policy or PolicySection()),
             approvals=(*(settings.approvals or ()), *self._approvals()),
@@ -152,6 +154,11 @@ class _Assembly:
             _state=self._state(),
             _secrets=self.read.secrets,
         )
+
+    def _policies(self, settings: Overlay) -> tuple[Path, ...] | None:
+        """Return the files and folders with rules that are named."""
+        items = settings.policies
+        return None if items is None else tuple(self._place(each) for each in items if isinstance(each, str))
 
     def _manifests(self, settings: Overlay) -> tuple[Path, ...]:
         """Return the manifest folders; none in a project that only delivers posted time."""

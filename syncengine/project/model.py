@@ -20,6 +20,8 @@ from syncengine.resource import Removal
 FILE_NAME = "syncengine.yaml"
 MANIFESTS = "manifests"
 """The folder that manifests are in where the project file does not say."""
+POLICIES = "policies"
+"""The folder that rules are in where the project file does not say, if there is one."""
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
 """The key that the embedded service accepts (docs/commands.md)."""
@@ -103,7 +105,9 @@ class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
     `checkout`: the files of another revision, which manifests and data are read from; state, cache and secrets stay in
-    `root`. `approval_lines`: where the approvals of the project file stand; the others are of the environment.
+    `root`. `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies`
+    are rules in the project file, as nodes; the rules of `other_judges` hold as well.
+    `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `policy_lines`: where its limits and rules stand, by their names below `policy`. `blob`: the address of a line of a
     file, at the host of the repository.
     `warnings` are findings about the project file that did not keep it from being read.
@@ -114,6 +118,9 @@ class Project:
     environment: str | None
     service: Service
     manifests: tuple[Path, ...]
+    policies: tuple[Path, ...] | None = None
+    inline_policies: tuple[Node, ...] = field(default=(), repr=False)
+    other_judges: tuple[Project, ...] = ()
     is_sandbox: bool = False
     checkout: Checkout | None = None
     policy: Policy = field(default_factory=Policy)
@@ -154,6 +161,14 @@ class Project:
     def sandbox_data(self) -> Path:
         """The embedded service's own file."""
         return self.root / ".syncengine" / "sandbox" / "service.db"
+
+    @property
+    def policy_paths(self) -> tuple[Path, ...]:
+        """Files and folders with rules."""
+        if self.policies is not None:
+            return self.policies
+        usual = self.files / POLICIES
+        return (usual,) if usual.exists() else ()
 
     def secret_files(self) -> set[Path]:
         """Files that hold secrets, or posted time: nothing that a template may read."""

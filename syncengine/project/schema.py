@@ -14,10 +14,13 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta
 
+from syncengine.document.diagnostics import Collector
 from syncengine.document.field_types import Filled, Reads, Texts
-from syncengine.document.model import JsonSchema, Model
+from syncengine.document.model import JsonSchema, Model, part_of
 from syncengine.document.model_reader import unexamined
-from syncengine.document.scalar_readers import choice, whole_number, words
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node
+from syncengine.document.scalar_readers import Reader, choice, list_reader, whole_number, words
 from syncengine.document.setting_types import (
     BaseUrl,
     Duration,
@@ -27,6 +30,7 @@ from syncengine.document.setting_types import (
     SecretReference,
     Span,
     UrlPath,
+    filled_path,
     or_off,
     parse_reader,
 )
@@ -111,6 +115,23 @@ LimitText = Annotated[
     JsonSchema(_LIMIT_SCHEMA),
 ]
 Section = Annotated[Any, Reads(unexamined), JsonSchema({"type": "object"})]
+
+
+def _rule_files(name: str) -> Reader:
+    """A list of paths and of mappings, which hold rules and are read by those who judge by them."""
+    path = parse_reader(filled_path, "a path, or a mapping with rules")(f"an item of {name}")
+
+    def one(node: Node, findings: Collector) -> Any:
+        return node if isinstance(node, MappingNode) else path(node, findings)
+
+    return list_reader(name, one, "a list of paths")
+
+
+RuleFiles = Annotated[
+    tuple[Any, ...],
+    Reads(_rule_files),
+    JsonSchema({"type": "array", "items": {"anyOf": [{"type": "string", "pattern": r"\S"}, part_of("Policies")]}}),
+]
 
 
 class EndpointOverride(Model, frozen=True):
@@ -211,6 +232,10 @@ class Overlay(Model, frozen=True):
     service: ServiceSection | None = None
     manifests: Annotated[
         Paths | None, Meta(description="Files and folders with manifests; `manifests` by default.")
+    ] = None
+    policies: Annotated[
+        RuleFiles | None,
+        Meta(description="Files and folders with rules, or rules themselves; `policies` by default, where it is."),
     ] = None
     state: Annotated[Place | None, Meta(description="A path (SQLite), a URL without a password, or a reference.")] = (
         None

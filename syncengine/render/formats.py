@@ -50,6 +50,7 @@ class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
     column: Annotated[Line | None, "From 1; null if the message refers to no part of a line."]
     address: Annotated[Address | None, "The resource that it is about."]
     data: Annotated[DataRow | None, "The row of data that it is about; absent where there is none."] = None
+    rule: Annotated[str | None, "The project's rule that finds it; absent where none does."] = None
 
 
 class Diagnostics(OpenModel, frozen=True, tag_field="format", tag="syncengine.diagnostics/v1"):
@@ -110,7 +111,10 @@ class ApprovalItem(GateApproval, frozen=True):
 class GateUnit(OpenModel, frozen=True):
     """Removals that one approval is for."""
 
-    unit: Annotated[str, "What they are: a category, a source of data, a manifest, `activity-types`, `removed`, …"]
+    unit: Annotated[
+        str,
+        "A category, a source of data, a manifest, `activity-types`, `removed`, `rule/NAME` (which has `by`), …",
+    ]
     count: Annotated[int, "How many removals it has."]
     approve: Annotated[str, "COUNT@HASH, the approval of just these."]
     approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
@@ -118,6 +122,12 @@ class GateUnit(OpenModel, frozen=True):
     lost: Annotated[Mapping[str, int], "How many tags, keywords, … it removes, by kind."] = {}
     missing: Annotated[int, "Of a source: how many of its rows or resources are gone."] = 0
     total: Annotated[int, "Of a source: how many there were; 0 elsewhere."] = 0
+
+
+class RuleUnit(GateUnit, frozen=True):
+    """Changes that a rule asks about."""
+
+    by: Annotated[tuple[str, ...], "Who is asked."] = ()
 
 
 Side = Annotated[str, one_of(*ChangeOrigin)]
@@ -264,6 +274,37 @@ class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format",
     basis: Annotated[PlanBasis | None, "What it was made for, and from; absent from plans of earlier versions."] = None
     since: Annotated[SinceItem | None, "Its comparison with a reviewed plan; absent without `--since`."] = None
     base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
+
+
+class TestSummary(OpenModel, frozen=True):
+    passed: Annotated[int, "Tests whose plan is as expected."]
+    failed: Annotated[int, "Tests whose plan is not."]
+
+
+class TestDifference(OpenModel, frozen=True):
+    """A value that is not as expected."""
+
+    path: Annotated[tuple[str | int, ...], "The keys under `expect`, and positions in lists, from 0."]
+    expected: Annotated[Any, "The expected value; null if none is."]
+    actual: Annotated[Any, "The value of the plan; null if there is none."]
+
+
+class TestItem(OpenModel, frozen=True):
+    """The result of one test."""
+
+    name: Annotated[str, "The name of the test."]
+    file: Annotated[str, "The file that it stands in, relative to the project's folder."]
+    line: Annotated[Line, "Its line, from 1."]
+    outcome: Annotated[str, one_of("passed", "failed"), "Whether the plan is as expected."]
+    differences: Annotated[list[TestDifference], "How the plan differs."]
+    diagnostics: Annotated[list[DiagnosticItem], "Errors that kept the plan from being made."]
+
+
+class TestFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.test/v1"):
+    """`test --format json`."""
+
+    summary: Annotated[TestSummary, "Counts of the results."]
+    tests: Annotated[list[TestItem], "The result of each test, in the order of the files."]
 
 
 class ReportSummary(OpenModel, frozen=True):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, SOURCE
+from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, SOURCE
 from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, number
 
@@ -44,7 +44,8 @@ class UnitLine(NamedTuple):
 def heading(gate: Gate) -> str:
     """Whether the removals may go on, and who says so."""
     if gate.is_closed:
-        return "Blocked: approval needed for these removals."
+        about = "changes" if all(unit.kind == RULE for unit in gate.units if unit.is_open) else "removals"
+        return f"Blocked: approval needed for these {about}."
     if gate.approved is not None:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:
@@ -107,6 +108,7 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
     OPENED: lambda unit, name: f"{name} opened: it was PRIVATE",
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
+    RULE: lambda unit, name: f"{name} asks about {count_of(unit.count, 'change')}",
     REMOVED: lambda unit, name: f"lines under `removed:` take {_lost(unit)}",
 }
 """The words for each kind of unit; any other is named with what it lost."""

@@ -19,6 +19,8 @@ from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import ChangeOrigin, Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
+from syncengine.render.denials import denials, others
+from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.gate import UnitLine, heading, more_units, unit_lines
@@ -74,12 +76,13 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     body = chain(
         (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
         _opening(own),
+        _denials(denials(plan.diagnostics)),
         _gate(plan.gate, tripped_by(plan)),
         _since(plan),
         [_FILTERS] if sections or waiting else [],
         sections,
         waiting,
-        _diagnostics([d for d in plan.diagnostics if d not in foremost]),
+        _diagnostics([d for d in others(plan.diagnostics) if d not in foremost]),
     )
     return _page(_said(headline(plan)), body, SCRIPT)
 
@@ -152,6 +155,13 @@ def _counts(summary: Summary) -> Iterator[str]:
     for word, count in (*counts, ("unchanged", summary.unchanged), ("requests", summary.requests)):
         if count:
             yield f"<li><b>{number(count)}</b>{word}</li>"
+
+
+def _denials(found: Sequence[Diagnostic]) -> Iterator[str]:
+    if found:
+        yield f'<section class="{Tone.ERROR.value}"><h2>{_said(heading_of_denials(found))}</h2><ul class="rows">'
+        yield from map(_diagnostic, found)
+        yield "</ul></section>"
 
 
 def _gate(gate: Gate, whose: str | None = None) -> Iterator[str]:

@@ -20,6 +20,7 @@ from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree
 from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
+from syncengine.plan.units import RULE
 from syncengine.render import formats
 from syncengine.render.since import since_item
 from syncengine.render.style import PLAIN, Look
@@ -63,9 +64,9 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         notes=[_note(note) for note in plan.notes],
         commit=plan.basis.commit,
         changes=list(map(change_items(plan), plan.changes)),
-        diagnostics=_diagnostics(plan.diagnostics),
         basis=_basis(plan.basis),
         since=since_item(plan.since) if plan.since is not UNSET else None,
+        diagnostics=diagnostic_items(plan.diagnostics),
         base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
     )
 
@@ -94,7 +95,8 @@ def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
 
 def _unit(unit: Unit) -> formats.GateUnit:
     approved, lost = _approval(unit.approved), dict(unit.lost)
-    return formats.GateUnit(unit.name, unit.count, unit.approve, approved, unit.kind, lost, unit.missing, unit.total)
+    fields = (unit.name, unit.count, unit.approve, approved, unit.kind, lost, unit.missing, unit.total)
+    return formats.RuleUnit(*fields, unit.by or ()) if unit.kind == RULE else formats.GateUnit(*fields)
 
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:
@@ -164,7 +166,7 @@ def report_document(report: Report) -> formats.ReportFormat:
         summary=formats.ReportSummary(**asdict(report.totals)),
         session=formats.SessionItem(**asdict(report.session)),
         results=[_result(result) for result in report.results],
-        diagnostics=_diagnostics(report.diagnostics),
+        diagnostics=diagnostic_items(report.diagnostics),
         **_circumstances(report.circumstances),
     )
 
@@ -184,9 +186,12 @@ def _result(result: Result) -> formats.ResultItem:
 
 
 def diagnostics_document(diagnostics: Sequence[Diagnostic]) -> Document:
-    document: Document = to_builtins(formats.Diagnostics(_diagnostics(diagnostics)))
+    document: Document = to_builtins(formats.Diagnostics(diagnostic_items(diagnostics)))
     return document
 
 
-def _diagnostics(diagnostics: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
-    return [formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data)}) for each in diagnostics]
+def diagnostic_items(diagnostics: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
+    return [
+        formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data), "rule": each.rule or None})
+        for each in diagnostics
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -17,13 +17,27 @@ ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED
 
 
 def report_junit(report: Report, look: Look = PLAIN) -> str:
-    cases = list(chain(map(_change, report.results), _diagnostics(report)))
-    suite = Element("testsuite", {"name": "syncengine apply", "tests": str(len(cases)), **_counts(cases)})
+    return suites("syncengine apply", list(chain(map(_change, report.results), _diagnostics(report))))
+
+
+def suites(name: str, cases: list[Element]) -> str:
+    """The document of one suite with these cases."""
+    suite = Element("testsuite", {"name": name, "tests": str(len(cases)), **_counts(cases)})
     suite.extend(cases)
-    suites = Element("testsuites", dict(suite.attrib))
-    suites.append(suite)
-    indent(suites)
-    return tostring(suites, encoding="unicode", xml_declaration=False) + "\n"
+    whole = Element("testsuites", dict(suite.attrib))
+    whole.append(suite)
+    indent(whole)
+    return tostring(whole, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def test_case(classname: str, name: str) -> Element:
+    return Element("testcase", _attributes(classname=classname, name=name))
+
+
+def with_trouble(case: Element, tag: str, code: str, message: str, lines: Iterable[str]) -> Element:
+    """The case with its `failure`, `error` or `skipped`, which tells these lines."""
+    SubElement(case, tag, _attributes(message=message, type=code)).text = "\n".join(map(visible, lines))
+    return case
 
 
 def _counts(cases: list[Element]) -> dict[str, str]:
@@ -37,7 +51,7 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 def _change(result: Result) -> Element:
     """A test case of the file, named by the action and the resource."""
     file = result.source.file if result.source else result.key.kind.value
-    case = Element("testcase", _attributes(classname=file, name=f"{result.action.word} {result.key}"))
+    case = test_case(file, f"{result.action.word} {result.key}")
     if result.outcome in ELEMENTS:
         _trouble(case, ELEMENTS[result.outcome], finding(result))
     return case
@@ -47,14 +61,12 @@ def _diagnostics(report: Report) -> Iterator[Element]:
     """Errors of the run as a whole. Warnings would be test cases that pass, which says nothing."""
     for diagnostic in report.diagnostics:
         if diagnostic.severity is Severity.ERROR:
-            case = Element("testcase", _attributes(classname=diagnostic.file or "syncengine", name=diagnostic.code))
-            _trouble(case, "error", diagnostic)
-            yield case
+            yield _trouble(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic)
 
 
-def _trouble(case: Element, tag: str, diagnostic: Diagnostic) -> None:
-    element = SubElement(case, tag, _attributes(message=message(diagnostic), type=diagnostic.code))
-    element.text = visible(f"{where(diagnostic)}{message(diagnostic)}")
+def _trouble(case: Element, tag: str, diagnostic: Diagnostic) -> Element:
+    line = f"{where(diagnostic)}{message(diagnostic)}"
+    return with_trouble(case, tag, diagnostic.code, message(diagnostic), [line])
 
 
 def _attributes(**values: str) -> dict[str, str]:

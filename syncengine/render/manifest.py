@@ -9,27 +9,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from syncengine.manifest.schema import IDENTITIES, INSTANTS, SECTIONS
+from syncengine.manifest.items import item_of
+from syncengine.manifest.schema import SECTIONS
 from syncengine.render.escape import file_name
-from syncengine.render.words import instant
 from syncengine.resource import Kind, Removed, Resource
-
-
-def declared(resource: Resource) -> dict[str, Any]:
-    """The fields of a resource as a manifest has them. A tag's name need not be repeated as a keyword."""
-    body, name = resource.body, resource.key.name
-    item: dict[str, Any] = {IDENTITIES[resource.key.kind]: name}
-    for field, value in body.fields.items():
-        item[field] = _instant(value) if field in INSTANTS else list(value) if isinstance(value, tuple) else value
-    if resource.key.kind is Kind.TAG:
-        keywords = [word for word in body.keywords if word != name or body.fields.get("excludeTagNameKeyword")]
-        item |= {"keywords": keywords} if keywords else {}
-        item |= {"metadata": dict(body.metadata)} if body.metadata else {}
-    if resource.previously:
-        item["previously"] = list(resource.previously)
-    if resource.protect:
-        item["protect"] = True
-    return item
 
 
 def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
@@ -42,7 +25,7 @@ def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = (
         if by_kind[kind]:
             lines.append(f"{section}:")
             for resource in by_kind[kind]:
-                lines += _item(str(resource.source), declared(resource))
+                lines += _item(str(resource.source), item_of(resource))
     leaving = list(removals)
     if leaving:
         lines.append("removed:")
@@ -56,7 +39,7 @@ def manifest_json(resources: Iterable[Resource], removals: Iterable[Removed] = (
     sections: dict[str, list[Any]] = {}
     section_of = {kind: section for section, kind in SECTIONS.items()}
     for resource in resources:
-        sections.setdefault(section_of[resource.key.kind], []).append(declared(resource))
+        sections.setdefault(section_of[resource.key.kind], []).append(item_of(resource))
     for line in removals:
         sections.setdefault("removed", []).append(_removed(line))
     return json.dumps(sections, indent=2, ensure_ascii=False) + "\n"
@@ -91,9 +74,3 @@ def _escaped(character: str) -> str:
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _instant(value: Any) -> Any:
-    """RFC 3339 where that says the same."""
-    says_the_same = isinstance(value, int) and not (value % 1000 and value < 0)
-    return (says_the_same and instant(value)) or value

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from syncengine.errors import Diagnostic
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
+from syncengine.render.denials import denials, others
+from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
@@ -81,9 +83,10 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     blocks = (
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
+        *_denials(denials(plan.diagnostics)),
         *_gate(plan.gate, tripped_by(plan)),
         *_since(plan),
-        *diagnostic_blocks(d for d in plan.diagnostics if d not in foremost),
+        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in foremost),
         *(block for section in sections for block in _section(section, look, names)),
         *_waiting(plan, fold, look),
     )
@@ -193,6 +196,11 @@ def _table(summary: Summary) -> Iterator[str]:
     yield f"| {' | '.join(number(count) for _, count in cells)} |"
 
 
+def _denials(found: Sequence[Diagnostic]) -> Iterator[MarkdownBlock]:
+    if found:
+        yield MarkdownBlock(f"> **{prose(heading_of_denials(found))}**\n>", [f"> - {_diagnostic(d)}" for d in found])
+
+
 def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
     if not gate.shown:
         return
@@ -205,7 +213,8 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
         lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
-        lines += [f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."]
+        everything = f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."
+        lines += [everything] if approve else []
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 
 

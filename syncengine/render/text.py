@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.state_checks import SAID_FIRST
+from syncengine.render.denials import denials, others
+from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible, wrapped
 from syncengine.render.gate import heading, more_units, to_approve, unit_lines
@@ -53,8 +56,9 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         *(_section(section, look) for section in sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         *_waiting(plan, fold, look),
+        _denials(denials(plan.diagnostics), look),
         _gate(plan.gate, look, tripped_by(plan)),
-        diagnostic_lines([d for d in plan.diagnostics if d not in (*foremost, *first)], look),
+        diagnostic_lines([d for d in others(plan.diagnostics) if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
 
@@ -177,6 +181,12 @@ def _beyond(row: SectionRow) -> Iterator[str]:
 # --- gate -------------------------------------------------------------------------------------------------------------
 
 
+def _denials(found: Sequence[Diagnostic], look: Look) -> Iterator[str]:
+    if found:
+        yield painted(lettered(heading_of_denials(found), look), Tone.ERROR, look)
+        yield from diagnostic_lines(found, look)
+
+
 def _gate(gate: Gate, look: Look, whose: str | None = None) -> Iterator[str]:
     if not gate.shown:
         return
@@ -199,5 +209,6 @@ def approval_lines(gate: Gate) -> Iterator[str]:
     yield f"{_INDENT}Approve each in the project file, so that it is reviewed with them:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
-    yield f"{_INDENT}or all that this plan removes, and nothing else, with"
-    yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve or '')}"
+    if gate.approve:
+        yield f"{_INDENT}or all that this plan removes, and nothing else, with"
+        yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve)}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from syncengine.document.scalar_readers import EPOCH
+from syncengine.document.instants import instant as instant
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Summary
 from syncengine.render.escape import file_name
@@ -27,15 +27,6 @@ _AMONG = (
     ("metadata_deletes", "{} deleted", "metadata name"),
     ("kept", "{} kept", "resource"),
 )
-
-
-def instant(milliseconds: int) -> str | None:
-    """Format milliseconds since epoch as RFC 3339; None for a year that `datetime` cannot hold."""
-    try:
-        at = EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return None
-    return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def when(seconds: float | None) -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
+from syncengine.document.digest import sha256_of
+from syncengine.resource import ALTERNATIVES, Body, Key, Kind, Recorded, Status
 from syncengine.state.codec import KINDS
 
 LEAVES_AS: Mapping[Kind, str] = MappingProxyType(
@@ -42,6 +43,26 @@ class Loss:
         return self.what == other.what or STRENGTH.get(other.what, 9) <= STRENGTH.get(self.what, -1)
 
 
+RULED = "rules"
+"""A change that a rule asks an approval for: what it makes, or the action that takes it away, behind the rule's name.
+"""
+
+
+def content_digest(body: Body) -> str:
+    """The digest of a body, in whatever order its keywords stand."""
+    parts = (sorted(body.fields.items()), sorted(body.keywords), sorted(body.metadata.items()))
+    return sha256_of(repr(parts))[:20]
+
+
+def _is_made(loss: Loss, row: Recorded | None) -> bool:
+    """Whether a change that a rule asked about was made, without a doubt."""
+    content = loss.what.rpartition(" ")[2]
+    if content in GONE:
+        return row is None or (not row.doubtful and row.status in GONE[content])
+    is_there = row is not None and row.status is Status.ACTIVE and row.confirmed and not row.doubtful
+    return row is not None and is_there and content_digest(row.body) == content
+
+
 SWEPT = "everything that this project does not know"
 SWEEP = Loss("sweep", Key(Kind.ACTIVITY_TYPE, ""), SWEPT)
 """The loss of activity types that nobody recorded, by completing a sync session."""
@@ -67,6 +88,8 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
     """Whether nothing of a removal is under way any more: the thing is gone, without a doubt."""
     if loss == SWEEP:
         return owns_activity_types
+    if loss.of == RULED:
+        return _is_made(loss, row)
     if row is None or row.doubtful:
         return row is None
     if leaves(loss):

@@ -93,6 +93,7 @@ DOCUMENTS = {
     "diagnostics": Case(("validate", *JSON)),
     "diagnostics-usage": Case(("plan", "nowhere", *JSON), 64),
     "render": Case(("render", *JSON)),
+    "test": Case(("test", *JSON), 1),
     "fmt": Case(("fmt", "--check", *JSON), 1),
     "init": Case(("init", "made", *JSON)),
     "adopt": Case(("adopt", "held.csv", *JSON), fresh=True),

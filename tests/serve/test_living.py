@@ -17,6 +17,22 @@ from .world import LEDGER, World, eventually, free_port
 # --- reconciling
 
 
+def test_a_plan_that_a_rule_denies_is_told_and_nothing_of_it_is_applied(estate: World) -> None:
+    """A rule holds from the round after it was written, without a new start; then what it allows is applied."""
+    estate.settings(every="1s")
+    estate.project.wants(tags=[tag("A")])
+    served = estate.serve()
+    eventually(lambda: estate.service.tags() == ["A"])
+    (estate.project.folder / "policies").mkdir()
+    rule = "rules: [{name: named, for: tag, deny: after.description is none}]"
+    (estate.project.folder / "policies" / "all.yaml").write_text(rule, encoding="utf-8")
+    estate.project.wants(tags=[tag("A"), tag("B")])
+    assert "(rule named, policies/all.yaml:1)" in served.says("not-reconciled")[0]
+    assert estate.service.tags() == ["A"]
+    estate.project.wants(tags=[tag("A"), tag("B", description="b")])
+    eventually(lambda: estate.service.tags() == ["A", "B"])
+
+
 def test_manifests_are_applied_on_the_interval(estate: World) -> None:
     """An edit is on the service without anybody calling `apply`."""
     estate.settings(every="1s")

@@ -114,8 +114,10 @@ class Compiled:
             self.leaves.append(leaf)
         return len(self.leaves) - 1
 
-    def condition(self, node: Scalar) -> Leaf | None:
-        """An expression, bare or in {{ }}."""
+    def condition(
+        self, node: Scalar, setting: str = "when", example: str = "row.status == 'open'", code: str = "when-text"
+    ) -> Leaf | None:
+        """An expression, bare or in {{ }}: the value of `setting`, where text is an error of this `code`."""
         bare = node.text.strip()
         if not bare.startswith("{{") and not self._is_expression(bare, node):
             return None
@@ -127,8 +129,8 @@ class Compiled:
         )
         alone = leaf.expression() if one else None
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
-            message = "`when` must be one expression that is true or false, like `row.status == 'open'`, not text"
-            self._findings.error("when-text", node, message)
+            message = f"`{setting}` must be one expression that is true or false, like `{example}`, not text"
+            self._findings.error(code, node, message)
         return leaf
 
     def _is_expression(self, bare: str, node: Scalar) -> bool:
@@ -149,7 +151,7 @@ class Compiled:
         try:
             yield
         except TemplateSyntaxError as error:
-            at = _first_line(node) + error.lineno - 1
+            at = first_line(node) + error.lineno - 1
             self._findings.at("bad-template", at, place(node)[1], syntax_trouble(error, self._environment))
         except _UNCOMPILABLE as error:
             self._findings.error("bad-template", node, f"the template is not valid: {trouble(error)}")
@@ -165,7 +167,7 @@ class Compiled:
             statements = not all(isinstance(part, nodes.Output) for part in tree.body)
             unknown = unknown_names(tree, self._names)
             for where, message in unknown:
-                self._findings.at("unknown-name", _first_line(node) + where - 1, column, message)
+                self._findings.at("unknown-name", first_line(node) + where - 1, column, message)
             return None if unknown else Leaf(text, line, column, self._environment, statements)
         return None
 
@@ -203,7 +205,7 @@ class Compiled:
         return run
 
 
-def _first_line(node: Scalar) -> int:
+def first_line(node: Scalar) -> int:
     """The line on which the text begins: in a block scalar, the one after its indicator."""
     return place(node)[0] + (node.style in ("|", ">"))
 

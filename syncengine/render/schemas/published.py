@@ -9,13 +9,13 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from syncengine.document.model import Model
+from syncengine.document.model import PART, Model
 from syncengine.manifest.lints import LINTS
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
-from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat
+from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat, TestFormat
 from syncengine.render.schemas.from_models import pydantic_model
 from syncengine.render.schemas.posted_time import (
     AuditFormat,
@@ -27,6 +27,7 @@ from syncengine.render.schemas.posted_time import (
     PullFormat,
     SelectionFormat,
 )
+from syncengine.rules.schema import Policies
 from syncengine.service.operations import OPERATIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -60,11 +61,17 @@ def schemas() -> dict[str, dict[str, Any]]:
         settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
     _name(project, "ServiceSection", "endpoints", OPERATIONS)
     _name(project, "PolicySection", "diagnostics", {*LINTS, *PLANNING_LINTS, *SETTING_LINTS})
+    manifest = _with_labels(_with_templates(_schema(Manifest, _Written)))
+    policies = _schema(Policies, _Written)
+    policies["$defs"] |= _parts(manifest, "Manifest")
+    project["$defs"] |= _parts(policies, "Policies")
     return {
-        "manifest.schema.json": _with_labels(_with_templates(_schema(Manifest, _Written))),
-        "project.schema.json": project,
+        "manifest.schema.json": manifest,
+        "project.schema.json": _linked(project),
+        "policies.schema.json": _linked(policies),
         "plan.schema.json": _schema(PlanFormat, _Untitled),
         "report.schema.json": _schema(ReportFormat, _Untitled),
+        "test.schema.json": _schema(TestFormat, _Untitled),
         "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
         "inbox.schema.json": _schema(InboxFormat, _Untitled),
         "group.schema.json": _schema(GroupFormat, _Untitled),
@@ -80,6 +87,20 @@ def schemas() -> dict[str, dict[str, Any]]:
 def _name(project: dict[str, Any], section: str, field: str, names: Iterable[str]) -> None:
     """Say which names a mapping may have, which models below do not know."""
     project["$defs"][section]["properties"][field]["propertyNames"] = {"enum": sorted(names)}
+
+
+def _linked(schema: Any) -> Any:
+    """The same, with a reference in place of each `part_of` another file's schema."""
+    if isinstance(schema, dict):
+        linked = {key: _linked(value) for key, value in schema.items() if key != PART or not isinstance(value, str)}
+        return {**linked, "$ref": f"#/$defs/{schema[PART]}"} if len(linked) < len(schema) else linked
+    return [_linked(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _parts(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """The definitions of a schema, and the schema itself under this name."""
+    whole = {key: value for key, value in schema.items() if key not in ("$schema", "$defs")}
+    return {**schema["$defs"], name: whole}
 
 
 def _with_labels(manifest: dict[str, Any]) -> dict[str, Any]:

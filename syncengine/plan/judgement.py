@@ -1,0 +1,136 @@
+"""Differences → findings of the project's rules: what is denied, warned of, or needs an approval. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import asdict
+
+from syncengine.document.text import to_camel
+from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.approvals import KnownApprovals, Owner
+from syncengine.plan.diff import Action, Difference
+from syncengine.plan.gate import Unit
+from syncengine.plan.model import Basis, Summary
+from syncengine.plan.rule_units import units_of_rules
+from syncengine.resource import Key, Kind, Recorded, Source
+from syncengine.rules.model import PolicyRule, RuleMatch, RuleSet, Subject
+from syncengine.rules.schema import RuleKind, Ruling
+from syncengine.rules.subjects import NOTHING, shown
+
+POLICY_DENIED = PolicyDenied.code
+POLICY_WARNING = "policy-warning"
+
+
+class Judgement(NamedTuple):
+    """What rules say of a plan: denials as errors, warnings, and the rules that ask for an approval."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    asks: tuple[RuleMatch, ...] = ()
+
+
+def judgement_of(
+    rule_set: RuleSet, differences: Sequence[Difference], recorded: Mapping[Key, Recorded], summary: Summary
+) -> Judgement:
+    """Judge a plan by its differences and its summary; Problems where a rule fails."""
+    if not rule_set.rules:
+        return Judgement()
+    from syncengine.rules.judge import judge  # the templates' engine costs more than most plans
+
+    counts = {to_camel(name): count for name, count in asdict(summary).items()}
+    matches = judge(rule_set, (_subject(each, recorded) for each in differences), len(differences), counts)
+    findings = (each for match in matches if match.rule.ruling in SEVERITIES for each in _findings(match, differences))
+    return Judgement(tuple(findings), tuple(match for match in matches if match.rule.ruling is Ruling.APPROVE))
+
+
+def units_of_judgement(
+    judgement: Judgement, differences: Sequence[Difference], records: Callable[[], KnownApprovals], basis: Basis
+) -> tuple[list[Unit], list[Unit]]:
+    """The units of rules that ask for an approval: open ones, and those that an earlier run began."""
+    if not judgement.asks:
+        return [], []
+    return units_of_rules(judgement.asks, differences, records(), Owner(basis.team, basis.lineage))
+
+
+def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
+    """The names of the rules that deny the plan that these are about."""
+    return {d.rule for d in diagnostics if d.code == POLICY_DENIED and isinstance(d.rule, str)}
+
+
+def warning_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
+    """The names of the rules that warn of it."""
+    return {d.rule for d in diagnostics if d.code == POLICY_WARNING and isinstance(d.rule, str)}
+
+
+def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subject:
+    key = difference.change.key
+    return Subject(_KINDS[key.kind], str(key), lambda: _variables(difference, recorded))
+
+
+def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapping[str, Any]:
+    """A change as rules see it. What is renamed was there before under its former name."""
+    change, row, resource = difference.change, difference.row, difference.resource
+    key = change.key
+    former = Key(key.kind, change.previously) if change.previously else None
+    row = recorded.get(former, row) if former and (row is None or not may_be_held(row)) else row
+    before: Mapping[str, Any] = NOTHING[key.kind]
+    if row is not None and may_be_held(row):
+        before = shown(former if former and key.kind is Kind.CATEGORY else row.key, row.body, row.protect)
+    after: Mapping[str, Any] = NOTHING[key.kind]
+    if resource is not None:
+        after = shown(key, resource.body, resource.protect, (former.name,) if former else ())
+    return {"before": before, "after": after, "action": change.action.word, "source": _source(change.source)}
+
+
+_KINDS = {kind.value: kind for kind in RuleKind}
+
+
+def _source(source: Source | None) -> Mapping[str, Any] | None:
+    if source is None:
+        return None
+    data: Row | None = source.data
+    return {"file": source.file, "line": source.line, "data": {"file": data.file, "row": data.row} if data else None}
+
+
+# --- findings
+
+SEVERITIES = {Ruling.DENY: (Severity.ERROR, POLICY_DENIED), Ruling.WARN: (Severity.WARNING, POLICY_WARNING)}
+PAST = {
+    Action.CREATE: "created",
+    Action.UPDATE: "updated",
+    Action.DELETE: "deleted",
+    Action.RETIRE: "retired",
+    Action.FORGET: "forgotten",
+}
+
+
+def _findings(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Diagnostic]:
+    rule = match.rule
+    if rule.kind is RuleKind.PLAN:
+        yield _finding(rule, match.messages[0], None)
+        return
+    for position, message in zip(match.positions, match.messages, strict=False):
+        yield _finding(rule, message, differences[position])
+    if more := len(match.positions) - len(match.messages):
+        yield _finding(rule, f"{more:,} more changes", None)
+
+
+def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> Diagnostic:
+    severity, code = SEVERITIES[rule.ruling]
+    key = difference.change.key if difference else None
+    source = difference.change.source if difference else None
+    if not message:
+        message = f"{key} would be {PAST[difference.change.action]}" if difference else "this plan as a whole"
+    data = source.data if source else None
+    return Diagnostic(
+        severity=severity,
+        code=code,
+        message=with_row(f"{message} (rule {rule.name}, {rule.place})", data),
+        file=source.file if source else rule.file if difference is None else None,
+        line=source.line if source else rule.line if difference is None else None,
+        address=str(key) if key else None,
+        data=data,
+        rule=rule.name,
+    )

@@ -1,0 +1,95 @@
+"""Results of tests of rules and manifests → text, JUnit XML and JSON; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from syncengine.errors import Diagnostic
+from syncengine.render import formats
+from syncengine.render.diagnostics import diagnostic_lines, message, where
+from syncengine.render.escape import file_name, visible
+from syncengine.render.json import diagnostic_items, dumped
+from syncengine.render.junit import suites, test_case, with_trouble
+from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
+from syncengine.render.words import count_of, number
+from syncengine.rules.results import Deviation, RuleTestResult
+
+NO_TESTS = "No tests found: they stand under `tests:` in the files of rules (docs/rules.md)."
+
+
+def results_text(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
+    """Each test that fails with its differences, and the number of all."""
+    if not results:
+        return NO_TESTS + "\n"
+    lines = [line for result in results if not result.passes for line in (*_failure(result, look), "")]
+    failures = sum(not result.passes for result in results)
+    counted = f"{number(failures)} of {count_of(len(results), 'test')} failed." if failures else ""
+    return "\n".join((*lines, counted or f"{count_of(len(results), 'test')} passed.")) + "\n"
+
+
+def _failure(result: RuleTestResult, look: Look) -> Iterator[str]:
+    label = painted("failed:", Tone.ERROR, look)
+    yield (
+        lettered(f"{file_name(result.file)}:{result.line}: ", look) + f"{label} {lettered(visible(result.name), look)}"
+    )
+    for deviation in result.deviations:
+        yield lettered(f"    {visible(_sentence(deviation))}", look)
+    yield from (f"    {line}" for line in diagnostic_lines(result.diagnostics, look))
+
+
+def _sentence(deviation: Deviation) -> str:
+    """`summary.delete: expected 0, not 1`."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in deviation.path).lstrip(".")
+    if deviation.actual is None:
+        return f"{path}: {_json(deviation.expected)} is missing"
+    if deviation.expected is None:
+        return f"{path}: {_json(deviation.actual)} is not expected"
+    return f"{path}: expected {_json(deviation.expected)}, not {_json(deviation.actual)}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def results_junit(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
+    """A test suite in which each test is a case."""
+    return suites("syncengine test", [_case(result) for result in results])
+
+
+def _case(result: RuleTestResult) -> Element:
+    case = test_case(result.file, result.name)
+    sentences = [*map(_sentence, result.deviations), *map(_found, result.diagnostics)]
+    if sentences:
+        with_trouble(case, "failure", "failed", sentences[0], sentences)
+    return case
+
+
+def _found(diagnostic: Diagnostic) -> str:
+    return f"{where(diagnostic)}{diagnostic.code}: {message(diagnostic)}"
+
+
+def results_json(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
+    failures = sum(not result.passes for result in results)
+    summary = formats.TestSummary(len(results) - failures, failures)
+    return dumped(formats.TestFormat(summary=summary, tests=[_item(result) for result in results]))
+
+
+def _item(result: RuleTestResult) -> formats.TestItem:
+    return formats.TestItem(
+        name=result.name,
+        file=result.file,
+        line=result.line,
+        outcome="passed" if result.passes else "failed",
+        differences=[formats.TestDifference(*deviation) for deviation in result.deviations],
+        diagnostics=diagnostic_items(result.diagnostics),
+    )
+
+
+TEST_FORMATS: Mapping[str, Callable[[Sequence[RuleTestResult], Look], str]] = {
+    "text": results_text,
+    "junit": results_junit,
+    "json": results_json,
+}

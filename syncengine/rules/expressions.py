@@ -1,0 +1,127 @@
+"""Rules → compiled expressions and messages, or the errors in them. Pure.
+
+Expressions are those of `when:` in manifests, with their sandbox and its limits, and see nothing but the change: no
+variable, no environment, no file.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from jinja2 import Undefined
+
+from syncengine.document.diagnostics import Collector
+from syncengine.document.nodes import Scalar, place
+from syncengine.errors import Diagnostic
+from syncengine.manifest.generate.scalars import Compiled, Leaf, first_line, tuple_of, without_undefined
+from syncengine.resource import Kind
+from syncengine.rules.model import PolicyRule
+from syncengine.rules.schema import COUNTS, RuleKind
+from syncengine.rules.subjects import EMPTY, MetadataView, NoResource
+from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.filters import writable
+from syncengine.templating.names import Scope, Shape, unknown_fields
+
+EXAMPLE = "after.category == 'closed'"
+RULE_TEXT = "rule-text"
+"""The code of a rule whose expression yields text."""
+
+_FREE = ("range", "dict", "namespace")
+"""Names of every template."""
+_PLAN = Shape("plan", {"summary": Shape("plan.summary", dict.fromkeys(COUNTS))})
+_SOURCE = Shape("source", {"file": None, "line": None, "data": Shape("source.data", {"file": None, "row": None})})
+
+
+def _scope(kind: RuleKind) -> Scope:
+    """The names of a rule's templates, and what is known of them."""
+    if kind is RuleKind.PLAN:
+        return {"plan": _PLAN}
+    fields = dict.fromkeys(EMPTY[Kind(kind.value)])
+    sides = {side: Shape(side, fields) for side in ("before", "after")}
+    return {**sides, "action": None, "address": None, "source": _SOURCE, "plan": _PLAN}
+
+
+SCOPES: Mapping[RuleKind, Scope] = {kind: _scope(kind) for kind in RuleKind}
+
+
+class RulesEnvironment(SandboxedEnvironment):
+    """The sandbox of rules: a field of nothing is none, and so is metadata that is not there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tests["none"] = lambda value: value is None or isinstance(value, NoResource)
+
+    def _attribute(self, obj: Any, name: str) -> Any:
+        if isinstance(obj, dict) and name in obj:
+            return obj[name]
+        if obj is None:
+            return None
+        if isinstance(obj, MetadataView) and not self.is_safe_attribute(obj, name):
+            return None
+        return super()._attribute(obj, name)
+
+
+class CompiledRule(NamedTuple):
+    """A rule with its expression and its message, which is the name of the rule where none is written."""
+
+    rule: PolicyRule
+    condition: Leaf
+    message: Leaf | None
+
+
+class CompiledRules(NamedTuple):
+    """The rules of each kind, in one environment."""
+
+    environment: RulesEnvironment
+    by_kind: Mapping[RuleKind, tuple[CompiledRule, ...]]
+
+    def truths(self, rules: Iterable[CompiledRule]) -> Callable[[Mapping[str, Any]], list[bool]]:
+        """One function of the expressions of all `rules`: which are true for these variables."""
+        environment = self.environment
+        function = tuple_of(environment, [rule.condition.expression() for rule in rules])
+
+        def run(variables: Mapping[str, Any]) -> list[bool]:
+            environment.another()
+            return [value if value is True or value is False else truth(value) for value in function(variables)]
+
+        return run
+
+
+class RuleText(ValueError):
+    """The expression of a rule yields text."""
+
+
+def truth(value: Any) -> bool:
+    """Whether the value of an expression counts as true; an error for text, and for what cannot be written."""
+    if isinstance(value, Undefined):
+        value = without_undefined(value)
+    if isinstance(value, str):
+        raise RuleText
+    return bool(writable(value))
+
+
+def compiled(rules: Iterable[PolicyRule], diagnostics: list[Diagnostic]) -> CompiledRules:
+    """Compile the rules; those with errors are left out, and the errors reported."""
+    environment = RulesEnvironment()
+    by_kind: dict[RuleKind, list[CompiledRule]] = defaultdict(list)
+    for rule in rules:
+        findings, before = Collector(rule.file, diagnostics), len(diagnostics)
+        templates = Compiled(environment, tuple(SCOPES[rule.kind]), findings)
+        condition = templates.condition(rule.condition.node(), rule.ruling.value, EXAMPLE, RULE_TEXT)
+        if rule.message is not None:
+            templates.leaf(rule.message.node())
+        message = next(iter(templates.leaves), None)
+        for written, leaf in ((rule.condition, condition), (rule.message, message)):
+            if written is not None and leaf is not None:
+                _check_fields(written.node(), leaf, rule.kind, findings)
+        if condition is not None and len(diagnostics) == before:
+            by_kind[rule.kind].append(CompiledRule(rule, condition, message))
+    return CompiledRules(environment, {kind: tuple(some) for kind, some in by_kind.items()})
+
+
+def _check_fields(node: Scalar, leaf: Leaf, kind: RuleKind, findings: Collector) -> None:
+    scope = {**SCOPES[kind], **dict.fromkeys(_FREE)}
+    for line, message in unknown_fields(leaf.environment.parse(leaf.text), scope):
+        findings.at("unknown-name", first_line(node) + line - 1, place(node)[1], message)

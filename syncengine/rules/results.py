@@ -1,0 +1,29 @@
+"""The results of tests of rules and manifests, as values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from syncengine.errors import Diagnostic
+
+
+class Deviation(NamedTuple):
+    """One difference by its path, such as `("tags", "A", "keywords", 0)`; None where there is no value."""
+
+    path: tuple[str | int, ...]
+    expected: Any
+    actual: Any
+
+
+class RuleTestResult(NamedTuple):
+    """The result of one test; `diagnostics` are unexpected errors, which kept the plan from being made."""
+
+    name: str
+    file: str
+    line: int
+    deviations: tuple[Deviation, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        return not (self.deviations or self.diagnostics)

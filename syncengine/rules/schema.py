@@ -1,0 +1,230 @@
+"""The models of a file of rules: names, types and descriptions of every key, once. Data only (docs/rules.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta, field
+
+from syncengine.document.diagnostics import INVALID, Collector
+from syncengine.document.field_types import Filled, Names, Reads, Texts, Words
+from syncengine.document.model import JsonSchema, Model, part_of
+from syncengine.document.model_reader import Table, unexamined
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, Scalar, Sequence
+from syncengine.document.scalar_readers import choice, list_reader, refused, whole_number, words
+from syncengine.document.setting_types import parse_reader
+from syncengine.document.template_types import Condition, SinkName, Template, one_of_schema
+from syncengine.resource import Key, Kind
+
+
+class RuleKind(StrEnum):
+    """The kind of resource whose changes a rule judges, or `plan` for the plan as a whole."""
+
+    __hash__ = str.__hash__
+
+    TAG = Kind.TAG.value
+    CATEGORY = Kind.CATEGORY.value
+    ACTIVITY_TYPE = Kind.ACTIVITY_TYPE.value
+    PLAN = "plan"
+
+
+class Ruling(StrEnum):
+    """The consequence of a rule whose expression is true."""
+
+    DENY = "deny"
+    WARN = "warn"
+    APPROVE = "approve"
+
+
+ACTIONS = ("create", "update", "delete", "retire", "forget")
+COUNTS = (
+    *(*ACTIONS, "unchanged", "keywordAdds", "keywordDeletes"),
+    *("metadataDeletes", "cascadedTags", "kept", "requests"),
+)
+"""The counts of a plan's summary, as its JSON names them."""
+
+
+class RuleItem(Model, frozen=True):
+    """A rule: changes for which its expression is true are denied, warned of, or need an approval."""
+
+    schema_name = "Rule"
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*Ruling)
+
+    name: Annotated[SinkName, Meta(description="Name of the rule, in plans and approvals: letters, digits, - _ and .")]
+    for_: Annotated[
+        Annotated[RuleKind, Reads(choice(RuleKind))],
+        Meta(description="Judge each change of a tag, category or activity-type, or the plan as a whole."),
+    ] = field(name="for")
+    deny: Annotated[Condition | None, Meta(description="An expression; where it is true, nothing is applied.")] = None
+    warn: Annotated[Condition | None, Meta(description="An expression; where it is true, the plan warns.")] = None
+    approve: Annotated[
+        Condition | None, Meta(description="An expression; where it is true, an approval is needed.")
+    ] = None
+    message: Annotated[Template | None, Meta(description="What is said of each change, a template.")] = None
+    by: Annotated[
+        Words | None, Meta(description="Who is asked for the approval; the plan names them to its reviewers.")
+    ] = None
+
+
+def _address(text: str) -> str | None:
+    try:
+        return str(Key.parse(text))
+    except ValueError:
+        return None
+
+
+ADDRESS_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^(tag|category|activity-type)/.+$"}
+_address_of = parse_reader(_address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")
+
+
+def _changes(name: str) -> Any:
+    """Addresses, or addresses with their actions."""
+    addresses, action = words(_address_of)(name), choice(ACTIONS)
+
+    def read(node: Node, findings: Collector) -> Any:
+        if isinstance(node, Sequence):
+            return addresses(node, findings)
+        if not isinstance(node, MappingNode):
+            return refused(node, findings, name, "a list of addresses, or a mapping of addresses to actions", "[]")
+        for key in node.keys:
+            _address_of(f"a name in {name}")(Scalar(key.text, key.mark, '"'), findings)
+        pairs = zip(node.keys, node.values, strict=True)
+        actions = {key.text: action(key.text)(value, findings) for key, value in pairs}
+        return INVALID if INVALID in actions.values() else actions
+
+    return read
+
+
+def _counts(name: str) -> Any:
+    count = whole_number(0, 10**12)
+    table = Table("a summary", {each: (each, count(f"{name}.{each}")) for each in COUNTS}, frozenset())
+
+    def read(node: Node, findings: Collector) -> Any:
+        if not isinstance(node, MappingNode):
+            return refused(node, findings, name, "a mapping of counts", "{}")
+        counts = table.read(node, findings)
+        return INVALID if INVALID in counts.values() else counts
+
+    return read
+
+
+_MANIFEST = part_of("Manifest")
+Section = Annotated[Any, Reads(unexamined), JsonSchema(_MANIFEST)]
+
+
+def _listed(model: str) -> JsonSchema:
+    """A list of resources."""
+    return JsonSchema({"type": "array", "items": part_of(model)})
+
+
+Tags = Annotated[Any, Reads(unexamined), _listed("Tag")]
+Categories = Annotated[Any, Reads(unexamined), _listed("TagCategory")]
+ActivityTypes = Annotated[Any, Reads(unexamined), _listed("ActivityType")]
+
+
+class Expectation(Model, frozen=True):
+    """What a test expects; a key that is absent is not compared."""
+
+    beyond_fields: ClassVar[Mapping[str, Any]] = {"minProperties": 1}
+
+    denied: Annotated[Names | None, Meta(description="The rules that deny the plan, all of them; [] for none.")] = None
+    warned: Annotated[Names | None, Meta(description="The rules that warn, all of them; [] for none.")] = None
+    approve: Annotated[
+        Names | None, Meta(description="The rules that ask for an approval, all of them; [] for none.")
+    ] = None
+    summary: Annotated[
+        Annotated[
+            dict[str, int],
+            Reads(_counts),
+            JsonSchema(
+                {
+                    "type": "object",
+                    "properties": {name: {"type": "integer", "minimum": 0} for name in COUNTS},
+                    "additionalProperties": False,
+                }
+            ),
+        ]
+        | None,
+        Meta(description="Counts of the plan, as in its JSON; those that are not named are not compared."),
+    ] = None
+    changes: Annotated[
+        Annotated[
+            Any,
+            Reads(_changes),
+            JsonSchema(
+                {
+                    "anyOf": [
+                        {"type": "array", "items": ADDRESS_SCHEMA},
+                        {
+                            "type": "object",
+                            "propertyNames": ADDRESS_SCHEMA,
+                            "additionalProperties": {"enum": list(ACTIONS)},
+                        },
+                    ]
+                }
+            ),
+        ]
+        | None,
+        Meta(description="The addresses of all changes, in any order; or a mapping of each to its action."),
+    ] = None
+    tags: Annotated[Tags | None, Meta(description="All tags that the manifests declare, each whole, in any order.")] = (
+        None
+    )
+    tag_categories: Annotated[Categories | None, Meta(description="The same of tag categories.")] = None
+    activity_types: Annotated[ActivityTypes | None, Meta(description="The same of activity types.")] = None
+    errors: Annotated[
+        Names | None, Meta(description="Codes of the errors that keep the plan from being made, all of them.")
+    ] = None
+
+
+def _manifests(name: str) -> Any:
+    """A manifest, or a list of paths and manifests; looked at when the test runs."""
+    path = parse_reader(lambda text: text if text.strip() and "\0" not in text else None, "a path")
+
+    def one(node: Node, findings: Collector) -> Any:
+        return node if isinstance(node, MappingNode) else path(f"an item of {name}")(node, findings) and node
+
+    several = list_reader(name, one, "a manifest, or a list of paths and manifests", "{}")
+
+    def read(node: Node, findings: Collector) -> Any:
+        return (node,) if isinstance(node, MappingNode) else several(node, findings)
+
+    return read
+
+
+class RuleTest(Model, frozen=True, kw_only=True):
+    """A test: what was applied, what the manifests say now, and what is expected of the plan."""
+
+    name: Annotated[Filled, Meta(description="What the test shows.")]
+    recorded: Annotated[
+        Section | None, Meta(description="A manifest: what was applied before. Nothing, where it is absent.")
+    ] = None
+    manifests: Annotated[
+        Annotated[
+            Any,
+            Reads(_manifests),
+            JsonSchema({"anyOf": [_MANIFEST, {"type": "array", "items": {"anyOf": [{"type": "string"}, _MANIFEST]}}]}),
+        ],
+        Meta(description="A manifest, or a list of manifests and of paths of the project's own."),
+    ]
+    data: Annotated[
+        Texts | None, Meta(description="Files that the manifests read, by path, in place of the project's own.")
+    ] = None
+    variables: Annotated[Texts | None, Meta(description="Variables over those of the project.")] = None
+    expect: Annotated[Expectation, Meta(description="What is expected.")]
+
+
+class Policies(Model, frozen=True):
+    """One document of a file of rules."""
+
+    beyond_fields: ClassVar[Mapping[str, Any]] = {"title": "syncengine rules", "type": ["object", "null"]}
+
+    rules: Annotated[list[RuleItem] | None, Meta(description="What plans of this project may do.")] = None
+    tests: Annotated[list[RuleTest] | None, Meta(description="Tests of rules, manifests and templates.")] = None
+
+
+RULE_TABLE = Table.of(RuleItem, "a rule", {"kind": "for", "if": "deny", "title": "name", "who": "by"})
+TEST_TABLE = Table.of(RuleTest, "a test", {"given": "recorded", "state": "recorded", "want": "expect"})

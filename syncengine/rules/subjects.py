@@ -1,0 +1,52 @@
+"""A resource as rules see it: every field of its kind, as a manifest has it, or nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from syncengine.document.model_reader import fields_by_type
+from syncengine.manifest.items import declared_keywords, written_fields
+from syncengine.manifest.schema import IDENTITIES, MODELS
+from syncengine.resource import Body, Key, Kind
+
+
+class MetadataView(dict[str, str]):
+    """Metadata by name; a name that is not there is none."""
+
+
+class NoResource(dict[str, Any]):
+    """The resource that is not there: false, equal to none, and without any value."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, NoResource)
+
+    __hash__ = None
+
+
+def _empty(kind: Kind) -> dict[str, Any]:
+    """Every field without a value: an empty list, no metadata, else none."""
+    types = fields_by_type(MODELS[kind])
+    lists = {name for name, (bare, _) in types.items() if bare == tuple[str, ...]}
+    values: dict[str, Any] = {name: [] if name in lists else None for name in types}
+    return values | ({"metadata": MetadataView()} if "metadata" in values else {})
+
+
+EMPTY: Mapping[Kind, Mapping[str, Any]] = {kind: _empty(kind) for kind in Kind}
+NOTHING: Mapping[Kind, NoResource] = {kind: NoResource(EMPTY[kind]) for kind in Kind}
+
+
+def shown(key: Key, body: Body, protect: bool, previously: tuple[str, ...] = ()) -> dict[str, Any]:
+    """One resource with all fields of its kind."""
+    view = {**EMPTY[key.kind], **written_fields(body)}
+    view[IDENTITIES[key.kind]], view["protect"] = key.name, protect
+    if previously:
+        view["previously"] = list(previously)
+    if key.kind is Kind.TAG:
+        view["keywords"] = declared_keywords(key, body)
+        if body.metadata:
+            view["metadata"] = MetadataView(body.metadata)
+    return view

@@ -1,0 +1,56 @@
+"""A project and the data of a test → the context of the test's manifests, which reaches nothing else. Writes files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from syncengine.manifest.context import LoadContext, given_by
+from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.project.model import Project
+from syncengine.rules.model import RuleTestCase
+
+
+class OfflineSources(dict[str, Any]):
+    """The sources of a test, none of which answers."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        raise SourceTrouble(f"a test is offline and cannot ask the source `{name}`; test its template with a file")
+
+
+@dataclass(frozen=True)
+class OfflineContext(LoadContext):
+    """The context of a test. `files` hold its data, by the path that each stands for."""
+
+    files: Mapping[Path, Path] = field(default_factory=dict)
+
+    def data(self, name: str, folder: Path) -> Path:
+        return self.files.get(_normal(folder / name)) or super().data(name, folder)
+
+    def name_of(self, path: Path) -> str:
+        return super().name_of(next((place for place, file in self.files.items() if file == path), path))
+
+
+def offline_context(test: RuleTestCase, project: Project, folder: Path) -> OfflineContext:
+    """The project's context without its environment and sources; the data of the test is written into `folder`."""
+    given = given_by(project)
+    parts = {each.name: getattr(given, each.name) for each in fields(given) if each.name != "memo"}
+    parts |= {"variables": {**given.variables, **test.variables}, "environ": {}, "secrets": {}}
+    return OfflineContext(**{**parts, "sources": OfflineSources()}, files=_written(test, project.root, folder))
+
+
+def _written(test: RuleTestCase, root: Path, folder: Path) -> dict[Path, Path]:
+    """Write each file of data; its path is seen from the project's folder, or from that of the test."""
+    files: dict[Path, Path] = {}
+    for n, (name, text) in enumerate(test.data.items()):
+        file = folder / f"{n}{Path(name).suffix}"
+        file.write_text(text, encoding="utf-8")
+        files |= {_normal(base / name): file for base in ((root / test.file).parent, root)}
+    return files
+
+
+def _normal(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - the file need not be there

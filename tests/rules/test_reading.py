@@ -1,0 +1,230 @@
+"""Files of rules are read with a place for every error, and no expression waits for a plan to be found wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from syncengine.errors import Problems
+from syncengine.project.load import load_project
+from syncengine.render.schemas.published import schemas
+from syncengine.rules.model import both_sides, rule_changes
+from syncengine.rules.read import rule_set, rules_in, rules_that_hold
+from tests.manifest.loading import Files, write
+
+RULE = "name: a, for: tag"
+SCHEMA = jsonschema.Draft202012Validator(schemas()["policies.schema.json"])
+
+
+def found(text: str) -> list[tuple[str, int | None]]:
+    """The codes and lines of all that is wrong with a file."""
+    try:
+        rules_in((("policies/a.yaml", text.encode()),))
+    except Problems as problems:
+        assert {each.file for each in problems.found} == {"policies/a.yaml"}
+        return [(each.code, each.line) for each in problems.found]
+    return []
+
+
+GOOD = {
+    "empty": "",
+    "no rules": "rules: []\ntests: []",
+    "bare": f"rules: [{{{RULE}, deny: after.closedTimestamp and after.keywords}}]",
+    "in braces": f"rules: [{{{RULE}, warn: \"{{{{ action == 'create' }}}}\"}}]",
+    "of the plan": "rules: [{name: a, for: plan, deny: plan.summary.kept > 3, message: 'no: {{ plan.summary.kept }}'}]",
+    "approve": f"rules: [{{{RULE}, approve: true, by: ['@leads', '@partners']}}]",
+    "metadata of any name": f"rules: [{{{RULE}, deny: after.metadata.client is none and source.data.row > 3}}]",
+    "a loop's own name": f"rules: [{{{RULE}, deny: \"'x' in (after.keywords | map('lower') | list)\"}}]",
+    "a test": "tests: [{name: t, manifests: {tags: [{name: A}]}, expect: {changes: [tag/A], tags: [{name: A}]}}]",
+    "tests of paths": "tests: [{name: t, manifests: [a.yaml, {}], expect: {errors: [], changes: {tag/A: retire}}}]",
+    "all of a test": "tests: [{name: t, recorded: {}, manifests: {}, data: {a.csv: 'a'}, variables: {b: c}, "
+    "expect: {denied: [], warned: [], approve: [], summary: {keywordAdds: 1}, tagCategories: [], activityTypes: []}}]",
+}
+
+BAD = {
+    "unknown section": ("rule: []", "unknown-section", 1),
+    "a list": ("- a", "wrong-type", 1),
+    "no list": ("rules: {}", "wrong-type", 1),
+    "no mapping": ("rules:\n- a", "wrong-type", 2),
+    "unknown field": (f"rules:\n- {{{RULE}, deny: true, mesage: b}}", "unknown-field", 2),
+    "no name": ("rules:\n- {for: tag, deny: true}", "missing-field", 2),
+    "bad name": ("rules:\n- {name: a b, for: tag, deny: true}", "bad-value", 2),
+    "unknown kind": ("rules:\n- {name: a, for: tags, deny: true}", "bad-value", 2),
+    "none of three": (f"rules:\n- {{{RULE}}}", "bad-value", 2),
+    "two of three": (f"rules:\n- {{{RULE}, deny: true, warn: true}}", "bad-value", 2),
+    "by without approve": (f"rules:\n- {{{RULE}, deny: true, by: [a]}}", "bad-value", 2),
+    "twice": (f"rules:\n- {{{RULE}, deny: true}}\n- {{{RULE}, warn: true}}", "duplicate-rule", 3),
+    "twice on a line": (f"rules: [{{{RULE}, deny: true}}, {{{RULE}, warn: true}}]", "duplicate-rule", 1),
+    "unknown variable": ("rules:\n- name: a\n  for: tag\n  deny: befor.name == 'x'", "unknown-name", 4),
+    "no variables of templates": (f"rules:\n- {{{RULE}, deny: env.HOME is none}}", "unknown-name", 2),
+    "unknown field of a tag": (f"rules:\n- {{{RULE}, deny: after.categroy == 'x'}}", "unknown-name", 2),
+    "a field of another kind": ("rules:\n- {name: a, for: category, deny: after.closedTimestamp}", "unknown-name", 2),
+    "no resource in a plan": ("rules:\n- {name: a, for: plan, deny: after.name == 'x'}", "unknown-name", 2),
+    "unknown count": ("rules:\n- {name: a, for: plan, deny: plan.summary.deletes > 1}", "unknown-name", 2),
+    "text": (f"rules:\n- {{{RULE}, deny: \"'x'\"}}", "rule-text", 2),
+    "a statement": (f"rules:\n- {{{RULE}, deny: '{{% if 1 %}}{{% endif %}}'}}", "bad-template", 2),
+    "text around it": (f"rules:\n- {{{RULE}, deny: 'x {{{{ true }}}}'}}", "bad-template", 2),
+    "no expression": (f"rules:\n- {{{RULE}, deny: 'after.name ='}}", "bad-template", 2),
+    "in the second line": ("rules:\n- name: a\n  for: tag\n  deny: |\n    true and\n    befor", "unknown-name", 6),
+    "unknown in a message": (f"rules:\n- {{{RULE}, deny: true, message: '{{{{ adress }}}}'}}", "unknown-name", 2),
+    "an unknown filter": (f"rules:\n- {{{RULE}, deny: after.name | uper == 'X'}}", "bad-template", 2),
+    "python": (f"rules:\n- {{{RULE}, deny: action.__class__ is none}}", "unknown-name", 2),
+    "unknown field of a test": (
+        "tests:\n- {name: a, manifests: {}, expect: {denied: []}, given: {}}",
+        "unknown-field",
+        2,
+    ),
+    "unknown expectation": ("tests:\n- {name: a, manifests: {}, expect: {denies: []}}", "unknown-field", 2),
+    "expects nothing": ("tests:\n- {name: a, manifests: {}, expect: {}}", "missing-field", 2),
+    "no manifests": ("tests:\n- {name: a, expect: {denied: []}}", "missing-field", 2),
+    "unknown count in a summary": (
+        "tests:\n- {name: a, manifests: {}, expect: {summary: {deletes: 1}}}",
+        "unknown-field",
+        2,
+    ),
+    "no address": ("tests:\n- {name: a, manifests: {}, expect: {changes: [A]}}", "bad-value", 2),
+    "no action": ("tests:\n- {name: a, manifests: {}, expect: {changes: {tag/A: go}}}", "bad-value", 2),
+    "a test twice": (
+        "tests:\n- {name: a, manifests: {}, expect: {denied: []}}\n- {name: a, manifests: {}, expect: {denied: []}}",
+        "duplicate-test",
+        3,
+    ),
+}
+SYNTAX_ONLY_HERE = ("twice", "twice on a line", "by without approve", "a test twice", "no address", "text around it")
+"""A schema does not compare items with each other."""
+
+
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_good_files(text: str) -> None:
+    """For the reader and for an editor's schema."""
+    assert found(text) == []
+    SCHEMA.validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(("text", "code", "line"), BAD.values(), ids=BAD)
+def test_bad_files(text: str, code: str, line: int) -> None:
+    """One error, at its line."""
+    assert found(text) == [(code, line)]
+
+
+SHAPES = [
+    name
+    for name, (_, code, _) in BAD.items()
+    if code in ("unknown-section", "wrong-type", "unknown-field", "missing-field")
+]
+
+
+@pytest.mark.parametrize("name", [*SHAPES, "none of three", "two of three", "unknown kind", "bad name", "no action"])
+def test_editors_see_what_is_wrong_with_the_shape(name: str) -> None:
+    """By the published schema."""
+    assert not SCHEMA.is_valid(yaml.safe_load(BAD[name][0]))
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    """Of the shape and of the expressions, in one file and in all."""
+    misspelt = "- {name: b, for: tag, dany: true, warn: true}\n- {name: c, for: x, deny: true}"
+    text = f"rules:\n- {{{RULE}, deny: befor}}\n{misspelt}"
+    assert [line for _, line in found(text)] == [2, 3, 4]
+
+
+# --- where they are found
+
+
+def rules_of(folder: Path, files: Files) -> list[str]:
+    write(folder, {"manifests/a.yaml": "{}", **files})
+    return [rule.name for rule in rule_set(load_project(folder=folder, environ={})).rules]
+
+
+def rule(name: str) -> str:
+    return f"rules: [{{name: {name}, for: tag, deny: false}}]"
+
+
+def test_the_usual_folder_counts_where_it_is(tmp_path: Path) -> None:
+    """At any depth, in YAML and JSON, in the order of the names; hidden files are none."""
+    assert rules_of(tmp_path, {}) == []
+    files = {
+        "policies/b.yml": rule("b"),
+        "policies/a/deep/a.yaml": rule("a"),
+        "policies/c.json": '{"rules": [{"name": "c", "for": "tag", "deny": "false"}]}',
+        "policies/.d.yaml": rule("d"),
+        "policies/README.md": "about",
+    }
+    assert rules_of(tmp_path, files) == ["a", "b", "c"]
+
+
+def test_the_project_file_names_others(tmp_path: Path) -> None:
+    """Files, folders, and rules that stand in it, with their lines; then the usual folder does not count."""
+    policies = "policies:\n  - one.yaml\n  - rules\n  - rules:\n      - {name: here, for: plan, warn: 1 > 2}\n"
+    files = {"one.yaml": rule("one"), "rules/two.yaml": rule("two"), "policies/no.yaml": rule("no")}
+    assert rules_of(tmp_path, {**files, "syncengine.yaml": f"version: 1\n{policies}"}) == ["one", "two", "here"]
+    here = rule_set(load_project(folder=tmp_path, environ={})).rules[-1]
+    assert here.place == "syncengine.yaml:6"
+    assert rules_of(tmp_path, {"syncengine.yaml": "version: 1\npolicies: []\n"}) == []
+
+
+MISSING = {
+    "no file": ("policies: [nothing.yaml]", "missing-policies"),
+    "another type": ("policies: [README.md]", "not-a-policy"),
+    "a template": ("policies: [a.yaml.j2]", "not-a-policy"),
+    "outside": ("policies: [link.yaml]", "outside-project"),
+    "a secret": ("policies: [key.yaml]\nservice: {apiKey: {file: key.yaml}}", "secret-file"),
+}
+
+
+@pytest.mark.parametrize(("setting", "code"), MISSING.values(), ids=MISSING)
+def test_what_cannot_be_read_is_an_error(tmp_path: Path, setting: str, code: str) -> None:
+    """A rule that is not there must not look like one that allows everything."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "other.yaml").write_text(rule("x"))
+    (tmp_path / "project" / "link.yaml").symlink_to(tmp_path / "other.yaml")
+    files = {
+        "README.md": "x",
+        "a.yaml.j2": rule("x"),
+        "key.yaml": rule("x"),
+        "syncengine.yaml": f"version: 1\n{setting}\n",
+    }
+    with pytest.raises(Problems) as problems:
+        rules_of(tmp_path / "project", files)
+    assert [each.code for each in problems.value.found] == [code]
+
+
+def test_an_environment_replaces_the_list(tmp_path: Path) -> None:
+    """As it does with `manifests`."""
+    text = "version: 1\npolicies: [a.yaml]\nenvironments: {live: {policies: [b.yaml]}}\n"
+    write(tmp_path, {"syncengine.yaml": text, "a.yaml": rule("a"), "b.yaml": rule("b"), "manifests/a.yaml": "{}"})
+    live = load_project(folder=tmp_path, environment="live", environ={})
+    assert [each.name for each in rule_set(live).rules] == ["b"]
+
+
+# --- both sides of a pull request
+
+
+def test_rules_of_both_sides_hold() -> None:
+    """Equal ones count once, wherever they stand; one that was altered holds in both forms."""
+    base = rules_in((("a.yaml", f"rules:\n- {{{RULE}, deny: true}}\n- {{name: b, for: tag, warn: true}}".encode()),))
+    head = rules_in((("z.yaml", f"rules:\n\n- {{{RULE}, deny: true}}\n- {{name: b, for: tag, warn: false}}".encode()),))
+    assert [(each.name, each.place) for each in both_sides(head, base).rules] == [
+        ("a", "z.yaml:3"),
+        ("b", "z.yaml:4"),
+        ("b", "a.yaml:3"),
+    ]
+    (change,) = rule_changes(head, base)
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before.condition.text, change.after.condition.text) == ("true", "false")
+    assert change.sentence == "rule b: warn true → warn false (z.yaml:4)"
+    (gone,) = rule_changes(rules_in(()), rules_in((("a.yaml", f"rules: [{{{RULE}, deny: true}}]".encode()),)))
+    assert (gone.before is None, gone.after) == (False, None)
+    assert gone.sentence == "rule a is gone (it was at a.yaml:1)"
+
+
+def test_a_project_is_judged_by_others_too(tmp_path: Path) -> None:
+    """As a pull request is by the rules of its base."""
+    for name, text in (("head", rule("a")), ("base", rule("b"))):
+        write(tmp_path / name, {"manifests/a.yaml": "{}", "policies/all.yaml": text})
+    head, base = (load_project(folder=tmp_path / name, environ={}) for name in ("head", "base"))
+    assert [each.name for each in rules_that_hold(replace(head, other_judges=(base,))).rules] == ["a", "b"]

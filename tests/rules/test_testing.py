@@ -1,0 +1,240 @@
+"""`syncengine test`: rules, manifests and templates are tried offline, and a difference is shown by its path."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from syncengine.render.schemas.published import schemas
+from tests.manifest.loading import write
+from tests.support import warm
+
+RULES = """\
+rules:
+  - name: closed-matters-lose-keywords
+    for: tag
+    deny: after.closedTimestamp and after.keywords
+    message: "{{ address }} is closed and still tags time."
+  - {name: growth, for: plan, warn: plan.summary.create > 1}
+"""
+EXAMPLE = """\
+  - name: a closed matter
+    recorded: {tags: [{name: A, keywords: [x]}]}
+    manifests: {tags: [{name: A, keywords: [x], closedTimestamp: 2026-01-01T00:00:00Z}]}
+    expect: {denied: [closed-matters-lose-keywords], summary: {delete: 0}, changes: [tag/A]}
+"""
+
+
+def run(folder: Path, tests: str, *arguments: str, files: dict[str, str] | None = None) -> warm.Ended:
+    rules = {"syncengine.yaml": "version: 1\n", "policies/rules.yaml": f"{RULES}tests:\n{tests}" if tests else RULES}
+    write(folder, {**rules, **(files or {})})
+    environ = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return warm.run(["test", *arguments], folder=folder, environ={**environ, "LANG": "C.UTF-8"})
+
+
+def failures(folder: Path, tests: str, **more: Any) -> list[dict[str, Any]]:
+    """The tests that fail, from JSON; the whole is what the schema says."""
+    done = run(folder, tests, "--format", "json", **more)
+    document = json.loads(done.out)
+    jsonschema.validate(document, schemas()["test.schema.json"])
+    found = [test for test in document["tests"] if test["outcome"] == "failed"]
+    assert (document["summary"]["failed"], done.code) == (len(found), 1 if found else 0)
+    return found
+
+
+def test_the_example_of_the_design_passes(tmp_path: Path) -> None:
+    """And is counted."""
+    done = run(tmp_path, EXAMPLE)
+    assert (done.code, done.out) == (0, "1 test passed.\n")
+
+
+def test_a_difference_is_shown_by_its_path(tmp_path: Path) -> None:
+    """What was expected and what is, for each key that was named and no other."""
+    tests = """\
+  - name: nothing of the kind
+    recorded: {tags: [{name: A, keywords: [x]}]}
+    manifests: {tags: [{name: A, keywords: [x, z]}]}
+    expect:
+      denied: [closed-matters-lose-keywords]
+      summary: {create: 1}
+      changes: {tag/B: create}
+      tags: [{name: A, keywords: [x]}]
+"""
+    done = run(tmp_path, EXAMPLE + tests)
+    assert (done.code, done.out) == (
+        1,
+        """\
+policies/rules.yaml:12: failed: nothing of the kind
+    changes.tag/A: "update" is not expected
+    changes.tag/B: "create" is missing
+    denied[0]: "closed-matters-lose-keywords" is missing
+    summary.create: expected 1, not 0
+    tags.A.keywords[1]: "z" is not expected
+
+1 of 2 tests failed.
+""",
+    )
+
+
+GOOD = {
+    "nothing recorded": "manifests: {tags: [{name: A}]}\n    expect: {changes: {tag/A: create}, denied: []}",
+    "nothing declared": "recorded: {tags: [{name: A}]}\n    manifests: {}\n    expect: {changes: {tag/A: forget}}",
+    "no change": "recorded: {tags: [{name: A}]}\n    manifests: {tags: [{name: A}]}\n    expect: {changes: []}",
+    "a warning": "manifests: {tags: [{name: A}, {name: B}]}\n    expect: {warned: [growth], summary: {create: 2}}",
+    "several manifests": "manifests: [{tags: [{name: A}]}, {tags: [{name: B}]}]\n    expect: {changes: [tag/B, tag/A]}",
+    "a cascade": "recorded: {tagCategories: [{externalId: c, label: C}], tags: [{name: A, category: c}]}"
+    "\n    manifests: {}\n    expect: {changes: {category/c: delete, tag/A: delete}, summary: {cascadedTags: 1}}",
+    "lines of removal": "recorded: {tags: [{name: A, keywords: [x]}]}\n    manifests: {removed: [{tag: A, as: retire}]}"
+    "\n    expect: {changes: {tag/A: retire}}",
+    "a rename": "recorded: {tags: [{name: A}]}\n    manifests: {tags: [{name: B, previously: [A]}]}\n"
+    "    expect: {changes: {tag/B: create, tag/A: retire}}",
+    "errors": "manifests: {tags: [{name: A, catgory: c}]}\n    expect: {errors: [unknown-field]}",
+    "errors across manifests": "manifests: [{tags: [{name: A}]}, {tags: [{name: A}]}]\n"
+    "    expect: {errors: [duplicate-resource]}",
+    "timestamps in any form": "manifests: {tags: [{name: A, createdTimestamp: 0}]}\n"
+    "    expect: {tags: [{name: A, createdTimestamp: 1970-01-01T00:00:00Z}]}",
+    "kinds": "manifests: {activityTypes: [{code: a, label: A}], tagCategories: [{externalId: c, label: C}]}\n"
+    "    expect: {activityTypes: [{code: a, label: A}], tagCategories: [{externalId: c, label: C}], tags: []}",
+}
+
+
+@pytest.mark.parametrize("test", GOOD.values(), ids=GOOD)
+def test_what_can_be_expected(tmp_path: Path, test: str) -> None:
+    """Each of these passes."""
+    assert failures(tmp_path, f"  - name: t\n    {test}\n") == []
+
+
+BLOCK = """\
+  - name: this CSV row makes these tags
+    manifests:
+      generate:
+        - forEach: {csv: ../data/matters.csv}
+          when: row.state == 'open'
+          tags: [{name: "{{ row.id }}", description: "{{ row.title }}", keywords: ["{{ var.prefix }}-{{ row.id }}"]}]
+    variables: {prefix: m}
+    data:
+      data/matters.csv: |
+        id,title,state
+        1,First,open
+        2,Second,closed
+    expect:
+      tags: [{name: '1', description: First, keywords: [m-1]}]
+"""
+
+
+def test_a_row_makes_tags(tmp_path: Path) -> None:
+    """A block is tried with data that stands beside it; no file needs to be there."""
+    assert failures(tmp_path, BLOCK) == []
+    (found,) = failures(tmp_path, BLOCK.replace("1,First,open", "1,Other,open"))
+    assert found["differences"] == [
+        {"path": ["tags", "1", "description"], "expected": "First", "actual": "Other"},
+    ]
+
+
+def test_the_projects_own_templates_are_tried_with_other_data(tmp_path: Path) -> None:
+    """A block and a text template, by their paths; the project's own file of data is not read, nor changed."""
+    block = 'generate:\n  - forEach: {csv: ../data/m.csv}\n    tags: [{name: "{{ row.id }}"}]\n'
+    template = "tags:\n{% for row in data('../data/m.csv') %}\n  - name: T-{{ row.id }}\n{% endfor %}\n"
+    files = {"manifests/block.yaml": block, "manifests/text.yaml.j2": template, "data/m.csv": "id\nreal\n"}
+    tests = """\
+  - name: both
+    manifests: [manifests]
+    data: {data/m.csv: "id\\ntest\\n"}
+    expect: {changes: [tag/test, tag/T-test], tags: [{name: test}, {name: T-test}]}
+  - name: without data of its own
+    manifests: [manifests/block.yaml]
+    expect: {changes: [tag/real]}
+"""
+    assert failures(tmp_path, tests, files=files) == []
+
+
+def test_defaults_and_variables_of_the_project_hold(tmp_path: Path) -> None:
+    """As in a plan; what was recorded was applied with them."""
+    settings = "version: 1\nvariables: {team: EU}\ndefaults: {tags: {managedBy: legal}}\n"
+    tests = """\
+  - name: t
+    recorded: {tags: [{name: A}]}
+    manifests: {tags: [{name: A}, {name: B}]}
+    expect: {changes: [tag/B], tags: [{name: A, managedBy: legal}, {name: B, managedBy: legal}]}
+"""
+    assert failures(tmp_path, tests, files={"syncengine.yaml": settings}) == []
+
+
+def test_tests_are_offline(tmp_path: Path) -> None:
+    """A source that would be asked is an error that says so; no variable of the environment is seen."""
+    settings = "version: 1\nallowEnv: [PATH]\nsources: {pms: {sql: {env: PMS}}}\n"
+    tests = """\
+  - name: sql
+    manifests: {generate: [{forEach: {sql: {source: pms, query: SELECT 1}}, tags: [{name: "{{ row.a }}"}]}]}
+    expect: {tags: []}
+  - name: environment
+    manifests: {generate: [{forEach: {csv: a.csv}, tags: [{name: "{{ env.PATH }}"}]}]}
+    data: {a.csv: "a\\n1\\n"}
+    expect: {tags: []}
+"""
+    messages = [
+        each["diagnostics"][0]["message"] for each in failures(tmp_path, tests, files={"syncengine.yaml": settings})
+    ]
+    assert "a test is offline" in messages[0]
+    assert "PATH is not set" in messages[1]
+    assert not (tmp_path / ".syncengine").exists()
+
+
+def test_an_error_that_nobody_expected_is_shown_at_its_place(tmp_path: Path) -> None:
+    """In the file of the test."""
+    (found,) = failures(
+        tmp_path, "  - name: t\n    manifests: {tags: [{name: A, catgory: c}]}\n    expect: {denied: []}\n"
+    )
+    (diagnostic,) = found["diagnostics"]
+    assert (diagnostic["code"], diagnostic["file"], diagnostic["line"]) == ("unknown-field", "policies/rules.yaml", 9)
+
+
+def test_errors_that_do_not_come_are_missed(tmp_path: Path) -> None:
+    """A test that expects an error fails where the plan is made."""
+    (found,) = failures(tmp_path, "  - name: t\n    manifests: {}\n    expect: {errors: [unknown-field]}\n")
+    assert found["differences"] == [{"path": ["errors"], "expected": ["unknown-field"], "actual": []}]
+
+
+def test_a_rule_that_fails_fails_the_test(tmp_path: Path) -> None:
+    """With the rule's place."""
+    extra = {"policies/bad.yaml": "rules: [{name: bad, for: tag, deny: after.keywords + 1}]"}
+    (found,) = failures(tmp_path, EXAMPLE, files=extra)
+    assert [(each["code"], each["file"]) for each in found["diagnostics"]] == [("bad-rule", "policies/bad.yaml")]
+
+
+def test_paths_select_tests(tmp_path: Path) -> None:
+    """Of the project's files of rules, or of others, which are then read as well; all rules of the project count."""
+    files = {"checks/more.yaml": f"tests:\n{EXAMPLE.replace('a closed matter', 'another')}"}
+    assert run(tmp_path, EXAMPLE, files=files).out == "1 test passed.\n"
+    for path in ("checks", "checks/more.yaml"):
+        assert run(tmp_path, EXAMPLE, path, files=files).out == "1 test passed.\n"
+    assert run(tmp_path, EXAMPLE, "checks", "policies", files=files).out == "2 tests passed.\n"
+    assert run(tmp_path, EXAMPLE, "nowhere").code == 64
+
+
+def test_an_empty_run_says_so(tmp_path: Path) -> None:
+    """It must not look like one that passed."""
+    done = run(tmp_path, "")
+    assert (done.code, done.out.startswith("No tests found")) == (0, True)
+
+
+def test_bad_files_stop_the_run(tmp_path: Path) -> None:
+    """Exit 8 with places, as everywhere."""
+    done = run(tmp_path, "  - {name: t, manifests: {}, expect: {denies: []}}\n", "--format", "json")
+    assert (done.code, [each["code"] for each in json.loads(done.out)["diagnostics"]]) == (8, ["unknown-field"])
+
+
+def test_junit(tmp_path: Path) -> None:
+    """A case a test, as the pages of CI jobs show them."""
+    tests = EXAMPLE + EXAMPLE.replace("a closed matter", "wrong <one>").replace("delete: 0", "delete: 1")
+    done = run(tmp_path, tests, "--format", "junit")
+    suite = ElementTree.fromstring(done.out)[0]
+    assert (done.code, suite.get("name"), suite.get("tests"), suite.get("failures")) == (1, "syncengine test", "2", "1")
+    assert [case.get("name") for case in suite] == ["a closed matter", "wrong <one>"]
+    assert suite[1][0].text == "summary.delete: expected 1, not 0"
