@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.cli.apply import apply
 from syncengine.state.tables import METADATA
 from tests.cli.program import Project, tag
 from tests.cli.service import KEY, Service, serving
@@ -146,9 +145,6 @@ def checked(end: JobEnd, *, passed: bool = True) -> JobEnd:
     return end
 
 
-@pytest.mark.skipif(
-    not any("--reviewed" in option.opts for option in apply.params), reason="the jobs need `apply --reviewed`"
-)
 def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forge) -> None:
     """One comment through all of it; what was reviewed is applied, and a revert undoes it."""
     forge.branch("change")

@@ -14,23 +14,23 @@ CREATE TABLE syncengine_receipts (
 	delivered DOUBLE NOT NULL, 
 	PRIMARY KEY (group_id, sink)
 );
-INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'614deaf7b38f35efa993bd6694741bc550960913cc6e19b44aafbf4d99ef4555','L-g-posted',1.79536899560970187187e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'bc711341133c5e0a3d0442207a89e6d10a73820574a765d92117e67c7a20df9b','L-g-away',1.79536899569290399553e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'303d334230cb3e0c392e59f98318916013376e2d2cb5d001627fb70befc26996','L-g-changed',1.79536899576866221424e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'23ff0a9be0f88b27dad249488558cff4d5682db456b660265b98458014bc20d8','L-g-posted',1.79545369183562564851e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'9faa960fe9aa377a51b00b97e1f223f41b73233fe7d440404a773035bda86c55','L-g-away',1.79545369183563089375e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'543f2ac30a3b3fabe97ddc75c4ec68fac1e2fd37c1aaf0cb9c5ded73e0ba03a5','L-g-changed',1.79545369183563375474e+09);
 CREATE TABLE time (id TEXT NOT NULL, matter INTEGER NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0), note TEXT);
 INSERT INTO "time" VALUES('g-posted',7,3600,'Reply to the examiner
 
-16:36 Microsoft Word: Letter.docx (1h)
+16:08 Microsoft Word: Letter.docx (1h)
 
 Worked: 1h');
 INSERT INTO "time" VALUES('g-away',8,1800,'away
 
-17:06 Microsoft Word: Letter.docx (30m)
+16:38 Microsoft Word: Letter.docx (30m)
 
 Worked: 30m');
 INSERT INTO "time" VALUES('g-changed',8,60,'as first posted
 
-17:35 Microsoft Word: Letter.docx (1m)
+17:07 Microsoft Word: Letter.docx (1m)
 
 Worked: 1m');
 CREATE TRIGGER closed BEFORE INSERT ON elsewhere BEGIN SELECT RAISE(ABORT, 'closed for the year'); END;
