@@ -100,14 +100,14 @@ def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
 
 
 def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:
-    """What is other than the plan knows, and who changed it."""
+    """The differences from what the plan knows, and who made them."""
     details = (in_words(changed_since(change, row)), last_change(state, mismatch.key))
     known = "; ".join(filter(None, details))
     return f"{mismatch.key}: {mismatch.why}" + (f" ({known})" if known else "")
 
 
 def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> Diff | None:
-    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return what it does.
+    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return its differences.
 
     None: a plan that was begun already is not checked again. It was proven when it began, and has changed its rows
     since; its id ends in a digest of its content.
@@ -129,7 +129,7 @@ def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[
 
 
 def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
-    """Return the saved plan with what the project's rules say of it today, besides what they said when it was made.
+    """Return the saved plan with the findings of today's rules, besides those of when it was made.
 
     A denial that the file holds stays one, and a unit of its gate, the `claim`, too. A plan that was begun already
     (`delta` is None) is only finished, under the approvals with which it began.

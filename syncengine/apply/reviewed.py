@@ -1,6 +1,6 @@
 """A plan of today, reviewed plans, the state → their comparison, and the refusal to do more than was reviewed.
 
-Reads the state: what is done and begun, and from the history who changed what differs (docs/reviews.md).
+Reads the state: rows that are done or begun, and from the history who changed them (docs/reviews.md).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SQLITE = b"SQLite format 3\0"
 
 
 class MoreThanReviewed(StalePlan):
-    """Today's plan does something that nobody reviewed. `excess`: what, one each."""
+    """Today's plan does something that nobody reviewed. `excess`: each way in which it does."""
 
     code = MORE
 
@@ -89,7 +89,7 @@ def _with_cause(excess: Excess, state: State) -> Excess:
 
 
 def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
-    """Refuse what nobody reviewed; without a reviewed plan, only where one is required."""
+    """Refuse changes that nobody reviewed; without a reviewed plan, only where one is required."""
     if review is None:
         return
     if review.required and (review.missing or not review.plans):

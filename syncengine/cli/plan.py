@@ -101,7 +101,7 @@ def _planned(
     *,
     uses_state: bool,
 ) -> Plan:
-    """Make the plan, and save it; what is said of it is said from its project's folder."""
+    """Make the plan, and save it; messages name paths from its project's folder."""
     from syncengine.cli.plan_options import announce, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import with_approvals

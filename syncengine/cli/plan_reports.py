@@ -32,7 +32,7 @@ class PlanCommand(Command):
 
 
 def _after_misspelling(words: Sequence[str], error: click.UsageError) -> None:
-    """Write what reports can be found among words that are no command line."""
+    """Write the reports that are named among words that are no command line."""
     values = [word.removeprefix("--report=") for word in words if word.startswith("--report=")]
     values += [after for before, after in pairwise(words) if before == "--report"]
     options = Globals()

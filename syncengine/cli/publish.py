@@ -98,7 +98,7 @@ def _hand_on(outputs: Outputs, dotenv: str | None) -> None:
 
 
 def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
-    """Say what became of it; what no comment could take goes to the job's summary, or its log."""
+    """Report the outcome; a text that no comment could take goes to the job's summary, or its log."""
     from syncengine.publish.outputs import append
     from syncengine.publish.publish import Published
 

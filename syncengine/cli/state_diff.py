@@ -1,4 +1,4 @@
-"""state diff: what one state records and another one does not."""
+"""state diff: the rows in which two states differ."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Two sets of values by name → what is new, gone and different, and the parts in which values differ; pure.
 
-Equal values, and equal parts of mappings, are found with `==`. deepdiff looks at what differs, one value at a time:
+Equal values, and equal parts of mappings, are found with `==`. deepdiff looks at the values that differ, one at a time:
 whole sets take it a hundred times as long. It is imported where it is used: loading it takes as long as many a plan.
 """
 
@@ -23,7 +23,7 @@ class ValueChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Generic[Name]):
-    """What two sets have not in common, and the number of equal values. `different` is in the order of the second."""
+    """The differences of two sets, and the number of equal values. `different` is in the order of the second."""
 
     new: tuple[Name, ...]
     gone: tuple[Name, ...]

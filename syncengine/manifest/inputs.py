@@ -1,4 +1,4 @@
-"""Manifests → the files that their resources are made of: themselves, data, templates. Reads what depends on others."""
+"""Manifests → the files that their resources are made of: themselves, data, templates. Reads files that name others."""
 
 from __future__ import annotations
 

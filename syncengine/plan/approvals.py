@@ -1,4 +1,4 @@
-"""Approvals: COUNT@HASH of removals, and what the state knows of those that were used; pure.
+"""Approvals: COUNT@HASH of removals, and the state's records of those that were used; pure.
 
 The same removals have another approval each time: the hash covers how often an approval of them was spent, so that
 nothing is approved twice by a line that was left standing.
@@ -35,7 +35,7 @@ class Approval(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class KnownApprovals:
-    """What a state knows of approvals: those that are spent, and what is under way under others."""
+    """A state's records of approvals: those that are spent, and removals under way under others."""
 
     spent: Mapping[str, ApprovalRecord] = field(default_factory=dict)
     under_way: Mapping[tuple[str, Key], tuple[tuple[Loss, ApprovalRecord], ...]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def records_of(found: Iterable[ApprovalRecord]) -> KnownApprovals:
 def records_of_plan(
     found: Iterable[ApprovalRecord], plan: str, rows: Mapping[Key, Recorded], *, owns_activity_types: bool
 ) -> KnownApprovals:
-    """The same for a saved plan that was begun: what it did under an approval stays approved."""
+    """The same for a saved plan that was begun: its removals under an approval stay approved."""
     found = list(found)
 
     def covers(each: ApprovalRecord) -> Iterable[Loss]:

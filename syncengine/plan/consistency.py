@@ -187,7 +187,7 @@ def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) 
 
 
 def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Present) -> bool:
-    """Whether the approvals that the plan shows are those of what it removes, of now or of before some were spent.
+    """Whether the approvals that the plan shows are those of its removals, of now or of before some were spent.
 
     Also of before another run began with a part of it.
     """
@@ -211,7 +211,7 @@ def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: KnownApproval
 
 
 def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: KnownApprovals) -> bool:
-    """Whether a unit is what is shown of it; what a source without resources of its own lost is not known here."""
+    """Whether a unit is as it is shown; the losses of a source without resources of its own are not known here."""
     if true is None:
         return claim.kind in (SOURCE, REMOVED)
     texts = approvals_of_unit(true.id, true.losses, owner)

@@ -1,6 +1,6 @@
 """losses in units, limits, approvals → whether removals need an approval, which, and why; pure (docs/planning.md 5).
 
-Approved units are taken out, and what remains is judged: each share is of what is left then. A removal in several units
+Approved units are taken out, and the rest is judged: each share is of the rest. A removal in several units
 needs each that asks.
 """
 
@@ -92,7 +92,10 @@ class LossCount(Struct, frozen=True, gc=False):
 
 
 class Total(Struct, frozen=True, gc=False):
-    """What losses of one kind are a share of. Runs took `earlier` before; `missing` of them are not in `there`."""
+    """The total that losses of one kind are a share of.
+
+    Runs took `earlier` before; `missing` of them are not in `there`.
+    """
 
     of: str
     there: int
@@ -202,7 +205,7 @@ def open_units(gate: Gate, approvals: Approvals) -> set[UnitName]:
 
 
 class _Sums:
-    """What remains once approved units are out, and how much of each kind that is."""
+    """The losses that remain once approved units are out, counted by kind."""
 
     def __init__(self, gate: Gate, approved: Collection[UnitName]) -> None:
         done = [unit.id in approved for unit in gate.units]
@@ -251,7 +254,7 @@ def gate(
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows. `desired` None: which
     made of which template is unknown today, and only shares of whole sources are judged. `recent`: what earlier
     runs took below the gate, which counts in. `lines`: tags of which a line under `removed:` says how they leave.
-    `records`: what the state knows of approvals.
+    `records`: the state's records of approvals.
     """
     pairs = [(d.change, loss) for d in differences if d.row is not None for loss in losses_of(d.change)]
     if not pairs and sweep is None:
@@ -297,7 +300,7 @@ def _shrunk(
     sources: Iterable[SourceUse],
     had: Mapping[str, int],
 ) -> tuple[Shrunk, ...]:
-    """Sources that lost too much: of what is made from them, else of their rows."""
+    """Sources that lost too much: of the resources made from them, else of their rows."""
     renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
     losses = [loss for _, loss in pairs if loss.key not in renamed and loss.key not in by_line]
     of_resources = list(shrunk(losses, recorded, desired))
@@ -372,7 +375,7 @@ def _totals(
     limits: Mapping[str, Limit],
     approved: Iterable[Loss],
 ) -> Iterator[Total]:
-    """What the losses are shares of, in the order of the kinds; lines under `removed:` are out."""
+    """The totals that losses are shares of, in the order of the kinds; lines under `removed:` are out."""
     out, lost = Counter(loss.of for loss in approved), {of for unit in units for of, _ in unit.lost}
     for of in SAYS:
         if of in lost:

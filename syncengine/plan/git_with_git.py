@@ -1,7 +1,7 @@
-"""Two sides of a project → the plan from what the base declares to what the head does. No state, key or secret is read.
+"""Two sides of a project → the plan from the base's resources to the head's. No state, key or secret is read.
 
-What databases and services would make is unknown here: blocks that ask them are left out on both sides, and nothing
-that they may make counts as gone (docs/pull-requests.md).
+Resources made from databases and services are unknown here: blocks that ask them are left out on both sides, and
+nothing that they may make counts as gone (docs/pull-requests.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from syncengine.state.removals import RemovalLine
 
 
 def plan_in_git(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
-    """The plan of what the head changes, judged as if the base had been applied."""
+    """The plan of the head's changes, judged as if the base had been applied."""
     head = sides.head.without_secrets()
     request = with_fields(request, reassert=False)
     base = sides.base and sides.base.without_secrets()
@@ -72,7 +72,7 @@ def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:
 
 
 def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorded]:
-    """What the base declares; without what a source may make now that is asked in another way than before."""
+    """The resources of the base; without those of a source that is asked in another way now."""
     ours, theirs = list(_left_out(desired)), list(_left_out(base))
     places = {(d.file, d.message) for d in ours}
     sides.found += (d for d in theirs if (d.file, d.message) not in places)
@@ -108,7 +108,7 @@ def recorded_as(resource: Resource) -> Recorded:
 
 @dataclass(slots=True)
 class DeclaredState:
-    """A state that holds what a revision declares."""
+    """A state that holds the resources of a revision."""
 
     recorded: Mapping[Key, Recorded]
     exists: bool = True

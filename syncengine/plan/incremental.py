@@ -50,7 +50,7 @@ def plan_since(
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
     records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
 ) -> tuple[Plan, Settled] | None:
-    """Plan the changes of the files since `baseline`, and return what they settle once applied.
+    """Plan the changes of the files since `baseline`, and return the manifests that are settled once it is applied.
 
     `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent` and `records`: as the gate
     takes them.

@@ -1,4 +1,4 @@
-"""Differences → findings of the project's rules: what is denied, warned of, or needs an approval. Pure."""
+"""Differences → findings of the project's rules: denials, warnings, and approvals that they ask for. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLICY_WARNING = "policy-warning"
 
 
 class Judgement(NamedTuple):
-    """What rules say of a plan: denials as errors, warnings, and the rules that ask for an approval."""
+    """The findings of rules on a plan: denials as errors, warnings, and the rules that ask for an approval."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     asks: tuple[RuleMatch, ...] = ()
@@ -70,7 +70,7 @@ def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subjec
 
 
 def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapping[str, Any]:
-    """A change as rules see it. What is renamed was there before under its former name."""
+    """A change as rules see it. `before` of a rename is the resource under its former name."""
     change, row, resource = difference.change, difference.row, difference.resource
     key = change.key
     former = Key(key.kind, change.previously) if change.previously else None

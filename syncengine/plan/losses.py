@@ -1,4 +1,4 @@
-"""changes → losses: what a plan takes away from recorded rows, and the totals that it is a share of; pure."""
+"""changes → losses: all that a plan takes away from recorded rows, and the totals that they are shares of; pure."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def plan_of_other(
 
 
 def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, around: Runtime) -> Plan:
-    """Plan from what a revision declares, in the place of a state. Nothing is settled by it."""
+    """Plan from the resources of a revision, in the place of a state. Nothing is settled by it."""
     facts = state.facts()
     options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
@@ -180,9 +180,9 @@ def plan_from_known(
     around: Runtime,
     state_of: Callable[[Iterator[Resource]], StateReader],
 ) -> tuple[Plan, Sequence[Diagnostic], Set[str]] | None:
-    """Plan from what a revision declares, by the files that differ; with its diagnostics, and those files.
+    """Plan from the resources of a revision, by the files that differ; with its diagnostics, and those files.
 
-    `state_of` makes the rows of what such files declared. None where everything must be compared.
+    `state_of` makes the rows of the resources of such files. None where everything must be compared.
     """
     is_kept = _is_worth_keeping(manifests) and _is_worth_keeping(before) and before.levels == manifests.levels
     if not is_kept or not is_plain(request, manifests) or before.found:
@@ -283,13 +283,13 @@ class _Remembering:
         return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
 
     def since_settled(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
-        """The plan, whichever way is shorter, and what it settles."""
+        """The plan, whichever way is shorter, and the manifests that it settles."""
         return self.short_way(facts, request, digests) or self._long_way(digests)
 
     def plan_other(self, facts: Facts, request: PlanRequest) -> Plan:
         """Plan another revision than the one that is to be applied.
 
-        Where that is settled already, the plan of this one needs only what differs between them.
+        Where that is settled already, the plan of this one needs only the differences between them.
         """
         draft, baseline = self.since_settled(facts, request, digests_of(self.manifests.files, self.cache))
         self.cache.remember(OTHER_SIDE, replace(baseline, generation=None))
@@ -361,7 +361,7 @@ def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earl
 
 
 def _records(state: StateReader) -> Callable[[], KnownApprovals]:
-    """What the state knows of approvals, read when it is needed."""
+    """The state's records of approvals, read when they are needed."""
     return lambda: records_of(state.approvals())
 
 

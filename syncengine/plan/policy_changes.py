@@ -1,4 +1,4 @@
-"""Two sides of a project → the stricter judge of both, and what one changes of the other's policy; pure.
+"""Two sides of a project → the stricter judge of both, and the changes of policy between them; pure.
 
 What judges a plan (limits, levels of diagnostics) counts in its stricter form; what makes it is that of the head
 (docs/pull-requests.md).
@@ -47,7 +47,7 @@ def _level(project: Project, name: str) -> Level:
 
 
 def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
-    """What a pull request changes of the policy, and of the defaults of all manifests."""
+    """A pull request's changes of the policy, and of the defaults of all manifests."""
     was, now = _settings(base), _settings(head)
     for name in dict.fromkeys((*was, *now)):
         if was.get(name) != now.get(name):

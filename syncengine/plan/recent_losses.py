@@ -48,7 +48,7 @@ def _unapproved(
 
 
 class _Covered:
-    """What approvals covered, and when."""
+    """Removals that approvals covered, and when."""
 
     def __init__(self, approvals: Iterable[ApprovalRecord]) -> None:
         self._records: defaultdict[Key, list[tuple[Loss, ApprovalRecord]]] = defaultdict(list)

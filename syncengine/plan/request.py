@@ -43,7 +43,7 @@ class Review:
 class PlanRequest:
     """The options of planning and applying.
 
-    `saves`: the plan is to be saved, and remembers what it was made from. `review`: the reviewed plans that it may not
+    `saves`: the plan is to be saved, and remembers its inputs. `review`: the reviewed plans that it may not
     go beyond. `allow_unmerged`: a saved plan may be of another tree than is checked out.
 
     `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead

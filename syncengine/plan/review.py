@@ -157,7 +157,7 @@ class _Review:
             self.excess.append(Excess(f"{change.action.word} differs from the reviewed change", address, changes))
 
     def _is_of_live_rows(self, change: Change) -> bool:
-        """Whether it brings what a database or a service says now, which nobody reviews, and removes nothing."""
+        """Whether it brings rows of a database or a service, which nobody reviews, and removes nothing."""
         data = change.source.data if change.source else None
         return data is not None and change.action in WRITES and self.is_live(data.file)
 
@@ -356,7 +356,7 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[li
 
 
 def _bound_to(change: Change, names: Mapping[str, Key], ids: Mapping[str, Key]) -> Iterator[Key]:
-    """What a change belongs to. `names`: new names of tags by the reason that their former names leave for."""
+    """The unit that a change belongs to. `names`: new names of tags by the reason that their former names leave for."""
     if change.previously is not None:
         yield Key(change.key.kind, change.previously)
     if change.action not in WRITES and change.reason in names:

@@ -1,7 +1,7 @@
 """Rules that ask for an approval → units of the gate, beside those of removals; pure (docs/rules.md).
 
-A unit of a rule is what its changes would make: who approves them approves these contents, not whatever comes later. It
-needs an approval of its own, which that of all removals is not.
+A unit of a rule has the contents that its changes would make: an approval is for these, not for whatever comes later.
+It needs an approval of its own, which that of all removals is not.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def units_of_rules(
 
 
 def _losses(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Loss]:
-    """What the approval is for: the changes, and tags that are deleted with a category among them."""
+    """The removals that the approval is for: the changes, and tags that are deleted with a category among them."""
     rule = match.rule
     if rule.kind is RuleKind.PLAN:
         yield from (_loss(rule, difference) for difference in differences)

@@ -13,7 +13,7 @@ from syncengine.project.model import Project
 class Sides:
     """The head and its base, which is `commit`. `base` None: there is none, or it is invalid.
 
-    `tree`: what both were merged to, if so.
+    `tree`: that of their merge, if they were merged.
     """
 
     head: Project

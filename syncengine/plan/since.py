@@ -22,7 +22,7 @@ class Excess(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """What is more, in a sentence: address, values that differ, cause."""
+        """The excess in a sentence: address, values that differ, cause."""
         parts = in_words(self.changes)
         subject = f"{self.address}: {self.why}" if self.address else self.why
         return "; ".join(part for part in (subject, parts and f"reviewed → today: {parts}", self.cause) if part)

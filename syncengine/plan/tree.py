@@ -46,7 +46,7 @@ def _config(project: Project) -> Iterator[Path]:
 
 
 def _settled(path: Path) -> Path:
-    """The path with its folder resolved; a link itself is what Git holds, and its target is an input beside it."""
+    """The path with its folder resolved; Git holds the link itself, and its target is an input beside it."""
     return path.parent.resolve() / path.name
 
 
@@ -71,7 +71,7 @@ def _digest(path: Path) -> str:
 
 
 def not_merged(plan: Plan, root: Path) -> str | None:
-    """Why a saved plan was not made from what is checked out; None if it was, and where Git does not know either."""
+    """Why a saved plan is of other files than are checked out; None if it was, and where Git does not know either."""
     tree = plan.basis.tree
     if tree is UNSET or tree is None or (now := git.tree_of(root)) is None:
         return None

@@ -1,7 +1,7 @@
 """A project and a revision in Git → the plan, each change with its origin (docs/pull-requests.md).
 
-Reads Git, manifests, cache and state as `planner` does. Without a state, Git is compared with Git: what the revision
-declares counts as recorded, and neither state nor key nor any other secret is read.
+Reads Git, manifests, cache and state as `planner` does. Without a state, Git is compared with Git: the resources of the
+revision count as recorded, and neither state nor key nor any other secret is read.
 """
 
 from __future__ import annotations

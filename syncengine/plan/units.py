@@ -1,7 +1,7 @@
 """changes → units of removals, each of which is approved by itself (docs/approvals.md); pure.
 
-A unit is what one decision of a person stands behind: a category with its cascade, what one source of data or one
-manifest lost. A kind of unit is a line of UNITS; a loss is in every unit that claims it.
+A unit is for one decision of a person: a category with its cascade, the losses of one source of data or one
+manifest. A kind of unit is a line of UNITS; a loss is in every unit that claims it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class UnitName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnitInputs:
-    """What units are made from, beside the changes: the sweep, sources that shrank, and lines under `removed:`."""
+    """The inputs of units, beside the changes: the sweep, sources that shrank, and lines under `removed:`."""
 
     sweep: Sweep | None = None
     shrunk: tuple[Shrunk, ...] = ()
@@ -132,7 +132,7 @@ def _lost_for(source: Shrunk, losses: Losses, inputs: UnitInputs) -> list[Loss]:
 
 
 def _add_sweep(units: defaultdict[UnitName, list[Loss]], sweep: Sweep | None) -> None:
-    """What a sweep takes that nobody recorded is a loss of the first one, and of one that uploads nothing."""
+    """Whatever a sweep takes that nobody recorded is a loss of the first one, and of one that uploads nothing."""
     if sweep is not None and sweep.first:
         units[UnitName(FIRST_SWEEP, FIRST_SWEEP)].append(SWEEP)
     elif sweep is not None and not sweep.uploads:

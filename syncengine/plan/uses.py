@@ -1,4 +1,4 @@
-"""a plan with approvals → what they cover once its apply begins; warnings about those that approve nothing; pure."""
+"""a plan with approvals → the removals that they cover once its apply begins, and warnings about unused ones; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CODES = frozenset({UNUSED, USED})
 
 
 def approved_of(plan: Plan) -> Approved:
-    """What the approvals of a plan cover, its lines under `removed:` among them."""
+    """The removals that the approvals of a plan cover, its lines under `removed:` among them."""
     losses = [loss for change in plan.changes for loss in losses_of(change)]
     ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
     swept = [SWEEP] if plan.sweep is not None else []

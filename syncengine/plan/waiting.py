@@ -57,7 +57,7 @@ def _general(commit: str, runs: Iterable[Run]) -> str:
 
 
 def _reason(history: list[HistoryEntry], general: str) -> str:
-    """Why a change waits: a call of it failed, somebody edited its row, or what is so of all."""
+    """Why a change waits: a call of it failed, somebody edited its row, or a reason that all have."""
     last = history[-1] if history else None
     if last is None:
         return general

@@ -1,7 +1,7 @@
 """A revision of the project in Git → its files in a temporary folder, read from Git's objects: nothing is checked out.
 
-Files that are equal to those of the work tree are links to them, or copies, so that they are what a checkout would make
-of them (Git LFS, line ends). Others come from the objects as they are stored, of Git LFS from its own objects. The
+Files that are equal to those of the work tree are links to them, or copies, so that they are as a checkout would make
+them (Git LFS, line ends). Others come from the objects as they are stored, of Git LFS from its own objects. The
 repository is never written to: a merge and its objects live in the temporary folder.
 """
 
@@ -73,7 +73,7 @@ class Repository:
         return not self._text("status", "--porcelain", "--", ".")
 
     def merged(self, commit: str, name: str) -> tuple[str, list[Diagnostic]]:
-        """The tree of merging `commit` into what is checked out, changes of the work tree included.
+        """The tree of merging `commit` into the commit that is checked out, changes of the work tree included.
 
         Problems for conflicts in the project's folder; those elsewhere are warnings.
         """
@@ -175,7 +175,7 @@ def repository(root: Path) -> Iterator[Repository]:
 class RevisionFiles:
     """The files of a commit or a tree, brought into a folder as far as they are asked for.
 
-    `found` are warnings about what cannot be had.
+    `found` are warnings about files that cannot be had.
     """
 
     repo: Repository
@@ -200,7 +200,7 @@ class RevisionFiles:
                 _place(source, target)
 
     def bring(self, path: str) -> None:
-        """Bring a file or a folder, and what links in it lead to; `path` is relative to the repository's top."""
+        """Bring a file or a folder, and the targets of links in it; `path` is relative to the repository's top."""
         waiting = [path]
         while waiting:
             place = os.path.normpath(waiting.pop())

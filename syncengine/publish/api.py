@@ -35,7 +35,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
 
 
 class Transient(Exception):
-    """Trouble that may have passed in a moment; `delay` is what the host asks for, in seconds."""
+    """Trouble that may have passed in a moment; `delay` is the one that the host asks for, in seconds."""
 
     def __init__(self, words: str, delay: float | None = None) -> None:
         super().__init__(words)

@@ -1,4 +1,4 @@
-"""JSON file → what is published: its Markdown and its outputs. A file is input: whatever is wrong with it is an error.
+"""JSON file → its Markdown and its outputs. A file is input: whatever is wrong with it is an error.
 
 Read are the documents of docs/formats.md that `plan`, `apply` and `validate` print or write, and saved plans.
 """
@@ -119,7 +119,7 @@ def _of_plan(plan: Plan, name: str) -> Publication:
 
 
 def _of_report(report: Report, name: str) -> Publication:
-    """A report's outputs count what was applied."""
+    """A report's outputs count the changes that were applied."""
     applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
     removals = applied["delete"] + applied["retire"] + applied["forget"]
     counts = {"create": applied["create"], "update": applied["update"], "remove": removals}

@@ -52,7 +52,7 @@ class Host(ABC):
 
     @abstractmethod
     def _comment(self, item: Mapping[str, Any]) -> Comment | None:
-        """A comment of an item of the list; None for what nobody wrote."""
+        """A comment of an item of the list; None for one that nobody wrote."""
 
     update_method: ClassVar[str]
 

@@ -1,6 +1,6 @@
 """One comment for a key: the newest run's, updated in place, whoever else writes at the same time.
 
-The host has no write that depends on what stands there. So every write is preceded and followed by a look at all
+The host has no write that depends on the text before it. So every write is preceded and followed by a look at all
 comments of ours with the key; one of them survives, by a rule that all jobs share (`_survivor`), and only its older
 fellows are deleted.
 """
@@ -35,7 +35,7 @@ class Published(StrEnum):
 
 
 class Publishing(NamedTuple):
-    """What became of a text, the page of its comment, and why there is none."""
+    """The outcome of publishing a text, the page of its comment, and why there is none."""
 
     outcome: Published
     url: str = ""
@@ -85,7 +85,7 @@ class _OneComment:
         raise SyncengineError("another job writes the same comment again and again", code="publish-race")
 
     def _step(self) -> Publishing | None:
-        """Look, and do what is to be done next; the end once nothing is."""
+        """Look, and take the next step; return the end once there is none."""
         mine = {comment.id: comment for comment in self._host.comments() if self._is_mine(comment)}
         if self._created is not None:  # a list may be older than what was just written
             mine.setdefault(self._created.id, self._created)

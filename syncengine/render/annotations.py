@@ -158,7 +158,7 @@ def _words(group: Sequence[Change]) -> str:
 
 
 def _details(change: Change) -> Iterator[str]:
-    """What differs, removals first."""
+    """The differences, removals first."""
     if change.cascade:
         yield f"deleted with {change.cascade}"
     yield from (f"- keyword {quoted(keyword)}" for keyword in change.keywords_deleted)

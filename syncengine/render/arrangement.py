@@ -1,4 +1,4 @@
-"""Resources of a section with what changes in them → those that stand alone, the odd ones first, and groups; pure."""
+"""Resources of a section with their changes → those that stand alone, the odd ones first, and groups; pure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ RARE_PER_CENT = 1
 
 
 class Entry(NamedTuple):
-    """A resource of a section, and what changes in it."""
+    """A resource of a section, and its changes."""
 
     name: str
     aspects: tuple[Aspect, ...]
 
 
 class ShapedAspect(NamedTuple):
-    """What is done to one thing; no shape: done to few others, or to none."""
+    """The change of one thing; no shape: few others have it, or none."""
 
     label: str
     note: str
@@ -110,7 +110,7 @@ def _odd_in_one_thing(combinations: Sequence[Combination], members: Mapping[Comb
 
 
 def _parts(combination: Combination) -> Iterator[object]:
-    """What is done, thing by thing, and to which things."""
+    """The changes, thing by thing, and the things that have them."""
     yield from combination
     yield tuple(each.label for each in combination)
 
@@ -174,7 +174,7 @@ def _by_rarity(
 
 
 def _features(entry: Entry, combination: Combination) -> Iterator[object]:
-    """What other changes may have in common with this one, roughly: fields, first and last words, numbers aside."""
+    """Features that other changes may share with this one, roughly: fields, first and last words, numbers aside."""
     yield tuple([each.label for each in combination])
     shapeless = {each.label for each in combination if each.shape is None}
     for aspect in entry.aspects:

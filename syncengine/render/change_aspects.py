@@ -1,4 +1,4 @@
-"""One change → what changes in it, by which it is compared with others: for each row the values, nothing cut; pure."""
+"""One change → its aspects, by which it is compared with others: for each row the values, nothing cut; pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def removed(change: Change) -> Aspects:
 
 
 def keywords(change: Change) -> Aspects:
-    """A keyword in the place of another, or what comes and what goes. Of those that go all is said before."""
+    """A keyword in the place of another, or those that come and go. A change of which all go has another row."""
     gains, losses = change.keywords_added, change.keywords_deleted
     if len(gains) == len(losses) == 1:
         return (Aspect(KEYWORD, losses[0], gains[0]),)
@@ -83,7 +83,7 @@ def opening(change: Change) -> Aspects:
 
 
 def updated(change: Change) -> Aspects:
-    """Of an update what its removals do not show."""
+    """The aspects of an update that its removals do not show."""
     return (
         *former_name(change),
         *fields(f for f in change.fields if not (is_opening(f) or f.clears)),

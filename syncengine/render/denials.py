@@ -1,4 +1,4 @@
-"""What rules of the project deny of a plan, in words that text, Markdown and HTML share; pure (docs/rules.md)."""
+"""Denials of a plan by the project's rules, in words that text, Markdown and HTML share; pure (docs/rules.md)."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
 
 
 class PlanBasis(OpenModel, frozen=True):
-    """What the plan was made for, and from."""
+    """The environment and state that the plan is for, and its inputs in Git."""
 
     environment: Annotated[str | None, "The environment of the project file; null without one."]
     lineage: Annotated[str | None, "The state; null before its first apply."]

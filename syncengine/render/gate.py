@@ -26,7 +26,7 @@ NOUNS = {
 
 
 class UnitLine(NamedTuple):
-    """A unit in a sentence: a mark, what it takes, and how it is approved. `approve` is to be copied as it stands."""
+    """A unit in a sentence: a mark, its removals, and how it is approved. `approve` is to be copied as it stands."""
 
     is_open: bool
     what: str
@@ -83,7 +83,7 @@ def _line(unit: Unit) -> UnitLine:
 
 
 def what(unit: Unit) -> str:
-    """What a unit takes, with its numbers."""
+    """The removals of a unit, with their numbers."""
     name = file_name(unit.name)
     return WHAT[unit.kind](unit, name) if unit.kind in WHAT else f"{name} lost {_lost(unit)}"
 

@@ -196,7 +196,7 @@ def _section(section: Section, look: Look, origin: str | None) -> Iterator[str]:
 
 
 def _row(row: SectionRow, look: Look, origin: str | None) -> str:
-    """One resource, with what the filters ask for."""
+    """One resource, with the values that the filters read."""
     member = row.members[0]
     deep = ' class="deep"' if row.depth else ""
     return (
@@ -223,7 +223,7 @@ def _place(row: SectionRow, look: Look) -> str:
 
 
 def _group(row: SectionRow, look: Look, origin: str | None) -> str:
-    """Resources that are alike: what is done to them, an example, and each of them behind a click."""
+    """Resources that are alike: the change that they share, an example, and each of them behind a click."""
     deep = " deep" if row.depth else ""
     details = "".join(map(_detail, row.details))
     example = _tagged("span", "detail remark", _said(row.example)) if row.example else ""

@@ -1,7 +1,7 @@
 """A file that holds a plan → the plan as it was reviewed, or a refusal (docs/reviews.md). Reads the file.
 
-What `plan --format json` prints and what `plan --out` saves are the same document. It comes back from elsewhere: what
-is damaged, cut off or of another kind is refused, and nothing in it is executed.
+`plan --format json` prints and `plan --out` saves the same document. It comes back from elsewhere: one that is damaged,
+cut off or of another kind is refused, and nothing in it is executed.
 """
 
 from __future__ import annotations

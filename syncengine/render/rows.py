@@ -22,7 +22,7 @@ MOST = 200
 
 
 class Fold(Enum):
-    """What is folded: nothing; all that is alike and long lists; or that with every row behind its group."""
+    """The amount of folding: none; rows that are alike and long lists; or these with every row behind its group."""
 
     NOTHING = "nothing"
     LONG = "long"
@@ -30,7 +30,7 @@ class Fold(Enum):
 
 
 class Rank(IntEnum):
-    """What is printed where there is not room for everything: the first rank before all others."""
+    """The order of printing where there is not room for everything: the first rank before all others."""
 
     FIRST = 0
     MASS = 1

@@ -28,7 +28,7 @@ class SourceTrouble(Exception):
 
 
 class LeftOut(SourceTrouble):
-    """A database or a service that is not asked: what it would make is unknown, and neither new nor gone."""
+    """A database or a service that is not asked: its resources are unknown, and neither new nor gone."""
 
 
 class Records(NamedTuple):
