@@ -505,7 +505,7 @@ def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(ben
     with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache, bench.state() as state:
         entries = cache.entries(manifests.files, (file.sha256() for file in manifests.files))
         settled = Settled(entries, 8, ("c1", "c2"), generation="g")
-        options = options_of(project, PlanRequest("plan"))
+        options = options_of(project, PlanRequest("plan"), state.facts())
         how = (options, Basis("id", "now", "http://localhost"))
         assert plan_since(settled, manifests, hashed, cache, state, how, dict) is None
         assert cache.get(cache.digest(manifests.files[0].name, hashed[0])) is None
