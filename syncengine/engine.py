@@ -29,10 +29,10 @@ from syncengine.connector.connection import (
     unproven_paths,
 )
 from syncengine.document.clock import machine_seconds
-from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
+from syncengine.errors import AuthFailed, ExitCode, Interrupted, StalePlan, SyncengineError, Unreachable
 from syncengine.manifest.desired import ManifestSet
 from syncengine.plan.approvals import Approval
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Plan, Tree
 from syncengine.plan.planner import (
     check_manifests,
     confirm_settled,
@@ -112,6 +112,7 @@ class Application:
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
             holder = Holder.here(request.command, self._around.environ)
+            guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
                 plan = self._proven(saved, state) if saved else self._planned(state, manifests)
@@ -135,14 +136,14 @@ class Application:
     def _circumstances(self) -> Circumstances:
         plan, environ = self._chronicle.plan, self._around.environ
         commit = self._commit
-        was_planned_here = plan is None or commit is None or plan.basis.commit == commit.id
+        tree = plan.basis.tree if plan and isinstance(plan.basis.tree, Tree) else None
         return Circumstances(
             started=self._started,
             ended=self._around.now(),
             team=self._team_name or (plan.basis.team if plan else None),
             environment=self._project.environment,
             commit=plan.basis.commit if plan else (commit.id if commit else None),
-            tree=commit.tree if commit and was_planned_here else None,
+            tree=tree.id if tree else (commit.tree if commit and not plan else None),
             actor=actor(environ),
             job=job_url(environ),
             approvals=_approvals_of(plan) if self._chronicle.began else (),
@@ -166,11 +167,22 @@ class Application:
         """The saved plan, if it fits the state; its gate counts losses since it was made."""
         project, request = self._project, self._request
         options = options_of(project, request, state.facts())
-        guards.refuse_stale(saved, state, project.base_url())
+        self._refuse_stale(saved, state)
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         bare = structs.replace(saved, gate=without_rules(saved.gate))
         today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
+
+    def _refuse_stale(self, saved: Plan, state: State) -> None:
+        try:
+            guards.refuse_stale(saved, state, self._project.base_url())
+        except StalePlan as stale:
+            plan = with_approvals(saved, self._project, self._request)
+            if stale.code == StalePlan.code and (plan.is_denied or plan.gate.is_closed):  # exit 4 comes before 5
+                self._chronicle.remark(stale.code, stale.message)
+                guards.refuse_denied(plan)
+                guards.refuse_ungated(plan)
+            raise
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request
@@ -218,11 +230,11 @@ class Application:
 
     def _guard(self, plan: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
+        guards.refuse_denied(plan)
+        guards.refuse_ungated(plan)
         warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
-        guards.refuse_denied(plan)
-        guards.refuse_ungated(plan)
 
     def _guard_review(self, plan: Plan, state: State) -> None:
         review = self._request.review

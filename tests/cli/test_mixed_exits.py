@@ -1,0 +1,119 @@
+"""The exit code of an apply that meets two reasons at once, and the plan after it: the table of docs/commands.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from .program import Ended, Project, tag
+from .service import AT_ONCE, Service
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+ROW = re.compile(r"\| (?P<code>[3-9]) \| (?P<reason>[^|]+) \| `(?P<name>[a-z0-9-]+)` \| (?P<next>[0-9]) \|")
+HELD = [tag("HELD-1"), tag("HELD-2")]
+DENIES = 'rules: [{name: no-new-tags, for: tag, deny: action == "create", message: "No new tags."}]\n'
+
+
+class Scene:
+    """An applied project with one new tag, reasons to refuse its apply, and the cure of each."""
+
+    def __init__(self, project: Project, service: Service) -> None:
+        self.project, self.service = project, service
+        self.tags = [*HELD, tag("NEW-1")]
+        self.words: list[str] = []
+        self.environ: dict[str, str] = {}
+        self.is_ungated = False
+        project.settle(tags=HELD)
+        assert project.run("plan", "--format", "json", "--report", "json=reviewed.json").code == 0
+
+    def invalid(self) -> None:
+        self.project.wants("bad.yaml", tags=[tag("BAD-1", descripton="x")])
+
+    def other_service(self) -> None:
+        self.environ["SYNCENGINE_BASE_URL"] = "http://127.0.0.1:9/connect/api"
+
+    def locked(self) -> None:
+        assert self.project.run("state", "lock").code == 0
+        self.words += ["--lock-timeout", "0s"]
+
+    def gate(self) -> None:
+        self.is_ungated = True
+
+    def policy_denied(self) -> None:
+        folder = self.project.folder / "policies"
+        folder.mkdir()
+        (folder / "no.yaml").write_text(DENIES, encoding="utf-8")
+
+    def more_than_reviewed(self) -> None:
+        self.words += ["--reviewed", "reviewed.json"]
+
+    def unreachable(self) -> None:
+        self.service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
+
+    def rejected(self) -> None:
+        self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}], times=None)
+
+    def apply(self) -> Ended:
+        self.project.wants(tags=self.tags[-1:] if self.is_ungated else self.tags)
+        return self.project.run("apply", "-y", "--format", "json", *self.words, environ=self.environ)
+
+
+REASONS: dict[str, tuple[Callable[[Scene], None], int]] = {
+    "unknown-field": (Scene.invalid, 8),
+    "other-service": (Scene.other_service, 7),
+    "locked": (Scene.locked, 6),
+    "gate": (Scene.gate, 4),
+    "policy-denied": (Scene.policy_denied, 4),
+    "more-than-reviewed": (Scene.more_than_reviewed, 5),
+    "unreachable": (Scene.unreachable, 9),
+    "refused": (Scene.rejected, 3),
+}
+"""In the order in which they count: the first that is met decides."""
+
+
+@pytest.fixture
+def scene(project: Project, service: Service) -> Iterator[Scene]:
+    yield Scene(project, service)
+    service.heal()
+
+
+@pytest.mark.parametrize(("first", "second"), list(combinations(REASONS, 2)))
+def test_of_two_reasons_the_graver_one_is_the_exit_code(scene: Scene, first: str, second: str) -> None:
+    """Nothing that the graver one forbids is done for the other one."""
+    for name in (first, second):
+        REASONS[name][0](scene)
+    done = scene.apply()
+    assert done.code == REASONS[first][1], done.out
+    assert scene.service.tags() == ["HELD-1", "HELD-2"]
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_the_table_says_the_exit_code_and_the_next_plan(scene: Scene, name: str) -> None:
+    """As docs/commands.md has it."""
+    rows = {row["name"]: row for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+    assert list(rows) == list(REASONS)
+    prepare, code = REASONS[name]
+    prepare(scene)
+    done = scene.apply()
+    planned = scene.project.run("plan", "--detailed-exitcode", environ=scene.environ)
+    assert (done.code, int(rows[name]["code"]), int(rows[name]["next"])) == (code, code, planned.code)
+    if code != 3:
+        assert name in done.codes
+
+
+def test_a_stale_plan_without_its_approval_asks_for_that_first(scene: Scene) -> None:
+    """Both are said, and 4 comes before 5; with the approval it is stale."""
+    scene.project.wants(tags=scene.tags[-1:])
+    assert scene.project.run("plan", "--out", "saved.plan").code == 0
+    approvals = scene.project.approvals()
+    scene.project.wants(tags=[tag("HELD-1", description="edited meanwhile"), HELD[1]])
+    assert scene.project.run("apply", "-y").code == 0
+    done = scene.project.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes) == (4, ["stale-plan", "gate"])
+    done = scene.project.run("apply", "saved.plan")
+    assert (done.code, "stale" in done.err) == (4, True)
+    assert scene.project.run("apply", "saved.plan", *approvals).code == 5
