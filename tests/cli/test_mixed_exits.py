@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
-from .program import Ended, Project, tag
+from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service
 
-PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+PAGE = REPOSITORY / "docs/commands.md"
 ROW = re.compile(r"\| (?P<code>[3-9]) \| (?P<reason>[^|]+) \| `(?P<name>[a-z0-9-]+)` \| (?P<next>[0-9]) \|")
 HELD = [tag("HELD-1"), tag("HELD-2")]
 DENIES = 'rules: [{name: no-new-tags, for: tag, deny: action == "create", message: "No new tags."}]\n'
