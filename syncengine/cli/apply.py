@@ -116,10 +116,10 @@ class _Applying:
         project = self._options.project()
         self.output = Output(self._options, project.root, project.blob)
         saved = _saved_plan(self._options, paths, chosen)
+        request = _request(project, self._options, () if saved else paths, chosen)
         if saved is None and not self._auto_approve and not sys.stdin.isatty():
             raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
         announce(project, self.output)
-        request = _request(project, self._options, () if saved else paths, chosen)
         with Progress(self.output) as progress:
             around = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, around, lambda: serving(project))

@@ -238,6 +238,14 @@ def test_9_says_what_came_and_what_to_do(project: Project, service: Service, fau
     assert "repeat unchanged" in done.err
 
 
+def test_a_file_that_is_no_plan_is_named_before_the_terminal_is(project: Project) -> None:
+    """Whoever repeats with -y would only meet the next error."""
+    project.wants(tags=[tag("NEW-1")])
+    (project.folder / "notes.txt").write_text("no plan")
+    done = project.run("apply", "notes.txt")
+    assert (done.code, "notes.txt is neither a saved plan nor a manifest" in done.err) == (64, True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
