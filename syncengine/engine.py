@@ -240,6 +240,8 @@ class Application:
         review = self._request.review
         for file in review.missing if review else ():
             self._chronicle.remark(reviewed.MISSING, f"the reviewed plan {file} is not there")
+        for file in review.denied if review else ():
+            self._chronicle.remark(reviewed.DENIED, f"rules deny the plan in {file}: it approves nothing")
         reviewed.refuse_more_than_reviewed(plan, review, state, self._project)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:

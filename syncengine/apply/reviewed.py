@@ -22,7 +22,8 @@ from syncengine.project.model import Project
 from syncengine.resource import Key, Recorded
 from syncengine.state.store import State
 
-MORE, NOT_REVIEWED, MISSING = "more-than-reviewed", "not-reviewed", "reviewed-missing"
+MORE, NOT_REVIEWED = "more-than-reviewed", "not-reviewed"
+MISSING, DENIED = "reviewed-missing", "reviewed-denied"
 TRACED = 20
 """Differences whose cause is looked up in the history."""
 TOLD = 100
@@ -95,5 +96,7 @@ def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, p
     if review.required and (review.missing or not review.plans):
         what = f"{', '.join(review.missing)} is not there" if review.missing else "no --reviewed names one"
         raise StalePlan(f"a reviewed plan is required, and {what}; nothing was sent", code=NOT_REVIEWED)
-    if review.plans and (excess := compared(plan, review.plans, state, project).excess):
-        raise MoreThanReviewed(", ".join(each.file for each in review.plans), excess)
+    if review.plans:
+        valid = [each for each in review.plans if not each.is_denied]
+        if excess := compared(plan, valid, state, project).excess:
+            raise MoreThanReviewed(", ".join(each.file for each in valid) or "any plan that rules allow", excess)

@@ -38,6 +38,11 @@ class Review:
     missing: tuple[str, ...] = ()
     required: bool = False
 
+    @property
+    def denied(self) -> tuple[str, ...]:
+        """Files whose plan was denied when it was made."""
+        return tuple(each.file for each in self.plans if each.is_denied)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:

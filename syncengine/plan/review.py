@@ -35,7 +35,7 @@ Atoms = Mapping[tuple[str, str], Any]
 class ReviewedPlan(Struct, frozen=True):
     """A plan as it was reviewed. `lineage` None: it was made before the first apply. `sweep`: the codes that it showed.
 
-    `file` is where it was read.
+    `file` is where it was read. `is_denied`: rules deny it, so that nobody may apply it, whatever the rules are today.
     """
 
     file: str
@@ -46,6 +46,7 @@ class ReviewedPlan(Struct, frozen=True):
     environment: str | None
     changes: Mapping[Key, Change]
     sweep: frozenset[str] | None = None
+    is_denied: bool = False
 
 
 class Past(Protocol):

@@ -17,6 +17,7 @@ from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved
 from syncengine.plan.diff import Change
+from syncengine.plan.judgement import POLICY_DENIED
 from syncengine.plan.review import ReviewedPlan
 from syncengine.render.documents import change_of
 from syncengine.render.formats import Diagnostics, PlanBasis, PlanFormat
@@ -90,6 +91,7 @@ def _reviewed(document: PlanFormat, basis: PlanBasis, file: str) -> ReviewedPlan
         environment=basis.environment,
         changes=_by_key(replace(change_of(item), source=None) for item in document.changes),
         sweep=frozenset(document.sweep.known) if document.sweep else None,
+        is_denied=any(item.code == POLICY_DENIED for item in document.diagnostics),
     )
 
 

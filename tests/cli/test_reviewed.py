@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -441,3 +442,19 @@ def test_an_equal_plan_exits_as_ever(reviewed: Project) -> None:
     assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 2
     assert apply(reviewed).code == 0
     assert reviewed.run("plan", "--since", "plan.json", "--detailed-exitcode").code == 0
+
+
+def test_a_plan_that_rules_denied_is_no_reviewed_plan(project: Project, service: Service) -> None:
+    """Also once the rule is gone, which the same change may have taken away."""
+    project.settle(tags=[tag("HELD-1")])
+    project.wants(tags=[tag("HELD-1"), tag("NEW-1")])
+    rules = project.folder / "policies"
+    rules.mkdir()
+    (rules / "no.yaml").write_text('rules: [{name: none, for: tag, deny: action == "create", message: "No new tags."}]')
+    assert project.run("plan", "--report", "json=denied.json").code == 0
+    shutil.rmtree(rules)
+    assert project.run("plan", "--report", "json=reviewed.json").code == 0
+    done = project.run("apply", "-y", "--reviewed", "denied.json", "--format", "json")
+    assert (done.code, errors(done)[0]["code"], service.tags()) == (5, "more-than-reviewed", ["HELD-1"])
+    assert "reviewed-denied" in done.codes
+    assert project.run("apply", "-y", "--reviewed", "denied.json", "--reviewed", "reviewed.json").code == 0
