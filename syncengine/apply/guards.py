@@ -23,6 +23,7 @@ from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.plan.tree import not_merged
+from syncengine.plan.units import RULE
 from syncengine.project import git
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
@@ -45,8 +46,11 @@ def refuse_ungated(plan: Plan) -> None:
     """Removals that nobody approved (docs/planning.md 5)."""
     if plan.gate.is_closed:
         reasons = "; ".join(plan.gate.reasons)
-        approve = plan.gate.approve or " --approve-deletes ".join(u.approve for u in plan.gate.units if u.is_open)
-        what = "removals" if plan.gate.approve else "changes"
+        open_units = [unit for unit in plan.gate.units if unit.is_open]
+        has_rules = any(unit.kind == RULE for unit in open_units)
+        everything = None if has_rules else plan.gate.approve  # which is not for rules
+        approve = everything or " --approve-deletes ".join(unit.approve for unit in open_units)
+        what = "changes" if has_rules else "removals"
         raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
 
 
@@ -173,8 +177,7 @@ def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], no
         limits,
         None,
         sweep=plan.sweep,
-        team=basis.team,
-        lineage=basis.lineage,
+        owner=basis.owner,
         recent=dict if begun else lambda: recent_losses(state, now),
         lines=plan.gate.lines,
         records=lambda: records,

@@ -179,8 +179,7 @@ def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) 
         now.limits,
         None,
         sweep=plan.sweep,
-        team=basis.team,
-        lineage=basis.lineage,
+        owner=basis.owner,
         lines=plan.gate.lines,
         records=lambda: records,
     )
@@ -191,7 +190,7 @@ def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Presen
 
     Also of before another run began with a part of it.
     """
-    claim, records, owner = plan.gate, now.records(), Owner(plan.basis.team, plan.basis.lineage)
+    claim, records, owner = plan.gate, now.records(), plan.basis.owner
     everything = [*losses, *([SWEEP] if plan.sweep is not None else [])]
     if claim.approve not in (None, claim.whole):
         return False

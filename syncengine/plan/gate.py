@@ -165,6 +165,11 @@ class Gate(Struct, frozen=True, gc=False):
         for_all = {unit.id: None if unit.kind == RULE else whole for unit in self.units}
         return judged(self, {unit.id: by_text.get(unit.approve) or for_all[unit.id] for unit in self.units}, whole)
 
+    def without_hashes(self) -> Gate:
+        """The gate of a plan without a state, of which every approval is another one: none is named, and none fits."""
+        units, begun = (tuple(replace(unit, approve="") for unit in some) for some in (self.units, self.begun))
+        return replace(self, units=units, begun=begun, approve=None, whole="")
+
     def bare(self) -> Gate:
         """The gate as a saved plan holds it, without judgement."""
         bare = self.with_approvals(()) if any(unit.approved for unit in self.units) else self
@@ -238,8 +243,7 @@ def gate(
     desired: Mapping[Key, Resource] | None,
     *,
     sweep: Sweep | None,
-    team: str | None,
-    lineage: str,
+    owner: Owner,
     totals_of_all: Callable[[], Mapping[str, int]] | None = None,
     sources: Iterable[SourceUse] = (),
     had: Mapping[str, int] = NO_ROWS,
@@ -269,7 +273,6 @@ def gate(
         totals_of(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, all_losses
     )
     there.subtract(loss.of for _, loss in pairs if loss in begun)
-    owner = Owner(team, lineage)
     judgement = _Judgement(divided(fresh, inputs), inputs, known, owner)
     units = judgement.units(there["tags"])
     whole = next_of(approvals_of_plan([*all_losses, *([SWEEP] if sweep is not None else [])], owner), known)

@@ -34,7 +34,8 @@ def plan_in_git(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
     draft = (base and _short_way(head, base, sides, request, around)) or _long_way(
         head, base, sides, name, request, around
     )
-    return replace(draft, compared=replace(draft.base or Base("", ""), is_in_git=True))
+    compared = draft.base or Base("", "")
+    return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
 
 
 def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest, around: Runtime) -> Plan | None:

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic, PolicyDenied, Row, Severity, with_row
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.approvals import KnownApprovals, Owner
+from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.diff import Action, Difference
 from syncengine.plan.gate import Unit
 from syncengine.plan.model import Basis, Summary
@@ -51,7 +51,7 @@ def units_of_judgement(
     """The units of rules that ask for an approval: open ones, and those that an earlier run began."""
     if not judgement.asks:
         return [], []
-    return units_of_rules(judgement.asks, differences, records(), Owner(basis.team, basis.lineage))
+    return units_of_rules(judgement.asks, differences, records(), basis.owner)
 
 
 def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:

@@ -7,9 +7,11 @@ from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType, field
 
+from syncengine.document.setting_types import canonical_url
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, PolicyDenied
 from syncengine.plan.aim import Note, Rules
+from syncengine.plan.approvals import Owner
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate
@@ -77,6 +79,12 @@ class Basis(Struct, frozen=True, gc=False):
     swept_before: bool = False
     settles: str | None = None
     sources: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> Owner:
+        """The team and the state that approvals are for; before the first apply, the service and the environment."""
+        environment = "" if self.environment is UNSET else self.environment
+        return Owner(self.team, self.lineage or f"{canonical_url(self.base_url)} {environment}")
 
 
 class Base(Struct, frozen=True, gc=False):

@@ -27,6 +27,9 @@ STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DEL
 """How much a removal takes away."""
 LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.DELETED: 3}
 NOTHING = Body()
+AGAIN = (
+    "a run left it in doubt, and it would be sent again as it is recorded: repeat that run first, without --reviewed"
+)
 
 Atoms = Mapping[tuple[str, str], Any]
 """The parts of a change, each with its value before and after: fields, keywords, metadata."""
@@ -150,7 +153,9 @@ class _Review:
         if not candidates:
             self.new.append(address)
             if needs_review:
-                self.excess.append(Excess(f"{change.action.word} was not reviewed", address))
+                self.excess.append(
+                    Excess(AGAIN if _is_repeat(change) else f"{change.action.word} was not reviewed", address)
+                )
             return
         changes = value_changes(shown(candidates[-1].change), shown(change))
         self.different[address] = changes
@@ -201,7 +206,9 @@ class _Review:
 def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
     """Ways in which a plan was made for something else. One from before the first apply knows no team and no state."""
     basis = plan.basis
-    if canonical_url(reviewed.base_url) != canonical_url(basis.base_url):
+    if not reviewed.base_url:
+        yield f"{reviewed.file} was made with --no-state: it does not say for which service"
+    elif canonical_url(reviewed.base_url) != canonical_url(basis.base_url):
         yield f"{reviewed.file} was made for another service: {reviewed.base_url}, not {basis.base_url}"
     if (reviewed.environment or "") != (basis.environment or ""):
         yield f"{reviewed.file} was made for environment {reviewed.environment}, not {basis.environment or None}"

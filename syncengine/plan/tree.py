@@ -6,7 +6,7 @@ Reads Git and files. A tree is equal after a merge, a squash or a rebase that br
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -25,19 +25,36 @@ UNCOMMITTED = "uncommitted-inputs"
 SHOWN = 5
 
 
-def with_inputs(plan: Plan, project: Project, manifests: ManifestSet) -> Plan:
-    """The plan with the inputs that its tree does not hold as they were, and a warning that names them."""
+def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: str = "") -> Plan:
+    """The plan with the inputs that its tree does not hold as they were, and a warning that names them.
+
+    `merged`: the tree that was planned, where that is the merge of two sides and not the one that is checked out.
+    """
     tree = plan.basis.tree
     if not isinstance(tree, Tree):
         return plan
     root = project.root.resolve()
-    names = {os.path.relpath(_settled(path), root) for path in (*input_files(manifests), *_config(project))}
-    outside = sorted(name for name in names if name.startswith(os.pardir + os.sep))
-    inside = sorted(names.difference(outside))
+    paths = {_name(path, project): path for path in map(_settled, (*input_files(manifests), *_config(project)))}
+    outside = sorted(name for name in paths if name.startswith(os.pardir + os.sep))
+    inside = sorted(paths.keys() - set(outside))
     differing = git.uncommitted(root, inside)
-    inputs = digests_of(root, [*(inside if differing is None else differing), *outside])
-    basis = replace(plan.basis, tree=replace(tree, uncommitted=inputs))
-    return replace(plan, basis=basis, diagnostics=(*_warning(inputs), *plan.diagnostics))
+    names = [*(inside if differing is None else differing), *outside]
+    inputs = {name: _digest(paths.get(name, project.files / name)) for name in names}
+    basis = replace(plan.basis, tree=Tree(merged or tree.id, inputs))
+    warning = _warning([name for name in names if _is_in_no_commit(name, root, merged)])
+    return replace(plan, basis=basis, diagnostics=(*warning, *plan.diagnostics))
+
+
+def _name(path: Path, project: Project) -> str:
+    """The path as seen from the project's folder, also of a file of the revision that is planned in its place."""
+    names = (os.path.relpath(path, folder.resolve()) for folder in (project.files, project.root))
+    return min(names, key=lambda name: Path(name).parts.count(os.pardir))
+
+
+def _is_in_no_commit(name: str, root: Path, merged: str) -> bool:
+    if name.startswith(os.pardir + os.sep):
+        return not git.is_committed(root, name)
+    return not merged or (root / name).exists()  # the other side of a merge has files that are not here
 
 
 def _config(project: Project) -> Iterator[Path]:
@@ -50,7 +67,7 @@ def _settled(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-def _warning(inputs: Mapping[str, str]) -> Iterator[Diagnostic]:
+def _warning(inputs: Sequence[str]) -> Iterator[Diagnostic]:
     if inputs:
         message = f"made from files that the project's commit does not hold as they are: {_some(inputs)}"
         cure = "commit them and plan again, or `apply` of this plan needs the very same files beside it"

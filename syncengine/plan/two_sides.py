@@ -15,9 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.errors import Problems, SyncengineError
-from syncengine.manifest.desired import ManifestSet, manifest_set
+from syncengine.manifest.desired import manifest_set
 from syncengine.plan.git_with_git import plan_in_git
-from syncengine.plan.model import Base, BasePlan, Plan, Tree
+from syncengine.plan.model import Base, BasePlan, Plan
 from syncengine.plan.origins import MERGED, NO_BASE
 from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
 from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
@@ -106,17 +106,10 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         if request.saves:
-            draft = _with_tree(draft, sides, manifests)
+            draft = with_inputs(draft, sides.head, manifests, sides.tree if sides.is_merged else "")
         base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, opened, project.state, around.now))
         listed = warnings_of_approvals(draft, state, project, request)
         return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
-
-
-def _with_tree(draft: Plan, sides: Sides, manifests: ManifestSet) -> Plan:
-    """The plan with the tree that it was made from, which is the merged one where both sides were merged."""
-    if not sides.is_merged:
-        return with_inputs(draft, sides.head, manifests)
-    return replace(draft, basis=replace(draft.basis, tree=Tree(sides.tree, {})))
 
 
 def _other(

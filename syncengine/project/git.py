@@ -68,6 +68,15 @@ def uncommitted(folder: Path, names: Iterable[str]) -> list[str] | None:
     return [*(name for name in names if name not in tracked or name in changes), *deleted]
 
 
+def is_committed(folder: Path, name: str) -> bool:
+    """Whether the commit that is checked out holds a file as it is; False as well where Git does not say."""
+    answers = (
+        _git(folder, "ls-files", "--error-unmatch", "--", name),
+        _git(folder, "diff", "--quiet", "HEAD", "--", name),
+    )
+    return all(answer is not None and answer.returncode == 0 for answer in answers)
+
+
 def differing_files(folder: Path, tree: str, other: str) -> set[str] | None:
     """Return the names of files that differ between two trees; None where Git does not know one of them."""
     answer = _git(folder, "diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)

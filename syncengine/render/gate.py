@@ -67,13 +67,21 @@ def more_units(gate: Gate) -> str:
 
 def to_approve(gate: Gate) -> tuple[str, ...]:
     """The approvals to copy: of each open unit, or one of everything where there are many."""
-    open_units = [unit.approve for unit in gate.units if unit.is_open]
+    open_units = [unit.approve for unit in gate.units if unit.is_open and unit.approve]
     if len(open_units) > MOST_UNITS and gate.approve:
         open_units = [gate.approve]
     return tuple(map(visible, open_units))
 
 
+def for_everything(gate: Gate) -> str:
+    """The approval of all removals, where some need one; nothing for rules, which it does not approve."""
+    needs = any(unit.is_open and unit.kind != RULE for unit in gate.units)
+    return visible(gate.approve) if gate.approve and needs else ""
+
+
 def _line(unit: Unit) -> UnitLine:
+    if not unit.approve:
+        return UnitLine(True, what(unit), "needs an approval, which only a plan with the state can name")
     if unit.is_open or unit.approved is None:
         return UnitLine(True, what(unit), "approve with ", visible(unit.approve))
     by = str(unit.approved)

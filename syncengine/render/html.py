@@ -23,7 +23,7 @@ from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
-from syncengine.render.gate import UnitLine, heading, more_units, unit_lines
+from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
 from syncengine.render.page_script import SCRIPT
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Member, Section, SectionRow
@@ -175,7 +175,7 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[str]:
     yield f'<ul class="units">{"".join(map(_unit, unit_lines(gate)))}{more}</ul>'
     if gate.reasons:
         yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
-    if gate.is_closed:
+    if to_approve(gate):
         lines = "\n".join(map(_said, approval_lines(gate)))
         yield f"<pre>{dedent(lines)}</pre>"
     yield "</section>"

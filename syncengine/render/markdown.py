@@ -18,7 +18,7 @@ from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
-from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
+from syncengine.render.gate import UnitLine, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
@@ -208,8 +208,8 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
     lines += [f"> {_unit(line)}  " for line in unit_lines(gate)]
     lines += [f"> {prose(more)}" for more in [more_units(gate)] if more]
     lines += [">", *(f"> - {prose(reason)}" for reason in gate.reasons)] if gate.reasons else []
-    if gate.is_closed:
-        approve = visible(gate.approve or "")
+    if to_approve(gate):
+        approve = for_everything(gate)
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
         lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]

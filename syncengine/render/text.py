@@ -15,7 +15,7 @@ from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible, wrapped
-from syncengine.render.gate import heading, more_units, to_approve, unit_lines
+from syncengine.render.gate import for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
@@ -200,7 +200,7 @@ def _gate(gate: Gate, look: Look, whose: str | None = None) -> Iterator[str]:
     for reason in gate.reasons:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
-    if gate.is_closed:
+    if to_approve(gate):
         yield from approval_lines(gate)
 
 
@@ -209,6 +209,6 @@ def approval_lines(gate: Gate) -> Iterator[str]:
     yield f"{_INDENT}Approve each in the project file, so that it is reviewed with them:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
-    if gate.approve:
+    if everything := for_everything(gate):
         yield f"{_INDENT}or all that this plan removes, and nothing else, with"
-        yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve)}"
+        yield f"{_INDENT * 2}syncengine apply --approve-deletes {everything}"

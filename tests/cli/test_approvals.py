@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .program import Ended, Project, category, ended, tag
+from .program import Ended, Project, activity_type, category, ended, tag
 from .service import Service
 
 MEMBERS = [f"J-{number:02}" for number in range(36)]
@@ -294,3 +294,29 @@ def test_a_line_that_was_used_approves_nothing_again(firm: Project) -> None:
     others(firm, OTHERS[26:])
     found = gate(firm)
     assert found["reasons"] == ["26 of 96 tags forgotten, retired or deleted (limit 25%)"]
+
+
+def test_the_first_sweep_is_approved_for_one_service_and_environment(project: Project) -> None:
+    """Before the first apply there is no team and no state to tell them apart."""
+    prod = "environments: {prod: {state: prod.db}, other: {service: {baseUrl: 'http://127.0.0.1:9/api'}, state: o.db}}"
+    project.settings("policy: {activityTypes: exact}", prod)
+    project.wants(activityTypes=[activity_type("A-1")])
+    approvals = {units(gate(project, *words))["first-sweep"] for words in ((), ("--env", "prod"), ("--env", "other"))}
+    assert len(approvals) == 3
+
+
+def test_a_refusal_names_the_approval_of_a_rule_that_is_missing(project: Project) -> None:
+    """The one of all removals is not for rules, and is not asked for again."""
+    (project.folder / "policies").mkdir()
+    rule = 'rules: [{name: own, for: tag, approve: action == "update", message: "Ask."}]'
+    (project.folder / "policies" / "own.yaml").write_text(rule)
+    project.settle(tags=[tag("A-1"), *(tag(name) for name in OTHERS)])
+    project.wants(tags=[tag("A-1", description="other")])
+    everything = gate(project)["approve"]
+    done = project.run("apply", "-y", "--approve-deletes", everything, "--format", "json")
+    (message,) = (each["message"] for each in done.document["diagnostics"] if each["code"] == "gate")
+    (missing,) = (unit["approve"] for unit in gate(project)["units"] if unit["unit"] == "rule/own")
+    assert (done.code, missing in message, everything in message) == (4, True, False)
+    assert everything not in project.run("apply", "-y", "--approve-deletes", everything).out.split("Blocked")[-1]
+    again = ("--approve-deletes", everything, "--approve-deletes", missing)
+    assert project.run("apply", "-y", *again).code == 0

@@ -229,6 +229,50 @@ def test_a_plan_behind_its_base_is_of_the_merge_of_both(repository: Project, ser
     assert_applied(repository)
 
 
+@pytest.mark.parametrize("name", ["data/ignored.csv", "../beyond.csv"])
+def test_inputs_of_a_plan_of_the_merge_of_both_are_kept(repository: Project, service: Service, name: str) -> None:
+    """The merged tree holds neither ignored data nor data from beyond the project."""
+    file = repository.folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("name\nROW-1\n")
+    repository.settings("dataFolders: [..]")
+    generates(repository, f"../{name}")
+    commit(repository)
+    git(repository.folder, "checkout", "-q", "main")
+    repository.wants("more.yaml", tags=[tag("THIRD-1")])
+    commit(repository)
+    git(repository.folder, "checkout", "-q", "topic")
+    said = save(repository, "--base", "main").out
+    assert name in said
+    assert "more.yaml" not in said.partition("does not hold")[2].partition(";")[0]
+    git(repository.folder, "checkout", "-q", "main")
+    git(repository.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    file.write_text("name\nROW-2\n")
+    done = repository.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
+    file.write_text("name\nROW-1\n")
+    assert_applied(repository)
+
+
+def test_committed_data_from_beyond_the_project_is_no_uncommitted_input(repository: Project, tmp_path: Path) -> None:
+    """It is compared at apply as well; there is nothing to commit."""
+    outer = tmp_path / "outer"
+    (outer / "shared").mkdir(parents=True)
+    (outer / "shared" / "rows.csv").write_text("name\nROW-1\n")
+    git(outer, "init", "-q", "-b", "main")
+    (repository.folder / ".git").rename(tmp_path / "former")
+    repository.settings("dataFolders: [../shared]")
+    generates(repository, "../../shared/rows.csv")
+    repository.folder.rename(outer / "project")
+    repository.folder = outer / "project"
+    git(outer, "add", "-A")
+    git(outer, "commit", "-qm", "Project")
+    assert "does not hold" not in save(repository).out
+    (outer / "shared" / "rows.csv").write_text("name\nROW-2\n")
+    done = repository.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes[-1]) == (5, "not-merged"), done.out
+
+
 def test_a_plan_with_a_base_names_uncommitted_inputs(repository: Project) -> None:
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     assert "does not hold as they are: manifests/all.yaml" in save(repository, "--base", "main").out

@@ -181,3 +181,17 @@ def test_an_equal_source_is_read_once_for_both_sides(clone: Clone, crm: tuple[st
     asked.clear()
     clone.plan()
     assert sorted(asked) == ["/matters", "/matters?open=yes"]
+
+
+def test_no_approval_is_named_without_the_state(fork: Clone) -> None:
+    """Each would be another one where the state is known, and approve nothing there."""
+    fork.commit(tags="")
+    plan = compared(fork)
+    units = plan["gate"]["units"]
+    assert (plan["gate"]["tripped"], plan["gate"]["approve"]) == (True, None)
+    assert [unit["approve"] for unit in units] == ["" for _ in units] != []
+    for form in ("text", "markdown", "html"):
+        text = fork.run("plan", "--base", "origin/main", "--no-state", "--format", form).out
+        assert "which only a plan with the state can name" in " ".join(text.split())
+        assert "approvals:" not in text
+        assert "--approve-deletes" not in text
