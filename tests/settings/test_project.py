@@ -73,7 +73,11 @@ def test_every_setting_arrives(tmp_path: Path) -> None:
     assert (p.service.endpoints["upsertTags"].path, p.service.endpoints["upsertTags"].method) == ("/t/b", "PUT")
     assert p.manifests == (tmp_path / "a", tmp_path / "b/c.yaml")
     assert p.state == str(tmp_path / "db/state.db")
-    assert (p.variables, p.allow_env, p.approvals) == ({"team": "patents", "year": "2024"}, ("CI",), ("3@0123456789ab",))
+    assert (p.variables, p.allow_env, p.approvals) == (
+        {"team": "patents", "year": "2024"},
+        ("CI",),
+        ("3@0123456789ab",),
+    )
     assert (p.policy.tag_removal, p.policy.activity_types) == (Removal.RETIRE, Ownership.EXACT)
     assert p.policy.max_deletes["tags"] == Limit(count=10)
     assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
