@@ -160,6 +160,7 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
     planned = checked(forge.plan(proposed))
     assert "### Plan: 1 to create; 9 unchanged; 1 request." in forge.comment()
     assert (planned.outputs["create"], planned.outputs["gate"]) == ("1", "false")
+    assert "No tests found" in planned.log
     assert "NEW-1" not in forge.service.tags()
 
     applied = checked(forge.apply(forge.merge(proposed)))

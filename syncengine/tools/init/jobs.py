@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "WHEELS": 'pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
     "INSTALL_WHEELS": "pip install --no-index --no-deps .syncengine/wheels/*.whl",
     "FMT": "syncengine fmt --check",
+    "TEST": "syncengine test",
     "VALIDATE_GITLAB": "syncengine validate --format gitlab > gl-code-quality.json",
     "PLAN_GITHUB": f'syncengine plan --base "origin/$GITHUB_BASE_REF" {FAILING}',
     "PLAN_FORK_GITHUB": 'syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state --report json=plan.json',
