@@ -17,7 +17,7 @@ from typing import TextIO
 import click
 
 from syncengine.cli.command_table import program
-from syncengine.cli.streams import discard_stdout, put, tell
+from syncengine.cli.streams import discard_stdout, put, tell, usage_of
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
 from syncengine.render.escape import harmless, visible
 
@@ -77,7 +77,7 @@ def _usage(error: click.ClickException) -> SyncengineError:
         return Usage("no command was given")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
-    usage = Usage(error.format_message())
+    usage = usage_of(error)
     tell(_line(usage))
     return usage
 

@@ -22,7 +22,7 @@ from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selection
-from syncengine.cli.streams import agreed, discard_stdout, tell
+from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of
 from syncengine.document.gc_pause import rare_collection
 from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
@@ -89,7 +89,7 @@ def apply(
     try:
         done = applying.apply(paths, chosen)
     except (SyncengineError, click.UsageError) as error:
-        trouble = error if isinstance(error, SyncengineError) else Usage(error.format_message())
+        trouble = error if isinstance(error, SyncengineError) else usage_of(error)
         done = Applied(None, report_of(trouble), trouble.exit_code)
     try:
         applying.show(done)

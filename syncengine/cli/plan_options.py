@@ -61,7 +61,7 @@ def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[st
 def _approvals(options: Sequence[str]) -> tuple[str, ...]:
     for approval in options:
         if not APPROVAL.fullmatch(approval):
-            raise click.UsageError(f"{approval!r} is not an approval: a plan prints it as COUNT@HASH")
+            raise click.UsageError(f"{approval!r} is not a whole approval: a plan prints it as COUNT@HASH")
     return tuple(options)
 
 

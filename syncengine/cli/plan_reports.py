@@ -12,7 +12,8 @@ import click
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output, report_targets, write_reports
-from syncengine.errors import SyncengineError, Usage, as_bug
+from syncengine.cli.streams import usage_of
+from syncengine.errors import SyncengineError, as_bug
 from syncengine.plan.model import Plan
 from syncengine.render.registry import PLAN_REPORTS, TROUBLE_REPORTS
 
@@ -86,7 +87,7 @@ def trouble_of(error: BaseException) -> SyncengineError:
         case SyncengineError():
             return error
         case click.ClickException():
-            return Usage(error.format_message())
+            return usage_of(error)
         case KeyboardInterrupt() | click.Abort():
             return SyncengineError("interrupted", code="interrupted")
         case OSError() if error.filename:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
+
+if TYPE_CHECKING:
+    from syncengine.publish.artifacts import ReviewedFile
 
 REVIEWED_FORMAT = "syncengine.reviewed/v1"
 
@@ -43,8 +47,9 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     if not ids:
         raise SyncengineError("this folder has no commits: check out the branch that is applied", code="no-commit")
     found = reviewed_files(kind, kind.place(os.environ), ids, Wanted(artifact, file))
-    names = [_write(options.folder / out, each.number, each.content) for each in found]
     output = Output(options, options.folder)
+    plans = [each for each in found if _is_plan(each, file, output)]
+    names = [_write(options.folder / out, each.number, each.content) for each in plans]
     if format == "json":
         output.data(dumped({"format": REVIEWED_FORMAT, "written": names}))
     else:
@@ -52,6 +57,18 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
         if not names:
             output.say(f"No reviewed plan: none of the last {len(ids)} commits came with a pull request that has one.")
     return ExitCode.DONE
+
+
+def _is_plan(artifact: ReviewedFile, file: str, output: Output) -> bool:
+    """Whether `apply --reviewed` can compare with it; a warning says why not."""
+    from syncengine.render.reviewed import reviewed_in
+
+    try:
+        reviewed_in(artifact.content, f"{file} of pull request {artifact.number}")
+    except SyncengineError as error:
+        output.say(f"warning[{error.code}]: left out, as if it had none: {error.message}", level="warning")
+        return False
+    return True
 
 
 def _write(folder: Path, number: int, content: bytes) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TextIO
 
 import click
 
+from syncengine.errors import Usage
 from syncengine.render.escape import harmless
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
@@ -35,6 +37,11 @@ def put(text: str, stream: TextIO | None = None, *, commands: bool = False) -> N
 def tell(text: str) -> None:
     """Write whole lines to stderr."""
     put(text, sys.stderr)
+
+
+def usage_of(error: click.ClickException) -> Usage:
+    """A misuse as an error of this program, in one line: choices are listed in several."""
+    return Usage(re.sub(r"\s*\n\s*", " ", error.format_message()))
 
 
 def agreed(question: str) -> bool:

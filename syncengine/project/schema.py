@@ -82,7 +82,8 @@ def _least(one: Number | None, other: Number | None) -> Number | None:
     return min((each for each in (one, other) if each is not None), default=None)
 
 
-APPROVAL = re.compile(r"[0-9]+@[0-9A-Za-z]+")
+APPROVAL = re.compile(r"[0-9]+@([0-9a-f]{20}|[0-9a-f]{12})")
+"""Earlier versions printed twelve digits; any other number of them was cut off as it was copied."""
 
 
 def limit(text: str) -> Limit | None:

@@ -285,6 +285,7 @@ def diagnostics_of(items: Iterable[formats.DiagnosticItem]) -> tuple[Diagnostic,
             column=item.column,
             address=item.address,
             data=row_of(item.data),
+            rule=msgspec.UNSET if item.rule is None else item.rule,
         )
         for item in items
     )

@@ -14,8 +14,10 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
+from syncengine.render.change_details import BRIEF, value_spans
 from syncengine.render.diagnostics import message
-from syncengine.render.escape import cut, excerpts, quoted, visible
+from syncengine.render.escape import cut, quoted, visible
+from syncengine.render.gate import to_approve
 from syncengine.render.github import command
 from syncengine.render.gitlab import fingerprints, issue
 from syncengine.render.json import Document, dumped
@@ -23,7 +25,7 @@ from syncengine.render.repo_paths import repository_line, repository_path
 from syncengine.render.sarif import log_of
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import comma_list, count_of, number
-from syncengine.resource import Source
+from syncengine.resource import Source, Value
 
 ERROR, WARNING, NOTICE = "error", "warning", "notice"
 GITHUB_SHOWS = 10
@@ -96,7 +98,7 @@ def at_most(count: int, every: Sequence[Annotation]) -> list[Annotation]:
     if len(every) <= count:
         return list(every)
     rest = every[count - 1 :]
-    words = f"… and {number(len(rest))} more; the plan as text has all of them"
+    words = f"… and {number(len(rest))} more; `--format json` and the HTML page have all of them"
     more = Diagnostic(severity=Severity.WARNING, code="more", message=words)
     return [*every[: count - 1], Annotation(rest[0].level, more)]
 
@@ -112,7 +114,8 @@ def annotations_of(plan: Plan) -> list[Annotation]:
 
 def _gate(plan: Plan) -> Iterator[Annotation]:
     if plan.gate.is_closed:
-        words = f"Removals need an approval: {'; '.join(plan.gate.reasons)}. Approve with {plan.gate.approve}"
+        reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(to_approve(plan.gate))
+        words = f"This plan needs an approval: {reasons}. Approve with {approvals}"
         yield Annotation(WARNING, Diagnostic(severity=Severity.WARNING, code="gate", message=words))
 
 
@@ -166,12 +169,11 @@ def _details(change: Change) -> Iterator[str]:
     if change.action is not Action.UPDATE:
         return
     for field in change.fields:
-        before, after = excerpts(_text(field.before), _text(field.after))
-        yield f"{field.name} {quoted(before)} → {quoted(after)}"
+        yield f"{field.name} {_values(field.name, field.before, field.after)}"
     yield from (f"+ keyword {quoted(keyword)}" for keyword in change.keywords_added)
     for name, value in change.metadata_set.items():
-        yield f"metadata {quoted(name)} {quoted(change.metadata_before.get(name, ''))} → {quoted(value)}"
+        yield f"metadata {quoted(name)} {_values('', change.metadata_before.get(name), value)}"
 
 
-def _text(value: object) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
+def _values(name: str, before: Value | None, after: Value | None) -> str:
+    return "".join(span.text for span in value_spans(name, before, after, BRIEF))

@@ -129,7 +129,7 @@ def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
             pages.append("\n".join((*opening, *(lines[n].text for n in sorted(numbers)), *ending)))
     if dropped:
         pages.append(
-            f"**Cut here: {number(dropped)} more lines are left out.** The plan as text or JSON has all of them."
+            f"**Cut here: {number(dropped)} more lines are left out.** The plan as JSON or HTML has all of them."
         )
     return "\n\n".join(pages) + "\n"
 

@@ -46,6 +46,15 @@ def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
     assert (done.code, done.err.count("error[usage]: "), "Error:" in done.err) == (64, 1, False)
 
 
+def test_a_missing_choice_is_told_in_one_line(project: Project) -> None:
+    """With all of them."""
+    done = project.run("publish", "plan.json", "--dry-run")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        64,
+        "error[usage]: Missing option '--to'. Choose from: github, gitlab",
+    )
+
+
 @pytest.mark.parametrize("command", ["plan", "state list"])
 def test_a_reader_that_goes_away_sees_no_traceback(project: Project, command: str) -> None:
     """As `| head -1` does, with more to say than a pipe holds."""

@@ -35,7 +35,7 @@ READ = {
     " started ended team environment commit tree actor job approvals",
     formats.ApprovalItem: "by line approve",
     formats.ResultItem: "address action outcome source error",
-    formats.DiagnosticItem: "severity code message file line column address data",
+    formats.DiagnosticItem: "severity code message file line column address data rule",
 }
 
 

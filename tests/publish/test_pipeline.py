@@ -5,6 +5,7 @@ In a bare repository with two clones, with a state in PostgreSQL, against imitat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +160,7 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
     planned = checked(forge.plan(proposed))
     assert "### Plan: 1 to create; 9 unchanged; 1 request." in forge.comment()
     assert (planned.outputs["create"], planned.outputs["gate"]) == ("1", "false")
+    assert "No tests found" in planned.log
     assert "NEW-1" not in forge.service.tags()
 
     applied = checked(forge.apply(forge.merge(proposed)))
@@ -177,6 +179,33 @@ def test_a_change_goes_from_its_pull_request_to_the_service_and_back(forge: Forg
     assert "Applied 1 change" in forge.comment("applied")
     rows = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
     assert rows.document["changes"] == []
+
+
+def test_a_plan_that_may_not_be_applied_fails_its_job(forge: Forge) -> None:
+    """It is published all the same; an approval, or a change that no rule denies, mends it."""
+    forge.branch("removals")
+    forge.author.wants(tags=[tag("HELD-0")])
+    assert forge.author.run("fmt").code == 0
+    checked(forge.plan(forge.propose("remove")), passed=False)
+    approval = re.search(r"8@[0-9a-f]{20}", forge.comment())
+    assert approval is not None
+    assert forge.host.artifacts[forge.number]
+
+    forge.author.settings(f"state: {{env: SYNCENGINE_STATE}}\napprovals: [{approval[0]}]")
+    assert forge.author.run("fmt").code == 0
+    approved = forge.propose("approve")
+    checked(forge.plan(approved))
+    checked(forge.apply(forge.merge(approved)))
+
+    forge.branch("denied")
+    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
+    policies = forge.author.folder / "policies"
+    policies.mkdir()
+    rule = "{name: none, for: tag, deny: address == 'tag/NEW-1', message: no}"
+    (policies / "rules.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
+    assert forge.author.run("fmt").code == 0
+    checked(forge.plan(forge.propose("deny")), passed=False)
+    assert "Denied: 1 rule of this project denies this plan" in forge.comment()
 
 
 def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:

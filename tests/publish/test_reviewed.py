@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.cli.program import Ended, Project
 from tests.publish.hosts import TOKEN, Imitation, Trouble
 
-PLAN = b'{"format": "syncengine.plan/v1"}'
+DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
+PLAN = (DOCUMENTS / "plan-settled.json").read_bytes()
 
 
 @pytest.fixture
@@ -69,6 +72,23 @@ def test_an_artifact_that_has_expired_is_none(merged: Project, host: Imitation) 
     host.expired = True
     done = fetch(merged, host)
     assert (done.code, files(merged)) == (0, {})
+
+
+UNFIT = {
+    "errors": ((DOCUMENTS / "diagnostics.json").read_bytes(), "there were errors when it was made"),
+    "no basis": (json.dumps({**json.loads(PLAN), "basis": None}).encode(), "earlier version"),
+    "cut off": (PLAN[:-20], "is damaged"),
+}
+
+
+@pytest.mark.parametrize(("content", "why"), UNFIT.values(), ids=UNFIT)
+def test_an_artifact_that_is_no_plan_is_left_out(merged: Project, host: Imitation, content: bytes, why: str) -> None:
+    """As of a pull request that was merged with a failed job: no apply could compare with it."""
+    host.artifacts[13] = content
+    done = fetch(merged, host, "--format", "json")
+    assert (done.code, list(files(merged)), done.document["written"]) == (0, ["12.json"], ["reviewed/12.json"])
+    assert "plan.json of pull request 13" in done.err
+    assert why in done.err
 
 
 def test_the_token_does_not_go_where_files_are_stored(merged: Project, host: Imitation) -> None:

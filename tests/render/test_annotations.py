@@ -14,7 +14,7 @@ from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS, TROUBLE
 from syncengine.render.style import Look
 from tests.cli.program import Project, category, tag
 
-MORE = re.compile(r"… and ([0-9,]+) more; the plan as text has all of them")
+MORE = re.compile(r"… and ([0-9,]+) more; `--format json` and the HTML page have all of them")
 
 
 @pytest.fixture
@@ -61,6 +61,33 @@ def test_a_closed_gate_comes_first(project: Project) -> None:
     first, *_ = levels(planned(project, "github")["github"])
     assert first[0] == "warning"
     assert re.search(r"Approve with \d+@[0-9a-f]+", first[1])
+
+
+def test_every_open_unit_has_its_approval(project: Project) -> None:
+    """Of removals and of rules; no approval of everything, which dies with any other removal."""
+    (project.folder / "policies").mkdir()
+    rule = "{name: named, for: category, approve: action == 'create'}"
+    (project.folder / "policies/all.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
+    project.wants(tagCategories=[category("new")])
+    gate = project.run("plan", "--format", "json").document["gate"]
+    approvals = ", ".join(unit["approve"] for unit in gate["units"])
+    words = levels(planned(project, "github")["github"])[0][1]
+    assert words.startswith("This plan needs an approval: 3 of 3 tags ")
+    assert words.endswith(f" asks for an approval of 1 change: category/new. Approve with {approvals}")
+    kept = [tag("STAYS-1", description="old", keywords=["k1", "k2"]), tag("GONE-1"), tag("SAME-1")]
+    project.wants(tagCategories=[category("new")], tags=kept)
+    words = levels(planned(project, "github")["github"])[0][1]
+    assert words.startswith("This plan needs an approval: rule named ")
+    assert "Approve with 1@" in words
+
+
+def test_values_are_in_the_words_of_the_text(project: Project) -> None:
+    """Instants, and what is not there."""
+    stays = tag("STAYS-1", keywords=["k1", "k2"], closedTimestamp="2026-01-01T00:00:00Z", metadata={"m": "1"})
+    project.wants(tags=[stays, tag("SAME-1"), tag("GONE-1")])
+    text = planned(project, "github")["github"]
+    assert "closedTimestamp (none) → 2026-01-01T00:00:00Z" in text
+    assert 'metadata "m" (none) → "1"' in text
 
 
 def test_github_gets_what_it_shows(project: Project) -> None:

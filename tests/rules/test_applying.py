@@ -69,6 +69,13 @@ def test_people_see_it(closing: Project, format: str) -> None:
     assert "policy-denied" in out
 
 
+def test_the_comment_counts_the_rules(closing: Project) -> None:
+    """Read back from the report, as in the plan itself."""
+    assert closing.run("plan", "--report", "json=plan.json").code == 0
+    comment = closing.run("publish", "plan.json", "--to", "github", "--dry-run").out
+    assert "Denied: 1 rule of this project denies this plan" in comment
+
+
 def test_nothing_is_sent(closing: Project, service: Service) -> None:
     """Also what the rule has nothing against stays; the history has the refusal."""
     before = service.holds()

@@ -37,7 +37,7 @@ policy:
   activityTypes: exact
   maxDeletes: {tags: 10, keywords: 12.5%}
   diagnostics: {same-keyword: off}
-approvals: [3@abc123]
+approvals: [3@0123456789ab]
 environments:
   prod:
     service: {apiKey: {file: key.txt}, concurrency: 8}
@@ -73,7 +73,11 @@ def test_every_setting_arrives(tmp_path: Path) -> None:
     assert (p.service.endpoints["upsertTags"].path, p.service.endpoints["upsertTags"].method) == ("/t/b", "PUT")
     assert p.manifests == (tmp_path / "a", tmp_path / "b/c.yaml")
     assert p.state == str(tmp_path / "db/state.db")
-    assert (p.variables, p.allow_env, p.approvals) == ({"team": "patents", "year": "2024"}, ("CI",), ("3@abc123",))
+    assert (p.variables, p.allow_env, p.approvals) == (
+        {"team": "patents", "year": "2024"},
+        ("CI",),
+        ("3@0123456789ab",),
+    )
     assert (p.policy.tag_removal, p.policy.activity_types) == (Removal.RETIRE, Ownership.EXACT)
     assert p.policy.max_deletes["tags"] == Limit(count=10)
     assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
@@ -130,10 +134,10 @@ def test_variables_of_the_environment_override_the_file(tmp_path: Path) -> None:
         SYNCENGINE_BASE_URL="https://other.example/",
         SYNCENGINE_API_KEY="k",
         SYNCENGINE_STATE="postgresql://u:p@h/db",
-        SYNCENGINE_APPROVE_DELETES="1@ff, 2@00",
+        SYNCENGINE_APPROVE_DELETES="1@ffffffffffff, 2@000000000000",
     )
     assert (p.service.base_url, p.api_key(), p.state) == ("https://other.example", "k", "postgresql://u:p@h/db")
-    assert p.approvals == ("3@abc123", "1@ff", "2@00")
+    assert p.approvals == ("3@0123456789ab", "1@ffffffffffff", "2@000000000000")
 
 
 def test_options_override_variables_of_the_file(tmp_path: Path) -> None:

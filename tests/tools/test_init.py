@@ -49,7 +49,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("mine")
     assert "was kept" in run(tmp_path, "init").err
     assert (tmp_path / "manifests/matters.yaml").read_text() == "tags: []\n"
-    assert (tmp_path / ".gitignore").read_text() == "mine\n.syncengine/\nplan.json\n"
+    assert (tmp_path / ".gitignore").read_text() == "mine\n.syncengine/\nplan.json\nplan.html\nreport.json\nreviewed/\n"
     again = run(tmp_path, "init", "--format", "json")
     assert (again.code, json.loads(again.out)["diagnostics"][0]["code"]) == (1, "project-exists")
 

@@ -12,16 +12,19 @@ from importlib.resources import files
 from syncengine.tools.init.installation import DEFAULT, PINNED, Installation
 
 INDEX = 'python -m pip install "$SYNCENGINE_PACKAGE"'
+FAILING = "--report json=plan.json --detailed-exitcode || [ $? -eq 2 ]"
+"""The end of a plan that is published whatever its exit: changes pass; a denial and a closed gate fail the job."""
 COMMANDS: Mapping[str, str] = {
     "INSTALL": INDEX,
     "WHEELS": 'pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
     "INSTALL_WHEELS": "pip install --no-index --no-deps .syncengine/wheels/*.whl",
     "FMT": "syncengine fmt --check",
+    "TEST": "syncengine test",
     "VALIDATE_GITLAB": "syncengine validate --format gitlab > gl-code-quality.json",
-    "PLAN_GITHUB": 'syncengine plan --base "origin/$GITHUB_BASE_REF" --report json=plan.json',
+    "PLAN_GITHUB": f'syncengine plan --base "origin/$GITHUB_BASE_REF" {FAILING}',
     "PLAN_FORK_GITHUB": 'syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state --report json=plan.json',
     "FETCH_BASE_GITLAB": 'git fetch --quiet origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"',
-    "PLAN_GITLAB": "syncengine plan --base FETCH_HEAD --report json=plan.json",
+    "PLAN_GITLAB": f"syncengine plan --base FETCH_HEAD {FAILING}",
     "PLAN_FORK_GITLAB": 'syncengine plan --base "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --no-state',
     "PUBLISH_PLAN_GITHUB": "syncengine publish plan.json --to github",
     "PUBLISH_PLAN_GITLAB": "syncengine publish plan.json --to gitlab --dotenv plan.env",
