@@ -174,11 +174,12 @@ class Application:
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
 
     def _refuse_stale(self, saved: Plan, state: State) -> None:
+        guards.refuse_elsewhere(saved, state, self._project.base_url())
         try:
-            guards.refuse_stale(saved, state, self._project.base_url())
+            guards.refuse_changed(saved, state)
         except StalePlan as stale:
             plan = with_approvals(saved, self._project, self._request)
-            if stale.code == StalePlan.code and (plan.is_denied or plan.gate.is_closed):  # exit 4 comes before 5
+            if plan.is_denied or plan.gate.is_closed:  # exit 4 comes before 5
                 self._chronicle.remark(stale.code, stale.message)
                 guards.refuse_denied(plan)
                 guards.refuse_ungated(plan)

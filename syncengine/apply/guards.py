@@ -85,6 +85,12 @@ def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
 
 def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
     """A saved plan fits one state, once (docs/planning.md 6)."""
+    refuse_elsewhere(plan, state, base_url)
+    refuse_changed(plan, state)
+
+
+def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
+    """A saved plan that was used, or that is for another state, service or team."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
         raise StalePlan(f"plan {plan.id} was already applied", code="plan-used")
@@ -93,6 +99,10 @@ def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan("the plan was made for another state or service")
     if plan.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan was made for team {plan.basis.team!r}, the state belongs to {facts.team!r}")
+
+
+def refuse_changed(plan: Plan, state: State) -> None:
+    """A saved plan whose rows are others by now."""
     rows = state.get(plan.prior)
     differing = mismatches(plan, rows, _grouped(plan, state))
     if differing:

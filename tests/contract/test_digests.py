@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.contract.documents import saved_approval
 from tests.contract.program import HERE, IS_WRITING, ROOT, TODAY, Ended, restore, run_many
 
 FILE = HERE / "digests.txt"
@@ -80,7 +81,8 @@ INVOCATIONS = {
     "1 layout": (("fmt", "--check"), "planned"),
     "4 gate": (("plan", "--detailed-exitcode"), "planned"),
     "4 gate at apply": (("apply", "-y"), "planned"),
-    "5 plan of another state": (("apply", "-y", "saved.plan"), "interrupted"),
+    "4 gate before a stale plan": (("apply", "-y", "saved.plan"), "interrupted"),
+    "5 plan of another state": (("apply", "-y", "saved.plan", "--approve-deletes", saved_approval()), "interrupted"),
     "8 manifest": (("validate",), "broken"),
     "8 project file": (("--env", "nowhere", "plan"), "planned"),
     "64 option": (("plan", "--xyzzy"), "planned"),

@@ -81,7 +81,8 @@ GOOD = {
         "version: 1\npostedTime: {lookups: [{name: a, sql: {source: b, query: c}}], duration: {roundUpTo: 0s}}",
         "version: 1\nserve: {every: 5m, listen: '127.0.0.1:9100'}",
         "version: 1\nallowEnv: [TEAM, CI, {name: A_TOKEN, notSecret: true}]",
-        "version: 1\napprovals: [3@0123456789ab, 12@0123456789abcdef0123]\npolicy: {maxDeletes: {tags: 100%, keywords: 12.5%, fields: '3'}}",
+        "version: 1\napprovals: [3@0123456789ab, 12@0123456789abcdef0123]\n"
+        "policy: {maxDeletes: {tags: 100%, keywords: 12.5%, fields: '3'}}",
         "version: 1\nservice: {endpoints: {deleteTag: {path: /tag/delete, method: POST}}, timeout: 0.5s}",
         "version: 1\nservice: {baseUrl: 'https://h:8443/connect/api/'}\nstate: postgresql+psycopg://u@h:5432/db",
         "version: 1\nservice: {baseUrl: 'http://[::1]:80/x'}\nstate: 'sqlite:///state.db'",
