@@ -69,7 +69,7 @@ _PAGE = """<!doctype html>
 
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
-    look = replace(look, links=look.links.at(plan.basis.commit))
+    look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     own, foremost = own_part(plan), said_first(plan)
     sections = list(_sections(own, look, ChangeOrigin.PULL_REQUEST if plan.base else None))
     waiting = list(_waiting(plan, look))
@@ -102,7 +102,7 @@ def _waiting(plan: Plan, look: Look) -> Iterator[str]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
-        yield from _sections(waiting, look, ChangeOrigin.WAITING)
+        yield from _sections(waiting, replace(look, links=look.links.at(None)), ChangeOrigin.WAITING)
         yield "</details>"
 
 
@@ -216,7 +216,7 @@ def _place(row: SectionRow, look: Look) -> str:
     """The place of a row, which leads to its line if the host of the repository is known."""
     if not row.place:
         return ""
-    address = link_to(row.members[0].source, look) if not row.label else ""
+    address = link_to(row.members[0], look) if not row.label else ""
     if not address:
         return _tagged("span", "place", _said(row.place))
     return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_said(row.place)}</a>'

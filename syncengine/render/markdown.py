@@ -75,7 +75,7 @@ class MarkdownBlock(NamedTuple):
 
 def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
-    look = replace(look, links=look.links.at(plan.basis.commit))
+    look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections, foremost = sections_of(own, fold), said_first(plan)
     groups = sum(1 for section in sections for row in section.rows if row.label)
@@ -103,7 +103,8 @@ def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
-        lines = (line for section in sections_of(waiting, fold) for line in _flat(section, look))
+        look = replace(look, links=look.links.at(None))
+        lines = [line for section in sections_of(waiting, fold) for line in _flat(section, look)]
         yield MarkdownBlock(title, [Ranked(line, Rank.UNLIKE) for line in lines], "</details>")
 
 
@@ -273,7 +274,7 @@ def _row(row: SectionRow, look: Look, names: int) -> str:
 
 def _place(row: SectionRow, look: Look) -> str:
     """The place of a row, which leads to its line if the host of the repository is known."""
-    address = "" if row.label else link_to(row.members[0].source, look)
+    address = "" if row.label else link_to(row.members[0], look)
     return f"[{code(row.place)}](<{address}>)" if address else code(row.place)
 
 

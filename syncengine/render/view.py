@@ -28,6 +28,9 @@ from syncengine.resource import Key, Kind
 
 ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
 
+GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
+"""Changes of resources that no manifest has."""
+
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 
@@ -81,7 +84,7 @@ def _bucketed(changes: Sequence[Change]) -> Buckets:
 
 
 def _member(change: Change) -> Member:
-    return Member(visible(change.key.name), change.source, change.key.kind)
+    return Member(visible(change.key.name), change.source, change.key.kind, change.action in GONE)
 
 
 def _row(change: Change, details: Details, depth: int = 0) -> SectionRow:
@@ -359,7 +362,7 @@ def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
 
 
 def _note_member(note: Note) -> Member:
-    return Member(visible(str(note.key)), note.source, note.key.kind.value)
+    return Member(visible(str(note.key)), note.source, note.key.kind.value, note.kind == "kept")
 
 
 def _note_details(note: Note) -> Details:

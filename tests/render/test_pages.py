@@ -9,11 +9,12 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import GateTripped
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html
 from syncengine.render.links import Links
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
@@ -131,6 +132,21 @@ def test_a_place_leads_to_its_line_at_the_commit() -> None:
     assert f'href="{address}"' in plan_html(plan, look)
     assert f"[`manifests/a b#1.yaml:7`](<{address}>)" in plan_markdown(plan, look)
     assert "href" not in plan_html(plan)
+
+
+def test_the_place_of_what_is_removed_is_at_the_base() -> None:
+    """The line is another's at the commit itself; no link without a base, nor to what was removed earlier."""
+    look = Look(links=Links("https://h/{commit}/{file}#L{line}"))
+    plan = plan_of(Change(key=tag("A"), action=Action.DELETE, source=Source("a.yaml", 7)))
+    own = replace(plan, compared=Base("origin/main", "ba5e"))
+    earlier = replace(plan, compared=Base("origin/main", "ba5e", {"tag/A": "merged"}))
+    for render in (plan_html, plan_markdown):
+        assert "https://h/ba5e/a.yaml#L7" in render(own, look)
+        for other in (plan, earlier):
+            assert ("https://" in render(other, look).replace("https://wisetime", ""), "a.yaml:7" in render(other)) == (
+                False,
+                True,
+            )
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------

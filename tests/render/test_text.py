@@ -157,7 +157,7 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
     """Where each was approved; the others can be copied."""
     text = plan_text(PLANS["partly"]())
-    assert "Blocked: approval needed for these removals.\n" in text
+    assert "Blocked: this plan needs an approval.\n" in text
     assert "  ✔ category/acme and 3 tags: approved in syncengine.yaml:14\n" in text
     assert "approved by --approve-deletes\n" in text
     assert "  ✘ tag/SECRET opened: it was PRIVATE: approve with 1@eeeeeeeeeeeeeeeeeeee\n" in text
