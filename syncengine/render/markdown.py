@@ -30,6 +30,7 @@ from syncengine.render.two_sides import (
     tripped_by,
     waiting_line,
     waiting_part,
+    warned_first,
 )
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, number
@@ -74,21 +75,22 @@ class MarkdownBlock(NamedTuple):
 
 
 def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
-    """Summary table and gate first, since they must never be cut; then the sections."""
+    """Summary table and gate first, since they must never be cut; then the sections, and diagnostics last."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
-    sections, foremost = sections_of(own, fold), said_first(plan)
+    sections, foremost, first = sections_of(own, fold), said_first(plan), warned_first(plan)
     groups = sum(1 for section in sections for row in section.rows if row.label)
     names = max(LEAST_NAMES, NAMES // max(groups, 1))
     blocks = (
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
+        *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in first),
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
         *_denials(denials(plan.diagnostics)),
         *_gate(plan.gate, tripped_by(plan)),
         *_since(plan),
-        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in foremost),
         *(block for section in sections for block in _section(section, look, names)),
         *_waiting(plan, fold, look),
+        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in (*foremost, *first)),
     )
     return within(blocks, limit)
 

@@ -15,6 +15,7 @@ from syncengine.plan.build import narrowed
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST, Whose, whose
+from syncengine.plan.state_checks import SAID_FIRST as DOUBTS_OF_STATE
 from syncengine.render.escape import visible
 from syncengine.render.gate import asks_about_removals_alone
 from syncengine.render.words import count_of, number
@@ -37,6 +38,11 @@ def said_first(plan: Plan) -> list[Diagnostic]:
     """What stands above everything else: a changed policy before the rest."""
     first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
     return sorted(first, key=lambda d: SAID_FIRST.index(d.code))
+
+
+def warned_first(plan: Plan) -> list[Diagnostic]:
+    """Doubts about the state itself, which stand above the counts."""
+    return [diagnostic for diagnostic in plan.diagnostics if diagnostic.code in DOUBTS_OF_STATE]
 
 
 def first_sentence(diagnostic: Diagnostic) -> str:

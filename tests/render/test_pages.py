@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Outcome
-from syncengine.errors import GateTripped
+from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html
@@ -149,6 +149,26 @@ def test_the_place_of_what_is_removed_is_at_the_base() -> None:
             )
 
 
+def test_a_page_begins_with_short_words() -> None:
+    """A few letters of the commit, minutes, a number of one; names that are folded are counted."""
+    changes = (Change(key=tag(f"T-{n}"), action=Action.DELETE, source=at(1)) for n in range(300))
+    plan = plan_of(*changes, requests=1)
+    page = plan_html(replace(plan, basis=replace(plan.basis, commit="0123456789abcdef" * 2 + "01234567")))
+    assert (
+        'made 2025-03-01 09:30 UTC, commit <span title="0123456789abcdef0123456789abcdef01234567">0123456789ab<' in page
+    )
+    assert "<b>1</b>request<" in page
+    assert " … and 295 more</summary>" in page
+
+
+def test_a_changed_policy_is_a_heading() -> None:
+    changed = Diagnostic(
+        severity=Severity.WARNING, code="policy-changed", message="This pull request changes policy: x"
+    )
+    page = plan_html(plan_of(diagnostics=(changed,)))
+    assert "<h2>This pull request changes policy: x</h2>" in page
+
+
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +201,17 @@ def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
     assert prose("see 12@abcdef.org, 3@0123456789abcdef0123 and a@0123456789ab") == (
         "see 12@&#8203;abcdef.org, `3@0123456789abcdef0123` and a@&#8203;0123456789ab"
     )
+
+
+def test_diagnostics_come_last_in_a_comment() -> None:
+    """As in text and on a page; doubts of the state stand above the counts."""
+    doubt, note = (
+        Diagnostic(severity=Severity.WARNING, code=code, message="A message.") for code in ("no-state", "a-note")
+    )
+    plan = plan_of(Change(key=tag("T"), action=Action.DELETE, source=at(1)), diagnostics=(note, doubt))
+    text = plan_markdown(plan)
+    positions = [text.index(part) for part in ("no-state", "### Plan:", "Delete 1 tag", "a-note")]
+    assert positions == sorted(positions)
 
 
 @pytest.mark.parametrize("sample", ["everything", "approved"])

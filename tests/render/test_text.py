@@ -96,7 +96,7 @@ def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
         "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
         "Delete keywords of", "Delete metadata of", "Clear fields of", "Open 1 tag", "Create 1 category",
         "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes",
-        "Blocked: approval needed", "warning[keyword-too-broad]",
+        "\nBlocked: this plan", "warning[keyword-too-broad]",
     ]  # fmt: skip
     positions = [text.index(heading) for heading in headings]
     assert positions == sorted(positions)
