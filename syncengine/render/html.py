@@ -41,7 +41,7 @@ from syncengine.render.two_sides import (
     waiting_part,
     warned_first,
 )
-from syncengine.render.view import NOTE_SYMBOL, headline, scope, sections_of
+from syncengine.render.view import NOTE_SYMBOL, headline, obstacles, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, among, minute, number, plural
 
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
@@ -145,7 +145,8 @@ def _tagged(tag: str, css: str, inner: str) -> str:
 
 
 def _opening(plan: Plan) -> Iterator[str]:
-    yield f"<header><h1>{'Plan' if plan.changes_something else _said(headline(plan))}</h1>"
+    title = " ".join(("Plan.", *obstacles(plan))) if any(obstacles(plan)) else "Plan"
+    yield f"<header><h1>{_said(title if plan.changes_something else headline(plan))}</h1>"
     yield f'<p class="quiet">{_said(" ".join(filter(None, (scope(plan), among(plan.summary)))))}</p>'
     made = f"made {_said(minute(plan.basis.created))}{_commit(plan.basis.commit)}"
     yield f'<p class="quiet">Plan {_said(plan.id)}, {made}.</p></header>'

@@ -21,6 +21,7 @@ from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
 from syncengine.render.outcomes import report_of as report_of_error
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
+from syncengine.render.text import plan_text
 from syncengine.resource import Source
 
 from .samples import (
@@ -201,6 +202,20 @@ def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
     assert prose("see 12@abcdef.org, 3@0123456789abcdef0123 and a@0123456789ab") == (
         "see 12@&#8203;abcdef.org, `3@0123456789abcdef0123` and a@&#8203;0123456789ab"
     )
+
+
+def test_the_first_line_says_what_stands_in_the_way() -> None:
+    """In each form for people: a gate that is closed, a rule that denies, tags that everybody may see."""
+    opened = Change(
+        key=tag("T"), action=Action.UPDATE, source=at(1), fields=(field("visibility", "PRIVATE", "PUBLIC"),)
+    )
+    denial = Diagnostic(severity=Severity.ERROR, code="policy-denied", message="No.", rule="r")
+    plan = plan_of(opened, gate=everything().gate, diagnostics=(denial,))
+    line = "1 to update; 41 unchanged; 7 requests. Opens 1 PRIVATE tag. Denied by a rule. Blocked: needs an approval."
+    assert plan_text(plan, Look(width=200)).startswith(f"Plan: {line}\n")
+    assert plan_markdown(plan).startswith(f"### Plan: {line}\n")
+    assert "<h1>Plan. Denied by a rule. Blocked: needs an approval.</h1>" in plan_html(plan)
+    assert plan_text(plan_of(), Look(width=200)).startswith("No changes.")
 
 
 def test_diagnostics_come_last_in_a_comment() -> None:
