@@ -216,7 +216,7 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
         lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
-        everything = f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."
+        everything = f"> or approve everything that this plan removes, once: {code(f'--approve-deletes {approve}')}."
         lines += [everything] if approve else []
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 

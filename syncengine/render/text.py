@@ -210,5 +210,5 @@ def approval_lines(gate: Gate) -> Iterator[str]:
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
     if gate.approve:
-        yield f"{_INDENT}or all that this plan removes, and nothing else, with"
+        yield f"{_INDENT}or approve everything that this plan removes, once:"
         yield f"{_INDENT * 2}syncengine apply --approve-deletes {visible(gate.approve)}"
