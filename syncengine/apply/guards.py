@@ -75,7 +75,7 @@ def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
     why = None if allowed else not_merged(plan, root)
     if why is not None:
         raise StalePlan(
-            f"this plan was made from {why}: merge its pull request, or plan again (--allow-unmerged applies it anyway)",
+            f"this plan was made from {why}: merge its pull request, plan again, or apply it with --allow-unmerged",
             code=UNMERGED,
         )
 
