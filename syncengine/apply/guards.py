@@ -79,7 +79,8 @@ def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
     why = None if allowed else not_merged(plan, root)
     if why is not None:
         raise StalePlan(
-            f"the plan was not merged as it was made: {why}; plan again, or --allow-unmerged", code=UNMERGED
+            f"this plan was made from {why}: merge its pull request, plan again, or apply it with --allow-unmerged",
+            code=UNMERGED,
         )
 
 

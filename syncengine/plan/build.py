@@ -7,7 +7,7 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec import UNSET
@@ -23,7 +23,7 @@ from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import NO_RECORDS, Gate, gate
-from syncengine.plan.judgement import judgement_of, units_of_judgement
+from syncengine.plan.judgement import Judgement, judgement_of, units_of_judgement
 from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.origins import Judge, side_of
@@ -69,16 +69,24 @@ def plan(
         options.reassert,
         lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
-    judge = _judge(desired, recorded, options, basis, totals, recent, records)
-    removals = judge(delta.differences, result.sweep, desired.sources)
-    all_of_it = (delta.differences, result.sweep, desired.sources, removals)
     summary = replace(result.summary, unchanged=result.summary.unchanged + others)
     judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
+    of_removals = _judge_of_removals(desired, recorded, options, basis, totals, recent, records)
+
+    def of_rules(some: Sequence[Difference]) -> Judgement:
+        if not judgement.asks or len(some) == len(delta.differences):
+            return judgement
+        counts = replace(summary, **_counts([difference.change for difference in some]))
+        return judgement_of(options.rule_set, some, rows, counts)
+
+    judge = _judge(of_removals, of_rules, records, basis)
+    everything = (delta.differences, result.sweep, desired.sources)
+    whole = judge(*everything)
     return replace(
         result,
         summary=summary,
-        gate=with_rules(removals, *units_of_judgement(judgement, delta.differences, records, basis)),
-        compared=side_of(options.other, *all_of_it, judge) if options.other else UNSET,
+        gate=whole,
+        compared=side_of(options.other, *everything, whole, judge) if options.other else UNSET,
         diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
@@ -86,6 +94,21 @@ def plan(
 
 
 def _judge(
+    of_removals: Judge,
+    of_rules: Callable[[Sequence[Difference]], Judgement],
+    records: Callable[[], KnownApprovals],
+    basis: Basis,
+) -> Judge:
+    """The gate of all changes or some: of their removals, and of rules that ask about them."""
+
+    def judge(some: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
+        units = units_of_judgement(of_rules(some), some, records, basis)
+        return with_rules(of_removals(some, sweep, sources), *units)
+
+    return judge
+
+
+def _judge_of_removals(
     desired: Desired,
     recorded: Mapping[Key, Recorded],
     options: Options,
@@ -94,9 +117,9 @@ def _judge(
     recent: Callable[[], Mapping[Loss, Earlier]],
     records: Callable[[], KnownApprovals],
 ) -> Judge:
-    """The gate of this plan, for all of its removals or some."""
+    """The gate of this plan's removals, all or some, without rules."""
 
-    def judge(differences: Collection[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
+    def judge(differences: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
         return gate(
             differences,
             recorded,

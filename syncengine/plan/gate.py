@@ -28,6 +28,7 @@ from syncengine.plan.diff import Change, Difference
 from syncengine.plan.losses import (
     ALWAYS_ASKS,
     SAYS,
+    SAYS_OF_ONE,
     SWEEP,
     Earlier,
     Loss,
@@ -112,12 +113,14 @@ class Total(Struct, frozen=True, gc=False):
         ):
             return None
         limit = 0 if self.of in ALWAYS_ASKS else self.limit
-        return f"{count} of {there + self.missing} {SAYS[self.of]}{self._of_before()} (limit {limit})"
+        total = there + self.missing
+        says = SAYS_OF_ONE[self.of] if total == 1 else SAYS[self.of]
+        return f"{count:,} of {total:,} {says}{self._of_before()} (limit {limit})"
 
     def _of_before(self) -> str:
         if not self.earlier:
             return ""
-        return f", {self.earlier} of them in runs since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
+        return f", {self.earlier:,} of them in runs since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 class Gate(Struct, frozen=True, gc=False):

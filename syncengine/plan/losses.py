@@ -33,6 +33,17 @@ SAYS: Mapping[str, str] = {
 }
 """What is counted, in the plan's words. Categories and opened tags always ask (docs/planning.md 5)."""
 
+SAYS_OF_ONE: Mapping[str, str] = {
+    "categories": "category deleted",
+    "activityTypes": "activity type deleted",
+    "tags": "tag forgotten, retired or deleted",
+    "keywords": "keyword deleted",
+    "metadata": "metadata entry deleted",
+    "fields": "field cleared",
+    "opened": "tag made public that was private",
+}
+"""The same where there is only one in all."""
+
 ALWAYS_ASKS = frozenset({"categories", "opened"})
 
 LEFT = frozenset({Status.RELEASED, Status.RETIRED})

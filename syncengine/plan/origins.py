@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,8 +21,8 @@ BASE_INVALID, NO_BASE, MERGED = "base-invalid", "base-without-project", "merge-p
 SAID_FIRST = (POLICY_CHANGED, LIMIT_LOOSENED, BASE_INVALID, NO_BASE, MERGED)
 """Codes of what people must know before they read a plan, in this order."""
 
-Judge = Callable[[Collection[Difference], Sweep | None, Iterable[SourceUse]], Gate]
-"""The gate of some removals."""
+Judge = Callable[[Sequence[Difference], Sweep | None, Iterable[SourceUse]], Gate]
+"""The gate of some changes."""
 
 
 def is_same(one: Change, other: Change | None) -> bool:

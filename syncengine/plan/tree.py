@@ -88,20 +88,21 @@ def _digest(path: Path) -> str:
 
 
 def not_merged(plan: Plan, root: Path) -> str | None:
-    """Why a saved plan is of other files than are checked out; None if it was, and where Git does not know either."""
+    """The other files that a saved plan was made from; None for those checked out, and where Git does not know."""
     tree = plan.basis.tree
     if tree is UNSET or tree is None or (now := git.tree_of(root)) is None:
         return None
     inputs = tree.uncommitted or {}
     if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
-        return f"it was made from files that are others here, or not committed: {_some(other)}"
+        return f"files that are others here, or not committed: {_some(other)}"
     if tree.id == now:
         return None
     differing = git.differing_files(root, tree.id, now)
     if differing is not None and differing <= inputs.keys():
         return None  # what was not committed is so now
-    which = f": {_some(sorted(differing))} differ" if differing else ""
-    return f"it was made from tree {tree.id[:12]}, and {now[:12]} is checked out{which}"
+    verb = "differs" if differing is not None and len(differing) == 1 else "differ"
+    which = f" ({_some(sorted(differing))} {verb})" if differing else ""
+    return f"other files than are checked out{which}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -62,7 +62,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
         sides.head, sides.is_merged, sides.tree = _loaded(files, load), True, repo.folder_of(tree)
         sides.found += (*conflicts, *files.found)
-        sides.warn(MERGED, f"HEAD does not contain {name}: this is the plan of both merged")
+        sides.warn(MERGED, f"this branch is behind {name}: the plan is of the branch merged with it")
     files = RevisionFiles(repo, commit, name, repo.objects / "base")
     try:
         files.bring_project()

@@ -41,11 +41,17 @@ class UnitLine(NamedTuple):
         return f"{self.mark} {self.what}: {self.how}{self.approve}"
 
 
+def asks_about_removals_alone(gate: Gate) -> bool:
+    """Whether no rule, and no tag that is opened, needs an approval that is not at hand."""
+    return not any(unit.is_open and unit.kind in (RULE, OPENED) for unit in gate.units)
+
+
 def heading(gate: Gate) -> str:
     """Whether the removals may go on, and who says so."""
     if gate.is_closed:
-        about = "changes" if all(unit.kind == RULE for unit in gate.units if unit.is_open) else "removals"
-        return f"Blocked: approval needed for these {about}."
+        is_usual = asks_about_removals_alone(gate)
+        about = "approval needed for these removals" if is_usual else "this plan needs an approval"
+        return f"Blocked: {about}."
     if gate.approved is not None:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:

@@ -32,15 +32,17 @@ from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines
 from syncengine.render.two_sides import (
+    SHORT,
     first_sentence,
     own_part,
     said_first,
     tripped_by,
     waiting_line,
     waiting_part,
+    warned_first,
 )
-from syncengine.render.view import NOTE_SYMBOL, headline, scope, sections_of
-from syncengine.render.words import FEW, TO_DO, among, number
+from syncengine.render.view import NOTE_SYMBOL, headline, obstacles, scope, sections_of
+from syncengine.render.words import FEW, TO_DO, among, minute, number, plural
 
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
 
@@ -69,12 +71,12 @@ _PAGE = """<!doctype html>
 
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
-    look = replace(look, links=look.links.at(plan.basis.commit))
-    own, foremost = own_part(plan), said_first(plan)
+    look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
+    own, foremost, first = own_part(plan), said_first(plan), warned_first(plan)
     sections = list(_sections(own, look, ChangeOrigin.PULL_REQUEST if plan.base else None))
     waiting = list(_waiting(plan, look))
     body = chain(
-        (_tagged("p", "says", _said(first_sentence(diagnostic))) for diagnostic in foremost),
+        (_foremost(diagnostic) for diagnostic in (*foremost, *first)),
         _opening(own),
         _denials(denials(plan.diagnostics)),
         _gate(plan.gate, tripped_by(plan)),
@@ -82,7 +84,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         [_FILTERS] if sections or waiting else [],
         sections,
         waiting,
-        _diagnostics([d for d in others(plan.diagnostics) if d not in foremost]),
+        _diagnostics([d for d in others(plan.diagnostics) if d not in (*foremost, *first)]),
     )
     return _page(_said(headline(plan)), body, SCRIPT)
 
@@ -102,7 +104,7 @@ def _waiting(plan: Plan, look: Look) -> Iterator[str]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
-        yield from _sections(waiting, look, ChangeOrigin.WAITING)
+        yield from _sections(waiting, replace(look, links=look.links.at(None)), ChangeOrigin.WAITING)
         yield "</details>"
 
 
@@ -143,16 +145,27 @@ def _tagged(tag: str, css: str, inner: str) -> str:
 
 
 def _opening(plan: Plan) -> Iterator[str]:
-    yield f"<header><h1>{'Plan' if plan.changes_something else _said(headline(plan))}</h1>"
+    title = " ".join(("Plan.", *obstacles(plan))) if any(obstacles(plan)) else "Plan"
+    yield f"<header><h1>{_said(title if plan.changes_something else headline(plan))}</h1>"
     yield f'<p class="quiet">{_said(" ".join(filter(None, (scope(plan), among(plan.summary)))))}</p>'
-    commit = f", commit {plan.basis.commit}" if plan.basis.commit else ""
-    yield f'<p class="quiet">Plan {_said(plan.id)}, made {_said(plan.basis.created)}{_said(commit)}.</p></header>'
+    made = f"made {_said(minute(plan.basis.created))}{_commit(plan.basis.commit)}"
+    yield f'<p class="quiet">Plan {_said(plan.id)}, {made}.</p></header>'
     yield f'<ul class="counts">{"".join(_counts(plan.summary))}</ul>'
+
+
+def _commit(commit: str | None) -> str:
+    """The first letters of a commit; all of them for who points at it."""
+    return f', commit <span title="{_said(commit)}">{_said(commit[:SHORT])}</span>' if commit else ""
+
+
+def _foremost(diagnostic: Diagnostic) -> str:
+    return f'<section class="warning"><h2>{_said(first_sentence(diagnostic))}</h2></section>'
 
 
 def _counts(summary: Summary) -> Iterator[str]:
     counts = [(word, getattr(summary, action.word)) for action, word in TO_DO.items()]
-    for word, count in (*counts, ("unchanged", summary.unchanged), ("requests", summary.requests)):
+    requests = "request" if summary.requests == 1 else plural("request")
+    for word, count in (*counts, ("unchanged", summary.unchanged), (requests, summary.requests)):
         if count:
             yield f"<li><b>{number(count)}</b>{word}</li>"
 
@@ -216,7 +229,7 @@ def _place(row: SectionRow, look: Look) -> str:
     """The place of a row, which leads to its line if the host of the repository is known."""
     if not row.place:
         return ""
-    address = link_to(row.members[0].source, look) if not row.label else ""
+    address = link_to(row.members[0], look) if not row.label else ""
     if not address:
         return _tagged("span", "place", _said(row.place))
     return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_said(row.place)}</a>'
@@ -228,7 +241,7 @@ def _group(row: SectionRow, look: Look, origin: str | None) -> str:
     details = "".join(map(_detail, row.details))
     example = _tagged("span", "detail remark", _said(row.example)) if row.example else ""
     names = ", ".join(_said(member.name) for member in row.members[:FEW])
-    more = " …" if len(row.members) > FEW else ""
+    more = f" … and {number(len(row.members) - FEW)} more" if len(row.members) > FEW else ""
     rows = "\n".join(_row(each, look, origin) for each in row.rows)
     return (
         f'<li class="group{deep}"><span class="symbol">{row.symbol}</span><div><span class="name">{_said(row.label)}'

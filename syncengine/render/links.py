@@ -19,14 +19,22 @@ PLACES = ("commit", "file", "line")
 
 
 class Links(NamedTuple):
-    """The address of a line, with PLACES in braces; and the commit of what knows of none."""
+    """The address of a line, with PLACES in braces; and the commit of what knows of none.
+
+    `before` is the commit at which removed resources stood last, where it is known.
+    """
 
     blob: str = ""
     commit: str = ""
+    before: str = ""
 
-    def at(self, commit: str | None) -> Links:
+    def at(self, commit: str | None, before: str = "") -> Links:
         """The links of this commit, or of the one that CI runs for."""
-        return self._replace(commit=commit or self.commit)
+        return self._replace(commit=commit or self.commit, before=before)
+
+    def of_removed(self) -> Links:
+        """The links to lines that are gone at the commit; none where it is unknown at which they stood."""
+        return self._replace(commit=self.before) if self.before and "{commit}" in self.blob else NO_LINKS
 
     def line(self, path: str, line: int) -> str:
         """The address of a line; empty without a host or a commit."""

@@ -30,6 +30,7 @@ from syncengine.render.two_sides import (
     tripped_by,
     waiting_line,
     waiting_part,
+    warned_first,
 )
 from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, number
@@ -74,21 +75,22 @@ class MarkdownBlock(NamedTuple):
 
 
 def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
-    """Summary table and gate first, since they must never be cut; then the sections."""
-    look = replace(look, links=look.links.at(plan.basis.commit))
+    """Summary table and gate first, since they must never be cut; then the sections, and diagnostics last."""
+    look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
-    sections, foremost = sections_of(own, fold), said_first(plan)
+    sections, foremost, first = sections_of(own, fold), said_first(plan), warned_first(plan)
     groups = sum(1 for section in sections for row in section.rows if row.label)
     names = max(LEAST_NAMES, NAMES // max(groups, 1))
     blocks = (
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
+        *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in first),
         MarkdownBlock(f"### {prose(headline(own))}\n", _opening(own, sections)),
         *_denials(denials(plan.diagnostics)),
         *_gate(plan.gate, tripped_by(plan)),
         *_since(plan),
-        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in foremost),
         *(block for section in sections for block in _section(section, look, names)),
         *_waiting(plan, fold, look),
+        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in (*foremost, *first)),
     )
     return within(blocks, limit)
 
@@ -103,7 +105,8 @@ def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
-        lines = (line for section in sections_of(waiting, fold) for line in _flat(section, look))
+        look = replace(look, links=look.links.at(None))
+        lines = [line for section in sections_of(waiting, fold) for line in _flat(section, look)]
         yield MarkdownBlock(title, [Ranked(line, Rank.UNLIKE) for line in lines], "</details>")
 
 
@@ -213,7 +216,7 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
         lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
-        everything = f"> or all that this plan removes, and nothing else, with {code(f'--approve-deletes {approve}')}."
+        everything = f"> or approve everything that this plan removes, once: {code(f'--approve-deletes {approve}')}."
         lines += [everything] if approve else []
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 
@@ -273,7 +276,7 @@ def _row(row: SectionRow, look: Look, names: int) -> str:
 
 def _place(row: SectionRow, look: Look) -> str:
     """The place of a row, which leads to its line if the host of the repository is known."""
-    address = "" if row.label else link_to(row.members[0].source, look)
+    address = "" if row.label else link_to(row.members[0], look)
     return f"[{code(row.place)}](<{address}>)" if address else code(row.place)
 
 

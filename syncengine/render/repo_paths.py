@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from syncengine.errors import Diagnostic
+from syncengine.render.rows import Member
 from syncengine.render.style import Look
-from syncengine.resource import Source
 
 PROJECT_FILE = "syncengine.yaml"
 """The place of findings without one, in formats that drop such findings."""
@@ -21,9 +21,11 @@ def in_repository(file: str, look: Look) -> str:
     return f"{look.prefix.rstrip('/')}/{path}" if look.prefix else path
 
 
-def link_to(source: Source | None, look: Look) -> str:
+def link_to(member: Member, look: Look) -> str:
     """The address of a resource's line at the repository's host; empty where there is none."""
-    return look.links.line(in_repository(source.file, look), source.line) if source else ""
+    links = look.links.of_removed() if member.is_gone else look.links
+    source = member.source
+    return links.line(in_repository(source.file, look), source.line) if source else ""
 
 
 def repository_line(diagnostic: Diagnostic) -> int:

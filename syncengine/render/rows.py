@@ -38,11 +38,15 @@ class Rank(IntEnum):
 
 
 class Member(NamedTuple):
-    """A resource that a row speaks of; its name is safe to show. `kind` is for filters."""
+    """A resource that a row speaks of; its name is safe to show. `kind` is for filters.
+
+    `is_gone`: no manifest has it now, and `source` is where it stood last.
+    """
 
     name: str
     source: Source | None
     kind: str = ""
+    is_gone: bool = False
 
 
 class SectionRow(Struct, frozen=True, gc=False):

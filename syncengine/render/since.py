@@ -42,8 +42,8 @@ def since_heading(since: Since) -> str:
 
 def verdict(since: Since) -> str:
     if not since.excess:
-        return "It does no more than was reviewed."
-    return f"It does more than was reviewed, in {count_of(len(since.excess), 'way')}:"
+        return "Today's plan does no more than was reviewed."
+    return f"Today's plan does more than was reviewed, in {count_of(len(since.excess), 'place')}:"
 
 
 def excess_lines(since: Since) -> Iterator[str]:

@@ -10,7 +10,7 @@ STYLESHEET = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 72rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
+main { overflow-wrap: anywhere; max-width: 72rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 .35rem; }
 h2 { font-size: 1.02rem; margin: 0; }
 p { margin: .25rem 0; }

@@ -10,7 +10,6 @@ from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
-from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines
@@ -26,6 +25,7 @@ from syncengine.render.two_sides import (
     tripped_by,
     waiting_line,
     waiting_part,
+    warned_first,
 )
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
 from syncengine.render.words import among, comma_list
@@ -47,7 +47,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Summary, removals, additions, updates, notes, the gate and diagnostics, in this order."""
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections = sections_of(own, fold)
-    foremost, first = said_first(plan), [d for d in plan.diagnostics if d.code in SAID_FIRST]
+    foremost, first = said_first(plan), warned_first(plan)
     blocks = (
         (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
@@ -210,5 +210,5 @@ def approval_lines(gate: Gate) -> Iterator[str]:
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
     if everything := for_everything(gate):
-        yield f"{_INDENT}or all that this plan removes, and nothing else, with"
+        yield f"{_INDENT}or approve everything that this plan removes, once:"
         yield f"{_INDENT * 2}syncengine apply --approve-deletes {everything}"

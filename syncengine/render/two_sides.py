@@ -15,20 +15,22 @@ from syncengine.plan.build import narrowed
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST, Whose, whose
+from syncengine.plan.state_checks import SAID_FIRST as DOUBTS_OF_STATE
 from syncengine.render.escape import visible
+from syncengine.render.gate import asks_about_removals_alone
 from syncengine.render.words import count_of, number
 
 SHORT = 12
 """Letters of a commit."""
 
 TRIPPED_BY: Mapping[Whose, str] = {
-    Whose(own=True): "It is this pull request's removals that need it.",
-    Whose(theirs=True): "It is removals that wait already that need it; this pull request's own do not.",
-    Whose(only_together=True): "Neither this pull request's removals nor those that wait need it alone: "
+    Whose(own=True): "It is this pull request's {} that need it.",
+    Whose(theirs=True): "Only {} that were merged earlier need it; those of this pull request do not.",
+    Whose(only_together=True): "Neither this pull request's {} nor those that were merged earlier need it alone: "
     "together they do.",
-    Whose(theirs=True, only_together=True): "Removals that wait already need it; this pull request's own do not alone, "
-    "and together they do.",
-    Whose(own=True, theirs=True): "Both this pull request's removals and those that wait already need it.",
+    Whose(theirs=True, only_together=True): "The {} that were merged earlier need it; those of this pull request do "
+    "not alone, and together they do.",
+    Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need it.",
 }
 
 
@@ -36,6 +38,11 @@ def said_first(plan: Plan) -> list[Diagnostic]:
     """What stands above everything else: a changed policy before the rest."""
     first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
     return sorted(first, key=lambda d: SAID_FIRST.index(d.code))
+
+
+def warned_first(plan: Plan) -> list[Diagnostic]:
+    """Doubts about the state itself, which stand above the counts."""
+    return [diagnostic for diagnostic in plan.diagnostics if diagnostic.code in DOUBTS_OF_STATE]
 
 
 def first_sentence(diagnostic: Diagnostic) -> str:
@@ -84,6 +91,7 @@ def compared_with(base: Base) -> str:
 
 
 def tripped_by(plan: Plan) -> str | None:
-    """A sentence that names whose removals trip the gate; None for a plan with one side."""
+    """A sentence that names whose removals, or changes, trip the gate; None for a plan with one side."""
     who = whose(plan.gate, plan.base)
-    return TRIPPED_BY.get(who._replace(only_together=who.only_together and not who.own))
+    sentence = TRIPPED_BY.get(who._replace(only_together=who.only_together and not who.own))
+    return sentence and sentence.format("removals" if asks_about_removals_alone(plan.gate) else "changes")

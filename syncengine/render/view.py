@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Action, Change
+from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
+from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
 from syncengine.render.arrangement import MANY, Entry
 from syncengine.render.change_aspects import Aspects
@@ -27,6 +29,9 @@ from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
 ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
+
+GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
+"""Changes of resources that no manifest has."""
 
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
@@ -51,6 +56,27 @@ def is_abridged(sections: Iterable[Section]) -> bool:
 
 
 def headline(plan: Plan) -> str:
+    """The plan in one line: its counts, and what stands in its way."""
+    return " ".join((_in_one_sentence(plan), *_opens(plan), *obstacles(plan)))
+
+
+def obstacles(plan: Plan) -> Iterator[str]:
+    """Whatever keeps a plan from being applied as it is, each in a sentence."""
+    if plan.is_denied:
+        yield "Denied by a rule."
+    if plan.gate.is_closed:
+        is_earlier = plan.base is not None and not whose(plan.gate, plan.base).fails
+        yield "Blocked: earlier changes need an approval." if is_earlier else "Blocked: needs an approval."
+
+
+def _opens(plan: Plan) -> Iterator[str]:
+    """How many tags everybody may see from now on."""
+    updates = (change for change in plan.changes if change.action is Action.UPDATE and change.fields)
+    if count := sum(loss.of == "opened" for change in updates for loss in losses_of(change)):
+        yield f"Opens {count_of(count, 'PRIVATE tag')}."
+
+
+def _in_one_sentence(plan: Plan) -> str:
     if plan.changes or plan.sweep:
         return f"Plan: {summary_of(plan.summary)}."
     if plan.base is not None:
@@ -81,7 +107,7 @@ def _bucketed(changes: Sequence[Change]) -> Buckets:
 
 
 def _member(change: Change) -> Member:
-    return Member(visible(change.key.name), change.source, change.key.kind)
+    return Member(visible(change.key.name), change.source, change.key.kind, change.action in GONE)
 
 
 def _row(change: Change, details: Details, depth: int = 0) -> SectionRow:
@@ -359,7 +385,7 @@ def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
 
 
 def _note_member(note: Note) -> Member:
-    return Member(visible(str(note.key)), note.source, note.key.kind.value)
+    return Member(visible(str(note.key)), note.source, note.key.kind.value, note.kind == "kept")
 
 
 def _note_details(note: Note) -> Details:

@@ -34,6 +34,14 @@ def when(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
+def minute(text: str) -> str:
+    """`2026-03-01 09:30 UTC`, of an instant as documents write it; any other text as it stands."""
+    try:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return text
+
+
 def number(count: int) -> str:
     return f"{count:,}"
 

@@ -175,6 +175,18 @@ def test_a_place_is_a_link_to_its_line(page: Page) -> None:
     assert (link.text, link.get_attribute("href")) == ("manifests/acme.yaml:31", address)
 
 
+def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
+    """Long words break."""
+    plan = plan_of(reviewed(1))
+    page.open(replace(plan, basis=replace(plan.basis, id="p-" + "0" * 80, commit="c0ffee" * 7)))
+    screen = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    try:
+        assert page.run("return document.documentElement.scrollWidth") == 390
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
     """Neither on the page nor in the choices of a filter."""
     page.open(hostile())

@@ -61,7 +61,7 @@ def assert_applied(project: Project) -> None:
 def test_a_plan_that_was_never_merged_is_refused(repository: Project, service: Service) -> None:
     save(repository)
     git(repository.folder, "checkout", "-q", "main")
-    assert_not_merged(repository, service, "manifests/all.yaml differ")
+    assert_not_merged(repository, service, "manifests/all.yaml differs)")
 
 
 MEANWHILE = ("commit", "-q", "--allow-empty", "-m", "Meanwhile")
@@ -89,7 +89,7 @@ def test_what_another_merge_brought_is_not_in_the_plan(repository: Project, serv
     repository.wants("more.yaml", tags=[tag("THIRD-1")])
     commit(repository)
     git(repository.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
-    assert_not_merged(repository, service, "manifests/more.yaml differ")
+    assert_not_merged(repository, service, "manifests/more.yaml differs)")
 
 
 def test_only_the_folder_of_the_project_counts(repository: Project, tmp_path: Path) -> None:

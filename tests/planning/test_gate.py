@@ -63,7 +63,9 @@ def test_a_share_trips_from_two_on_and_all_of_a_kind_always(total: int, going: i
     plan = planned(declared(total - going), tags(total))
     assert plan.gate.tripped is trips
     if trips:
-        assert plan.gate.reasons == (f"{going} of {total} tags forgotten, retired or deleted (limit 25%)",)
+        assert plan.gate.reasons == (
+            f"{going} of {total} {'tag' if total == 1 else 'tags'} forgotten, retired or deleted (limit 25%)",
+        )
 
 
 COUNTS = {
@@ -97,7 +99,7 @@ def test_cascaded_tags_count() -> None:
     """They are deleted, whoever does it."""
     plan = planned(declared(2), [row("category/acme"), *tags(4, category="acme")])
     assert plan.gate.reasons == (
-        "1 of 1 categories deleted (limit 0)",
+        "1 of 1 category deleted (limit 0)",
         "2 of 4 tags forgotten, retired or deleted (limit 25%)",
     )
 

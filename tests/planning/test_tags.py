@@ -222,7 +222,7 @@ def test_a_private_tag_may_be_opened_by_saying_so() -> None:
     """PRIVATE → PUBLIC written out is an update that the gate counts, with limit 0."""
     plan = planned(declared("visibility: PUBLIC"), [CATEGORY, row("tag/ACME-1", visibility="PRIVATE")])
     assert actions(plan) == {"tag/ACME-1": "update"}
-    assert plan.gate.reasons == ("1 of 1 tags made public that were private (limit 0)",)
+    assert plan.gate.reasons == ("1 of 1 tag made public that was private (limit 0)",)
 
 
 @pytest.mark.parametrize("manifest", [PLAIN, declared("visibility: PUBLIC"), declared("visibility: PRIVATE")])

@@ -53,7 +53,7 @@ def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> 
     found = gate(eight)
     assert (found["tripped"], found["trippedBy"]) == (True, ["waiting"])
     assert eight.code() == 2
-    assert "removals that wait already" in eight.run("plan", "--base", "origin/main").out
+    assert "Only removals that were merged earlier" in eight.run("plan", "--base", "origin/main").out
 
 
 def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> None:

@@ -60,6 +60,58 @@ def test_an_unchanged_rule_is_named_once(ruled: Clone) -> None:
     assert "policy-changed" not in codes(plan)
 
 
+ASKING = "rules:\n  - {name: described, for: tag, approve: after and after.description == 'two'}\n"
+TWO = tags(Abel="one", Brun="two", Cole="one", Dorn="one", Egan="one")
+
+
+@pytest.fixture
+def asking(ruled: Clone) -> Clone:
+    """The rule of the base asks for an approval."""
+    ruled.git("checkout", "-q", "main")
+    ruled.write("policies/all.yaml", ASKING)
+    ruled.commit()
+    ruled.push()
+    ruled.git("checkout", "-q", "-B", "pr")
+    return ruled
+
+
+def test_a_rule_asks_for_the_approval_of_the_pull_request(asking: Clone) -> None:
+    """Nothing waits, so that it is the pull request's alone."""
+    asking.commit(tags=TWO)
+    assert asking.plan()["gate"]["trippedBy"] == ["pull-request"]
+    assert asking.code() == 4
+    text = asking.run("plan", "--base", "origin/main").out
+    assert "Blocked: this plan needs an approval." in text
+    assert "It is this pull request's changes that need it." in text
+
+
+def test_a_rule_asks_for_the_approval_of_what_waits(asking: Clone) -> None:
+    """The pull request does nothing that the rule is about, until it does."""
+    asking.git("checkout", "-q", "main")
+    asking.commit(tags=TWO)
+    asking.push()
+    asking.git("checkout", "-q", "-B", "pr")
+    asking.commit(more=tags(Finn="one"))
+    assert asking.plan()["gate"]["trippedBy"] == ["waiting"]
+    asking.commit(more=tags(Finn="two"))
+    assert asking.plan()["gate"]["trippedBy"] == ["pull-request", "waiting"]
+
+
+@pytest.mark.parametrize(("most", "who"), [(0, ["pull-request", "waiting"]), (1, ["pull-request", "waiting"])])
+def test_a_rule_of_the_whole_plan_judges_each_side_by_its_counts(asking: Clone, most: int, who: list[str]) -> None:
+    """Each side alone is above no change; both only together are above one."""
+    asking.git("checkout", "-q", "main")
+    rule = f"rules: [{{name: many, for: plan, approve: plan.summary.create > {most}}}]"
+    asking.write("policies/all.yaml", rule)
+    asking.commit(more=tags(Finn="one"))
+    asking.push()
+    asking.git("checkout", "-q", "-B", "pr")
+    asking.commit(other=tags(Gray="one"))
+    assert asking.plan()["gate"]["trippedBy"] == who
+    text = asking.run("plan", "--base", "origin/main").out
+    assert ("together they do" in " ".join(text.split())) == (most == 1)
+
+
 def test_a_base_whose_rules_are_invalid_is_an_invalid_base(ruled: Clone) -> None:
     """The pull request may be the one that mends them."""
     ruled.git("checkout", "-q", "main")

@@ -9,17 +9,19 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
+from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Outcome
-from syncengine.errors import GateTripped
+from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html
 from syncengine.render.links import Links
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
 from syncengine.render.outcomes import report_of as report_of_error
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
+from syncengine.render.text import plan_text
 from syncengine.resource import Source
 
 from .samples import (
@@ -133,6 +135,41 @@ def test_a_place_leads_to_its_line_at_the_commit() -> None:
     assert "href" not in plan_html(plan)
 
 
+def test_the_place_of_what_is_removed_is_at_the_base() -> None:
+    """The line is another's at the commit itself; no link without a base, nor to what was removed earlier."""
+    look = Look(links=Links("https://h/{commit}/{file}#L{line}"))
+    plan = plan_of(Change(key=tag("A"), action=Action.DELETE, source=Source("a.yaml", 7)))
+    own = replace(plan, compared=Base("origin/main", "ba5e"))
+    earlier = replace(plan, compared=Base("origin/main", "ba5e", {"tag/A": "merged"}))
+    for render in (plan_html, plan_markdown):
+        assert "https://h/ba5e/a.yaml#L7" in render(own, look)
+        for other in (plan, earlier):
+            assert ("https://" in render(other, look).replace("https://wisetime", ""), "a.yaml:7" in render(other)) == (
+                False,
+                True,
+            )
+
+
+def test_a_page_begins_with_short_words() -> None:
+    """A few letters of the commit, minutes, a number of one; names that are folded are counted."""
+    changes = (Change(key=tag(f"T-{n}"), action=Action.DELETE, source=at(1)) for n in range(300))
+    plan = plan_of(*changes, requests=1)
+    page = plan_html(replace(plan, basis=replace(plan.basis, commit="0123456789abcdef" * 2 + "01234567")))
+    assert (
+        'made 2025-03-01 09:30 UTC, commit <span title="0123456789abcdef0123456789abcdef01234567">0123456789ab<' in page
+    )
+    assert "<b>1</b>request<" in page
+    assert " … and 295 more</summary>" in page
+
+
+def test_a_changed_policy_is_a_heading() -> None:
+    changed = Diagnostic(
+        severity=Severity.WARNING, code="policy-changed", message="This pull request changes policy: x"
+    )
+    page = plan_html(plan_of(diagnostics=(changed,)))
+    assert "<h2>This pull request changes policy: x</h2>" in page
+
+
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +202,31 @@ def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
     assert prose("see 12@abcdef.org, 3@0123456789abcdef0123 and a@0123456789ab") == (
         "see 12@&#8203;abcdef.org, `3@0123456789abcdef0123` and a@&#8203;0123456789ab"
     )
+
+
+def test_the_first_line_says_what_stands_in_the_way() -> None:
+    """In each form for people: a gate that is closed, a rule that denies, tags that everybody may see."""
+    opened = Change(
+        key=tag("T"), action=Action.UPDATE, source=at(1), fields=(field("visibility", "PRIVATE", "PUBLIC"),)
+    )
+    denial = Diagnostic(severity=Severity.ERROR, code="policy-denied", message="No.", rule="r")
+    plan = plan_of(opened, gate=everything().gate, diagnostics=(denial,))
+    line = "1 to update; 41 unchanged; 7 requests. Opens 1 PRIVATE tag. Denied by a rule. Blocked: needs an approval."
+    assert plan_text(plan, Look(width=200)).startswith(f"Plan: {line}\n")
+    assert plan_markdown(plan).startswith(f"### Plan: {line}\n")
+    assert "<h1>Plan. Denied by a rule. Blocked: needs an approval.</h1>" in plan_html(plan)
+    assert plan_text(plan_of(), Look(width=200)).startswith("No changes.")
+
+
+def test_diagnostics_come_last_in_a_comment() -> None:
+    """As in text and on a page; doubts of the state stand above the counts."""
+    doubt, note = (
+        Diagnostic(severity=Severity.WARNING, code=code, message="A message.") for code in ("no-state", "a-note")
+    )
+    plan = plan_of(Change(key=tag("T"), action=Action.DELETE, source=at(1)), diagnostics=(note, doubt))
+    text = plan_markdown(plan)
+    positions = [text.index(part) for part in ("no-state", "### Plan:", "Delete 1 tag", "a-note")]
+    assert positions == sorted(positions)
 
 
 @pytest.mark.parametrize("sample", ["everything", "approved"])

@@ -96,7 +96,7 @@ def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
         "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
         "Delete keywords of", "Delete metadata of", "Clear fields of", "Open 1 tag", "Create 1 category",
         "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes",
-        "Blocked: approval needed", "warning[keyword-too-broad]",
+        "\nBlocked: this plan", "warning[keyword-too-broad]",
     ]  # fmt: skip
     positions = [text.index(heading) for heading in headings]
     assert positions == sorted(positions)
@@ -157,7 +157,7 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
     """Where each was approved; the others can be copied."""
     text = plan_text(PLANS["partly"]())
-    assert "Blocked: approval needed for these removals.\n" in text
+    assert "Blocked: this plan needs an approval.\n" in text
     assert "  ✔ category/acme and 3 tags: approved in syncengine.yaml:14\n" in text
     assert "approved by --approve-deletes\n" in text
     assert "  ✘ tag/SECRET opened: it was PRIVATE: approve with 1@eeeeeeeeeeeeeeeeeeee\n" in text
