@@ -229,6 +229,7 @@ class Ending:
     died: bool = False
     troubles: tuple[str, ...] = ()
     asked: bool = False
+    excess: tuple[Excess, ...] = ()
 
 
 class Approvals:
@@ -265,8 +266,6 @@ class Approvals:
         wanted |= {SWEEP} if plan.sweep is not None else set()
         for text, covers in self.given.items():
             self.over[text] |= {loss for loss in covers if not any(loss.covers(each) for each in wanted)}
-
-    excess: tuple[Excess, ...] = ()
 
 
 class InFlight(NamedTuple):

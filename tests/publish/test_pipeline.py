@@ -86,11 +86,13 @@ def roles(postgresql_url: str) -> Iterator[dict[str, str]]:
     engine = sa.create_engine(postgresql_url, isolation_level="AUTOCOMMIT")
     METADATA.drop_all(engine)
     with engine.connect() as connection:
-        if not connection.scalar(sa.text("SELECT 1 FROM pg_roles WHERE rolname = 'planner'")):
-            connection.execute(sa.text("CREATE ROLE planner LOGIN PASSWORD 'reader-pa55'"))
-        connection.execute(sa.text("GRANT USAGE ON SCHEMA public TO planner"))
-        connection.execute(sa.text("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO planner"))
-    reader = engine.url.set(username="planner", password="reader-pa55").render_as_string(hide_password=False)
+        if not connection.scalar(sa.text("SELECT 1 FROM pg_roles WHERE rolname = 'reader_of_jobs'")):
+            connection.execute(sa.text("CREATE ROLE reader_of_jobs LOGIN PASSWORD 'reader-pa55'"))
+        connection.execute(sa.text("GRANT USAGE ON SCHEMA public TO reader_of_jobs"))
+        connection.execute(
+            sa.text("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO reader_of_jobs")
+        )
+    reader = engine.url.set(username="reader_of_jobs", password="reader-pa55").render_as_string(hide_password=False)
     yield {"writer": postgresql_url, "reader": reader}
     METADATA.drop_all(engine)
     engine.dispose()
