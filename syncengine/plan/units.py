@@ -146,7 +146,7 @@ ALWAYS = frozenset({CATEGORY, OPENED})
 
 def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tuple[str, ...]]:
     """Units that ask by themselves, with the reasons that no total gives; `tags`: the number that is left."""
-    reasons: dict[UnitName, tuple[str, ...]] = {name: () for name in units if name.kind in ALWAYS}
+    reasons = {name: tuple(_of_begun(name, losses)) for name, losses in units.items() if name.kind in ALWAYS}
     for each in inputs.shrunk:
         name = UnitName(SOURCE, each.source)
         if name in units:
@@ -163,6 +163,12 @@ def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tup
     if lines and (lines == tags or LINES.is_exceeded(lines, tags)):
         reasons[UnitName(REMOVED, REMOVED)] = (f"lines under `removed:` take {lines} of {tags} tags (limit {LINES})",)
     return reasons
+
+
+def _of_begun(name: UnitName, losses: Sequence[Loss]) -> Iterator[str]:
+    """The reason of a category whose own delete is under way, so that no total counts it."""
+    if name.kind == CATEGORY and not any(loss.of == LEAVES_AS[Kind.CATEGORY] for loss in losses):
+        yield f"tags are deleted with {name.name}, whose delete was begun: {len(losses)}"
 
 
 # --- lines under `removed:`

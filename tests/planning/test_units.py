@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from syncengine.plan.approvals import Approval, as_printed_before, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.gate import Gate
+from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
-from syncengine.plan.units import FIRST_SWEEP, UNITS
+from syncengine.plan.units import CATEGORY, FIRST_SWEEP, UNITS, UnitInputs, UnitName, asking
 from syncengine.plan.uses import approved_of
 from syncengine.project.schema import Limit
-from syncengine.resource import Recorded, Removal, Row, Source
+from syncengine.resource import Key, Kind, Recorded, Removal, Row, Source
 from syncengine.state.losses import ApprovalRecord
 from tests.support.profiles import tried
 
@@ -238,3 +239,14 @@ def test_a_kind_of_unit_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) 
         ("manifest", FILES[0], 10),
         ("letters", "M", 10),
     ]
+
+
+def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
+    """No total counts the category any more, and a gate that asks says why."""
+    unit = UnitName(CATEGORY, "category/c")
+    losses = [Loss("tags", Key(Kind.TAG, "T-1"), "delete")]
+    (reason,) = asking({unit: losses}, UnitInputs(), 100)[unit]
+    assert reason == "tags are deleted with category/c, whose delete was begun: 1"
+    assert (
+        asking({unit: [*losses, Loss("categories", Key(Kind.CATEGORY, "c"), "delete")]}, UnitInputs(), 100)[unit] == ()
+    )
