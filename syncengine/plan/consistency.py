@@ -21,7 +21,7 @@ from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
 from syncengine.plan.gate import NO_RECORDS, Gate, Unit, gate
-from syncengine.plan.losses import SAYS, SWEEP, Loss, losses_in
+from syncengine.plan.losses import SAYS, SAYS_OF_ONE, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import without_rules
 from syncengine.plan.saved_aim import aim_of, inconsistent
@@ -33,20 +33,16 @@ FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
 """Notes that follow from what is sent."""
 
 COUNTED = re.compile(
-    r"([0-9]{1,18}) of [0-9]+ (.+?)(?:, ([0-9]{1,18}) of them in runs since [0-9: -]{16} UTC)? \(limit [0-9.]+%?\)"
+    r"([0-9,]{1,24}) of [0-9,]+ (.+?)(?:, ([0-9,]{1,24}) of them in runs since [0-9: -]{16} UTC)?"
+    r" \(limit [0-9.]+%?(?: and [0-9.]+%)?\)"
 )
 SHRUNK = re.compile(
-    r".+ shrank: [0-9,]+ of [0-9,]+"
-    r" (?:rows are gone|resources made from it(?: at .+)? are removed|resources that .+ made of it go) \(limit 25%\)"
+    r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources made from it(?: at .+)? are removed) \(limit 25%\)"
 )
 """The reasons of a gate; how much there was of a source of data is not recorded."""
 
-EARLIER_WORDS: Mapping[str, str] = {
-    "resources that were made of it go": "resources made from it are removed",
-    "whether the service holds it so is not known": "it is not known whether the service has it",
-    "the service cannot clear it and keeps what it has": "the service cannot clear it and keeps the old value",
-}
-"""Words of plans that earlier versions saved, and the same in those of today."""
+OF_MANY: Mapping[str, str] = {words: SAYS[of] for table in (SAYS, SAYS_OF_ONE) for of, words in table.items()}
+"""The words for a number of losses, by these and by the words for the only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ def _refuse_impossible(target: Aim, rows: Mapping[Key, Recorded], rules: Rules) 
 
 def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
     for claim, true in zip(plan.changes, again.changes, strict=False):
-        if claim != true and replace(claim, reason=_in_words_of_today(claim.reason or "") or None) != true:
+        if claim != true:
             raise inconsistent(f"it shows a different change of {claim.key} than its calls would make")
     if len(plan.changes) != len(again.changes):
         raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
@@ -110,13 +106,7 @@ def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
 
 def _following(notes: Iterable[Note]) -> list[Note]:
     following = (note for note in notes if note.kind in FOLLOWING)
-    return sorted((replace(n, source=None, message=_in_words_of_today(n.message)) for n in following), key=repr)
-
-
-def _in_words_of_today(sentence: str) -> str:
-    for earlier, today in EARLIER_WORDS.items():
-        sentence = sentence.replace(earlier, today)
-    return sentence
+    return sorted((replace(note, source=None) for note in following), key=repr)
 
 
 def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded]) -> None:
@@ -228,9 +218,10 @@ def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
 def _told(reason: str) -> str:
     """A reason without its total, its limit and earlier losses, which may differ on another day."""
     count = COUNTED.fullmatch(reason)
-    if count is None or count[2] not in SAYS.values():
-        return _in_words_of_today(reason)
-    return f"{int(count[1]) - int(count[3] or 0)} {count[2]}"
+    if count is None or count[2] not in OF_MANY:
+        return reason
+    now, before = (int(number.replace(",", "") or 0) for number in (count[1], count[3] or ""))
+    return f"{now - before} {OF_MANY[count[2]]}"
 
 
 def _is_true(reason: str, counts: Mapping[str, int], true: Iterable[str]) -> bool:

@@ -342,3 +342,20 @@ def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
         rows = {row.key: row for row in state.rows()}
     for ordered in (rows, dict(reversed(rows.items()))):
         prove(plan, Present(ordered, lambda: rows, options.rules, options.limits, owns_activity_types=False))
+
+
+def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Project, service: Service) -> None:
+    """The share of the removals is another one by then; thousands, and one in all, are written in other words."""
+    many = [tag(f"T-{number:04}") for number in range(2400)]
+    project.settle(tagCategories=[category("only")], tags=many)
+    project.wants(tags=many[:1200])
+    made = project.plan()
+    assert {reason.partition(" (")[0] for reason in made.gate.reasons} == {
+        "1 of 1 category deleted",
+        "1,200 of 2,400 tags forgotten, retired or deleted",
+    }
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    project.wants(tagCategories=[category("only"), category("other")], tags=[*many, tag("OTHER")])
+    assert project.run("apply", "-y").code == 0
+    done = project.run("apply", "saved.plan", "--format", "json", "--approve-deletes", str(made.gate.approve))
+    assert (done.code, done.document["status"]) == (0, "complete"), done.document["diagnostics"]
