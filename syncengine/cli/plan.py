@@ -75,15 +75,12 @@ def plan(
         output.data(PLAN_FORMATS[format](result, output.look()))
     if out is not None:
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
-    from syncengine.plan.rule_units import asks_by_rules
-
     if not detailed_exitcode:
         return ExitCode.DONE
-    if result.is_denied or asks_by_rules(result.gate):
-        return ExitCode.GATE
     from syncengine.plan.origins import whose
 
-    if result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails):
+    is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails)
+    if result.is_denied or is_closed:
         return ExitCode.GATE
     if result.since and result.since.excess:
         return ExitCode.STALE

@@ -144,11 +144,6 @@ def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
             yield Unit(RULE, name, len(losses), record.text, lost, approved=by, losses=tuple(losses))
 
 
-def asks_by_rules(gate: Gate) -> bool:
-    """Whether a rule needs an approval that is not at hand."""
-    return any(unit.is_open for unit in gate.units if unit.kind == RULE)
-
-
 def asking_rules(gate: Gate) -> set[str]:
     """The names of the rules that ask for an approval, or asked for one that is at hand."""
     return {unit.name.removeprefix(f"{RULE}/") for unit in rule_units(gate)}
