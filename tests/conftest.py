@@ -12,8 +12,9 @@ from tests import postgresql
 from tests.support import slow
 from tests.support.profiles import FULL
 
-settings.register_profile("ci", max_examples=FULL)
+settings.register_profile("ci", max_examples=FULL, derandomize=True)
 settings.register_profile("dev", max_examples=FULL // 10)
+settings.register_profile("search", max_examples=FULL)
 settings.load_profile("ci")
 
 for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

@@ -1,11 +1,16 @@
-"""How often a property is tried: in full, or a tenth of it with `--hypothesis-profile dev` while one edits."""
+"""How often a property is tried, and with which cases.
+
+`ci` tries each in full with the same cases every time, so that a change is never refused for the find of another one.
+`--hypothesis-profile search` looks for new cases: `--hypothesis-seed` says where, `SYNCENGINE_TEST_HISTORIES` how many.
+`--hypothesis-profile dev` tries a tenth while one edits.
+"""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
 FULL = 100
-"""`max_examples` of the profile `ci`: the profiles' numbers are percents of what a property asks for."""
+"""`max_examples` of the profiles `ci` and `search`: the profiles' numbers are percents of what a property asks for."""
 
 
 def tried(examples: int) -> int:
