@@ -100,6 +100,11 @@ def read_json(content: bytes) -> Any:
         return orjson.loads(_ESCAPE.sub(_whole, content))
 
 
+def mended(content: bytes) -> bytes:
+    """JSON whose text is UTF-8 without halves of surrogate pairs: for each of those U+FFFD (RFC 8259 §8)."""
+    return _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace").encode()
+
+
 def read_loosely(content: bytes) -> Any:
     """Decode the JSON of posted time leniently; orjson.JSONDecodeError where nobody could read it.
 
@@ -108,9 +113,8 @@ def read_loosely(content: bytes) -> Any:
     try:
         return read_json(content)
     except orjson.JSONDecodeError as error:
-        text = _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace")
         try:
-            return json.loads(text, strict=False, parse_int=_whole_number)
+            return json.loads(mended(content), strict=False, parse_int=_whole_number)
         except (ValueError, RecursionError):
             raise error from None
 

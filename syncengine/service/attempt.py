@@ -24,15 +24,20 @@ NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.U
 """Failures that happen before a byte of the request leaves."""
 
 
+Decoder = Callable[[bytes], object]
+"""Content of a 2xx → its data, or None for content that is not what was expected."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, the same at every attempt."""
+    """A request, the same at every attempt. `decode`: read a 2xx by this alone, and keep nothing else of it."""
 
     operation: Operation
     content: bytes | None = None
     query: Mapping[str, int] | None = None
     timeout: float | None = None
     items: int | None = None
+    decode: Decoder | None = None
 
     def seconds(self, usual: float) -> float:
         """How long an attempt may take in all: an answer that is held back for `timeout` may then take as usual."""
@@ -101,7 +106,7 @@ class Attempts:
                 built = self._built(connection, request)
                 with self.departures.of(request.content) as trace:
                     reply = await exchange(connection, built, seconds=seconds, most=largest, trace=trace)
-                return self._read(reply, largest)
+                return self._read(reply, largest, request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before its answer came")
         except NOT_SENT as error:
@@ -159,7 +164,7 @@ class Attempts:
         self._headers = connection.headers.multi_items()
         return connection
 
-    def _read(self, reply: Reply, largest: int) -> Answer:
+    def _read(self, reply: Reply, largest: int, decode: Decoder | None = None) -> Answer:
         """Read an answer. The key is hidden in words alone: data that is delivered or sent back is as it came."""
         answer = Answer(
             reply.status,
@@ -169,7 +174,10 @@ class Attempts:
         if reply.content is None:
             words = f"it is larger than {largest // 1024 // 1024} MB"
             return replace(answer, text=words, understood=False, size=largest, too_large=True)
-        data: object = None
+        if decode is not None and answer.ok:
+            data = decode(reply.content)
+            return replace(answer, data=data, understood=data is not None, size=len(reply.content))
+        data = None
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(reply.content)
         understood = data is not None or not reply.content.strip()

@@ -21,7 +21,7 @@ from tenacity import (
 
 from syncengine.document.clock import machine_seconds
 from syncengine.service.answers import Answer, retry_after
-from syncengine.service.attempt import Attempts, Request
+from syncengine.service.attempt import Attempts, Decoder, Request
 from syncengine.service.client_options import ATTEMPTS, Conduct, Endpoint, KeySource
 from syncengine.service.operations import TEAM_INFO, Operation
 
@@ -95,17 +95,19 @@ class Client:
         *,
         query: Mapping[str, int] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 -- of each attempt's answer, and the attempts are ours
+        decode: Decoder | None = None,
     ) -> Answer:
         """Send one operation, with repeats where they are safe; nothing that the service or the network does raises.
 
         `timeout`: seconds after which an answer must have begun, where it is held back on purpose; that none came in
-        that time is an answer then, and nothing is repeated.
+        that time is an answer then, and nothing is repeated. `decode` makes the data of a 2xx, of whose content nothing
+        else is kept.
         """
         if self.down:
             return Answer(None, text="the service is down", reached=False)
         answers_before = self._answers
         content = None if body is None else orjson.dumps(body)
-        request = Request(operation, content, query, timeout, _count(operation, body))
+        request = Request(operation, content, query, timeout, _count(operation, body), decode)
         until = time.monotonic() + self._conduct.patience
         answer = await self._persist(request, until)
         if answer.status == 401 and self._key() != self._key(fresh=True):

@@ -14,6 +14,7 @@ from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client
 from syncengine.service.operations import FETCH_POSTED_TIME, LIST_POSTED_TIME, UPDATE_POSTED_TIME_STATUS, Operation
+from syncengine.service.pages import Entries, PageEvents, pages
 from syncengine.service.partial_json import id_in, items
 
 Group = Mapping[str, Any]
@@ -121,31 +122,15 @@ async def listed(
 ) -> AsyncIterator[Group]:
     """All groups that the service lists, newest first, each once, in pages of at most `page`.
 
-    Several groups may share one submission time (docs/interface.md 4), so that the next page begins at the last one's
-    instant, and known groups are dropped. A page that one instant fills is requested again at the largest size; where
-    that is not enough, `hidden` is called with the instant, since no request returns the rest of its groups.
+    `hidden` is called with instants of which the service lists no more groups than it has room for.
     """
-    seen = set[str]()
-    before: int | None = None
-    while True:
-        answer = await client.call(LIST_POSTED_TIME, query=list_query(page, before))
-        groups = _expected(LIST_POSTED_TIME, client, answer)
-        new = [group for group in groups if (group_id(group) or "") not in seen]
-        for group in new:
-            seen.add(group_id(group) or "")
+
+    async def ask(size: int, before: int | None) -> list[Group]:
+        return _expected(LIST_POSTED_TIME, client, await client.call(LIST_POSTED_TIME, query=list_query(size, before)))
+
+    async for groups in pages(ask, Entries(group_id, submitted), page, LISTED_AT_MOST, PageEvents(hidden=hidden)):
+        for group in groups:
             yield group
-        instants = {at for group in groups if (at := submitted(group)) is not None}
-        if not instants:
-            return
-        oldest = min(instants)
-        if before is not None and oldest >= before:
-            return  # the service does not look at what it is asked
-        if len(instants) == 1 and len(groups) >= page and page < LISTED_AT_MOST:
-            page = LISTED_AT_MOST
-            continue
-        if len(instants) == 1 and len(groups) >= page and new:
-            hidden(oldest)
-        before = oldest + 1 if new and (before is None or oldest + 1 < before) else oldest
 
 
 def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:

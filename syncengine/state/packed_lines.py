@@ -6,7 +6,7 @@ its row (`state_rows.entry`). Ends are not chained: they are looked up among tho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -93,6 +93,15 @@ def lines(packed: bytes) -> Iterator[tuple[Key, JournalLine]]:
     for part in _PARTS.decode(packed):
         for address, line in zip(part.keys, part.lines, strict=True):
             yield Key.parse(address), _LINE.decode(line)
+
+
+def lines_among(packed: bytes, keys: Collection[Key]) -> Iterator[tuple[Key, str | None, JournalLine]]:
+    """The entries of these keys, with the call of each."""
+    addresses = {str(key): key for key in keys}
+    for part in _PARTS.decode(packed):
+        for address, line in zip(part.keys, part.lines, strict=True):
+            if address in addresses:
+                yield addresses[address], part.call, _LINE.decode(line)
 
 
 def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, JournalLine]]:

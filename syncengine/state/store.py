@@ -17,7 +17,7 @@ from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import approvals, attempts, history, info, journal, queries, tables
+from syncengine.state import approvals, attempts, history, info, journal, queries, settling, tables
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
@@ -167,6 +167,16 @@ class State:
         """The history of one resource, oldest first."""
         with self.database.transaction() as connection:
             return history.history(connection, key, self.database.version)
+
+    def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]:
+        """Seconds since epoch from which on each of these rows is as recorded; one of unknown time is left out."""
+        with self.database.transaction() as connection:
+            return settling.settled_at(connection, keys, self.database.version)
+
+    def forgotten(self, keys: Iterable[Key]) -> set[Key]:
+        """Those of the keys that `state forget` ever dropped."""
+        with self.database.transaction() as connection:
+            return settling.forgotten(connection, keys)
 
     def current_lock(self) -> LockInfo | None:
         return self._locks.current()

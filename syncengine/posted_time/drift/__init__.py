@@ -1,0 +1,1 @@
+"""Tags as posted time shows them, joined with the state: where the service differs from what it was asked to hold."""

@@ -1,0 +1,88 @@
+"""Bytes of a page of posted time → its groups, of which tags and time of submission alone are ever read. Pure.
+
+Whatever else a group has (people, narratives, rows) is skipped by the decoder: no value is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from syncengine.posted_time.group import PostedTag, clean
+from syncengine.service.answers import mended
+from syncengine.service.partial_json import items
+from syncengine.service.posted_time import LAST_INSTANT
+
+Text = str | int | float | None
+
+
+class _Tag(Struct, gc=False):
+    name: Text = None
+    path: Text = None
+    description: Text = None
+    externalId: Text = None  # noqa: N815 - as it is sent
+
+
+class _Group(Struct, gc=False):
+    groupId: Text = None  # noqa: N815 - as it is sent
+    submissionTime: Text = None  # noqa: N815 - as it is sent
+    tags: list[_Tag] | None = None
+
+
+_PAGE = msgspec.json.Decoder(list[_Group])
+_PIECES = msgspec.json.Decoder(list[Raw])
+_ITEM = msgspec.json.Decoder(_Group)
+_TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+class Sighting(NamedTuple):
+    """A group: its tags by name, and when it was submitted (milliseconds since epoch). `key` tells it from others."""
+
+    key: Hashable
+    at: int
+    tags: tuple[PostedTag, ...]
+
+
+def sightings(content: bytes) -> list[Sighting | None] | None:
+    """The groups of a page; None in place of one that cannot be read. None for content that is no list of groups."""
+    if not content.strip():
+        return []
+    try:
+        return [_sighting(group) for group in _PAGE.decode(content)]
+    except _TROUBLE:
+        return _one_by_one(mended(content))
+
+
+def _one_by_one(content: bytes) -> list[Sighting | None] | None:
+    try:
+        pieces: list[Raw] | list[bytes] | None = _PIECES.decode(content)
+    except _TROUBLE:
+        pieces = items(content)
+    return None if pieces is None else [_read(piece) for piece in pieces]
+
+
+def _read(piece: Raw | bytes) -> Sighting | None:
+    try:
+        return _sighting(_ITEM.decode(piece))
+    except _TROUBLE:
+        return None
+
+
+def _sighting(group: _Group) -> Sighting | None:
+    at = group.submissionTime
+    if not isinstance(at, int | float) or not 0 <= at < LAST_INSTANT:
+        return None
+    tags = {tag.name: tag for tag in map(_tag, group.tags or ()) if tag.name}
+    key = group.groupId if group.groupId is not None else (int(at), tuple(tags))
+    return Sighting(key, int(at), tuple(tags.values()))
+
+
+def _tag(tag: _Tag) -> PostedTag:
+    return PostedTag(*(None if value is None else clean(str(value)) for value in _values(tag)))
+
+
+def _values(tag: _Tag) -> tuple[Text, ...]:
+    return tag.name, tag.path, tag.description, tag.externalId

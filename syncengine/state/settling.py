@@ -1,0 +1,131 @@
+"""When rows were last made so: keys → the time of the end of the call, or of the record, that their content is from.
+
+Followed from a row's last packed line backwards, many rows at a time: each line is read once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.resource import Key
+from syncengine.state import history, packed_lines
+from syncengine.state.info import PACKED_SINCE
+from syncengine.state.journal import FORGOTTEN, INTENDED, PACKED, SETTLED
+from syncengine.state.packed_lines import CallEnd, JournalLine
+from syncengine.state.queries import keyed
+from syncengine.state.tables import JOURNAL, ROWS
+
+PIECE = 20
+"""Packed lines read at a time."""
+
+Ends = Mapping[str, Sequence[tuple[float, CallEnd]]]
+"""Of one run, by call: when some or all of it settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """A packed line of the journal, and its entry for one key."""
+
+    key: Key
+    run: str | None
+    at: float
+    verb: str
+    call: str | None
+    line: JournalLine
+
+
+def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
+    """Seconds since epoch from which on each row is as it is recorded. A key of which nothing says that is left out."""
+    wanted = set(keys)
+    ends_of = _ends_by_run(connection)
+    times: dict[Key, float] = {}
+    heads = _heads(connection, wanted) if version >= PACKED_SINCE else {}
+    while heads:
+        earlier = defaultdict(set)
+        for mention in _mentions(connection, heads):
+            at = _time_of(mention, ends_of)
+            if at is not None:
+                times[mention.key] = max(at, times.get(mention.key, at))
+            elif mention.line.previous is not None:
+                earlier[mention.line.previous].add(mention.key)
+        heads = {line: found for line, these in earlier.items() if (found := these - times.keys())}
+    rest = {key: at for key in wanted - times.keys() if (at := _of_old_lines(connection, key, version)) is not None}
+    return {**times, **rest}
+
+
+def forgotten(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
+    """Those of the keys that `state forget` ever dropped."""
+    return {
+        Key(key.kind, key.name)
+        for part in keyed(connection, JOURNAL, keys)
+        for key in map(_key, connection.execute(_NAMES.where(part, JOURNAL.c.verb == FORGOTTEN)))
+    }
+
+
+_NAMES = sa.select(JOURNAL.c.kind, JOURNAL.c.name)
+
+
+def _key(row: Any) -> Key:
+    return Key.parse(f"{row.kind}/{row.name}")
+
+
+def _heads(connection: sa.Connection, keys: Collection[Key]) -> dict[int, set[Key]]:
+    """The last packed line of each key that has one."""
+    heads = defaultdict(set)
+    query = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry).where(ROWS.c.entry.is_not(None))
+    for part in keyed(connection, ROWS, keys):
+        for row in connection.execute(query.where(part)):
+            heads[int(row.entry)].add(_key(row))
+    return heads
+
+
+def _mentions(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) -> Iterator[_Mention]:
+    query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
+    ids = sorted(heads)
+    for start in range(0, len(ids), PIECE):
+        for line in connection.execute(query.where(JOURNAL.c.id.in_(ids[start : start + PIECE]))):
+            for key, call, each in packed_lines.lines_among(line.packed, heads[line.id]):
+                yield _Mention(key, line.run, line.at, line.verb, call, each)
+
+
+def _time_of(mention: _Mention, ends_of: Callable[[str | None], Ends]) -> float | None:
+    """None for a call that did not settle, and for a record that changed nothing but the place of the resource."""
+    if mention.verb != INTENDED:
+        return mention.at if mention.line.detail or mention.line.body else None
+    ends = ends_of(mention.run).get(mention.call or "", ())
+    return max((at for at, end in ends if not end.keys or str(mention.key) in end.keys), default=None)
+
+
+def _ends_by_run(connection: sa.Connection) -> Callable[[str | None], Ends]:
+    """A function that reads the ends of a run's calls once."""
+    known: dict[str | None, Ends] = {}
+
+    def ends_of(run: str | None) -> Ends:
+        if run not in known:
+            known[run] = _ends(connection, run)
+        return known[run]
+
+    return ends_of
+
+
+def _ends(connection: sa.Connection, run: str | None) -> Ends:
+    ends = defaultdict(list)
+    of_run = sa.and_(JOURNAL.c.run == run, JOURNAL.c.verb == SETTLED, JOURNAL.c.kind == PACKED)
+    for at, packed in connection.execute(sa.select(JOURNAL.c.at, JOURNAL.c.packed).where(of_run)):
+        for end in packed_lines.ends(packed):
+            ends[end.call].append((float(at), end))
+    return ends
+
+
+def _of_old_lines(connection: sa.Connection, key: Key, version: int) -> float | None:
+    """The same of a row from before lines were packed: the end of the run in which its last call settled."""
+    ends = [entry for entry in history.history(connection, key, version) if entry.outcome == SETTLED]
+    if not ends:
+        return None
+    run = next(iter(history.runs_of(connection, [ends[-1].run or ""])), None)
+    return max(ends[-1].at, run.ended) if run and run.ended else ends[-1].at
