@@ -1,0 +1,118 @@
+"""The service's list of posted time, and a state → drift. Reads both, and changes neither."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from syncengine.errors import Unreachable
+from syncengine.posted_time.drift.comparison import Comparison, similar_names
+from syncengine.posted_time.drift.model import Drift, DriftFinding, DriftKind, Reading, RecordedTag
+from syncengine.posted_time.drift.sightings import Sighting, sightings
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.service.client import Client
+from syncengine.service.operations import LIST_POSTED_TIME
+from syncengine.service.pages import MOST_PAGES, Entries, PageEvents, pages
+from syncengine.service.posted_time import LISTED_AT_MOST, list_query, refusal
+
+ORDER = {kind: place for place, kind in enumerate(DriftKind)}
+
+
+class DriftState(Protocol):
+    """What is read of a state."""
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]: ...
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
+    def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]: ...
+    def forgotten(self, keys: Iterable[Key]) -> set[Key]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Groups that count, by when they were submitted (seconds since epoch); `unused_since`: those that use a tag.
+
+    `leaves_out`: whether a tag is none of ours, by its address.
+    """
+
+    since: float
+    unused_since: float | None = None
+    leaves_out: Callable[[str], bool] = lambda address: False
+
+    @property
+    def begin(self) -> float:
+        return min(self.since, self.since if self.unused_since is None else self.unused_since)
+
+
+async def drift_of(client: Client, state: DriftState, window: Window, most: int = MOST_PAGES) -> Drift:
+    """Page through the list as far as the window goes. AuthFailed, Unreachable, and errors for other answers."""
+    tags = {row.key.name: RecordedTag.of(row) for row in state.rows(Kind.TAG)}
+    tags = {name: tag for name, tag in tags.items() if not window.leaves_out(str(_key(name)))}
+    unused = None if window.unused_since is None else window.unused_since * 1000
+    comparison, reading = Comparison(tags, window.since * 1000, unused), Reading()
+    async for page in _pages(client, window, reading, most):
+        names = comparison.in_question(page)
+        settled = state.settled_at(map(_key, names)) if names else {}
+        comparison.settled(names, {key.name: at for key, at in settled.items()})
+        comparison.take(page)
+    reading.groups = comparison.groups
+    found = [f for f in comparison.findings(is_whole=reading.is_whole) if not window.leaves_out(str(_key(f.name)))]
+    return Drift(
+        window.since,
+        window.unused_since,
+        reading,
+        comparison.declared,
+        comparison.seen,
+        tuple(sorted(_compared(found, tags, state), key=lambda f: (ORDER[f.kind], -f.groups, f.name))),
+        comparison.unlisted,
+    )
+
+
+async def _pages(client: Client, window: Window, reading: Reading, most: int) -> AsyncIterator[list[Sighting]]:
+    """Groups of the window, page by page, newest first."""
+
+    async def ask(size: int, before: int | None) -> Sequence[Sighting | None]:
+        answer = await client.call(LIST_POSTED_TIME, query=list_query(size, before), decode=sightings)
+        if isinstance(answer.data, list):
+            return answer.data
+        if answer.exhausted:
+            raise Unreachable(f"the service cannot list posted time: {answer.said}; repeat unchanged once it answers")
+        raise refusal(LIST_POSTED_TIME, client, answer)
+
+    begin = window.begin * 1000
+    entries = Entries[Sighting | None](lambda group: group and group.key, lambda group: group and group.at)
+    events = PageEvents(reading.hidden.append, reading.end_ignored, reading.end_endless)
+    async for page in pages(ask, entries, LISTED_AT_MOST, LISTED_AT_MOST, events, most):
+        groups = [group for group in page if group is not None]
+        reading.unreadable += len(page) - len(groups)
+        within = [group for group in groups if group.at >= begin]
+        reading.oldest = min((group.at for group in within), default=reading.oldest)
+        yield within
+        if groups and _is_past(groups, begin):
+            return
+
+
+def _is_past(groups: Sequence[Sighting], begin: float) -> bool:
+    """Whether all that follows is older: the list is newest first, unless this page shows that it is not."""
+    times = [group.at for group in groups]
+    return max(times) < begin or (min(times) < begin and times == sorted(times, reverse=True))
+
+
+def _compared(
+    found: Sequence[DriftFinding], tags: Mapping[str, RecordedTag], state: DriftState
+) -> Iterator[DriftFinding]:
+    """Findings that still hold: an apply may have run meanwhile. Of those that nobody declared, similar names."""
+    now = {key.name: RecordedTag.of(row) for key, row in state.get(_key(each.name) for each in found).items()}
+    found = [each for each in found if now.get(each.name) == tags.get(each.name)]
+    unknown = [each.name for each in found if each.kind is DriftKind.UNKNOWN]
+    left_alone = {key.name for key in state.forgotten(map(_key, unknown))} if unknown else set()
+    similar = similar_names(unknown, (name for name, tag in tags.items() if tag.is_declared))
+    for each in found:
+        if each.kind is not DriftKind.UNKNOWN:
+            yield each
+        elif each.name not in left_alone:
+            yield replace(each, similar=similar.get(each.name))
+
+
+def _key(name: str) -> Key:
+    return Key(Kind.TAG, name)
