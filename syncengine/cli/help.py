@@ -29,6 +29,7 @@ EXAMPLES: Mapping[str, Example] = {
     "apply": Example("syncengine apply plan.json --report junit=report.xml", "apply the reviewed plan, with a report"),
     "reviewed": Example("syncengine reviewed --from github -o reviewed", "the plans of the last merges, for apply"),
     "publish": Example("syncengine publish plan.json --to github --key prod", "the comment that reviewers read"),
+    "drift": Example("syncengine drift --since 7d --unused 180d", "this week's drift, and tags that nobody uses"),
     "state": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state list": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state show": Example("syncengine state show tag/ACME-0042", "everything recorded about one"),

@@ -34,6 +34,12 @@ def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = (
     return "\n".join(lines) + "\n" if lines else "# nothing is declared\n"
 
 
+def section_yaml(kind: Kind, items: Iterable[Mapping[str, Any]], origin: str) -> str:
+    """A section with these items, as text that can be pasted into a manifest; `origin` of each as a comment."""
+    section = next(section for section, each in SECTIONS.items() if each is kind)
+    return "\n".join([f"{section}:", *(line for item in items for line in _item(origin, item))]) + "\n"
+
+
 def manifest_json(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
     """The manifest as JSON, which has no comments."""
     sections: dict[str, list[Any]] = {}

@@ -70,7 +70,7 @@ class Comparison:
         self._settled: dict[str, float | None] = {}
         self._found: dict[str, _Seen] = {}
         self._right: set[str] = set()
-        self._used: set[str] = set()
+        self._used: set[str | None] = set()
         self._known: set[str] = set()
         self._sends_ids = False
         self.groups = 0
@@ -95,12 +95,11 @@ class Comparison:
         for group in page:
             is_recent = group.at >= self._since
             self.groups += is_recent
-            for tag in group.tags:
-                if self._unused_since is not None and group.at >= self._unused_since and tag.name in self._tags:
-                    self._used.add(tag.name)
-                if is_recent:
-                    self._sends_ids |= tag.external_id is not None
-                    self._take(tag, group.at)
+            if self._unused_since is not None and group.at >= self._unused_since:
+                self._used |= {tag.name for tag in group.tags if tag.name in self._tags}
+            for tag in group.tags if is_recent else ():
+                self._sends_ids |= tag.external_id is not None
+                self._take(tag, group.at)
 
     def _take(self, tag: PostedTag, at: int) -> None:
         name = tag.name or ""

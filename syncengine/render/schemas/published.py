@@ -16,6 +16,7 @@ from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
 from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat, TestFormat
+from syncengine.render.schemas.drift import DriftFormat
 from syncengine.render.schemas.from_models import pydantic_model
 from syncengine.render.schemas.posted_time import (
     AuditFormat,
@@ -73,6 +74,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "report.schema.json": _schema(ReportFormat, _Untitled),
         "test.schema.json": _schema(TestFormat, _Untitled),
         "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
+        "drift.schema.json": _schema(DriftFormat, _Untitled),
         "inbox.schema.json": _schema(InboxFormat, _Untitled),
         "group.schema.json": _schema(GroupFormat, _Untitled),
         "preview.schema.json": _schema(PreviewFormat, _Untitled),

@@ -1,0 +1,110 @@
+"""drift: tags as posted time shows them, compared with the state."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shlex
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from syncengine.cli.apply import Seconds
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.cli.selection import of_addresses
+from syncengine.cli.service_call import calling
+from syncengine.errors import ExitCode, GateTripped, SyncengineError
+
+if TYPE_CHECKING:
+    from syncengine.posted_time.drift.model import Drift
+    from syncengine.posted_time.drift.reading import Window
+    from syncengine.project.model import Project
+    from syncengine.service.client import Client
+    from syncengine.state.store import State
+
+
+@click.command(cls=Command)
+@click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
+@click.option("--unused", type=Seconds(), metavar="DURATION", help="List declared tags not seen for so long, as 180d.")
+@of_addresses("--exclude", "excludes", help="Leave out these addresses (globs): tags that live elsewhere.")
+@click.option("--format", "format", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there is a finding other than unused.")
+@with_globals
+def drift(
+    options: Globals, since: float, unused: float | None, excludes: Sequence[str], format: str, detailed_exitcode: bool
+) -> int:
+    """Compare the tags in posted time with what was applied. Nothing is changed, at the service or here.
+
+    Of posted time only tags and times of submission are read. Markdown, and all output in CI, shows no name that may
+    not be published.
+    """
+    from syncengine.posted_time.drift.reading import Window
+    from syncengine.render.drift import incompleteness
+
+    now = time.time()
+    window = Window(
+        max(0.0, now - since),
+        None if unused is None else max(0.0, now - unused),
+        lambda address: any(fnmatch.fnmatchcase(address, glob) for glob in excludes),
+    )
+    output = Output(options, options.folder)
+    try:
+        found = calling(options, lambda client, project: _compared(client, project, window, output))
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    for message in incompleteness(found):
+        output.say(message, level="warning")
+    output.data(_rendered(found, format, options, output))
+    if not found.reading.is_complete:
+        return ExitCode.INCOMPLETE
+    return ExitCode.CHANGES if detailed_exitcode and not found.is_clean else ExitCode.DONE
+
+
+async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
+    """Read the list with the state at hand, once it is known that both are of one team."""
+    from syncengine.posted_time.drift.reading import drift_of
+    from syncengine.state.store import open_state
+
+    with open_state(project.state, write=False) as state:
+        await _prove_place(client, project, state, output)
+        return await drift_of(client, state, window)
+
+
+async def _prove_place(client: Client, project: Project, state: State, output: Output) -> None:
+    """WrongTeam where the state is another service's or team's. Who has no team to compare is not asked for one."""
+    from syncengine.apply.guards import refuse_other_service
+    from syncengine.connector.connection import check_team, team_of
+
+    if not state.exists:
+        if os.environ.get("CI") and not project.is_sandbox:
+            raise GateTripped("there is no state, and this is a CI job: every tag would be unknown", code="no-state")
+        output.say("there is no state yet: every tag is unknown", level="warning")
+    facts = state.facts()
+    refuse_other_service(facts, project.base_url())
+    if facts.team is not None or project.service.team is not None:
+        check_team(await team_of(client), project, facts.team)
+
+
+def _rendered(found: Drift, format: str, options: Globals, output: Output) -> str:
+    from syncengine.render.drift import drift_document, drift_markdown, drift_text
+    from syncengine.render.json import dumped
+
+    published = bool(os.environ.get("CI"))
+    if format == "markdown":
+        return drift_markdown(found, _place(options))
+    if format == "json":
+        return dumped(drift_document(found, published=published))
+    return drift_text(found, output.look(), published=published, options=_place(options))
+
+
+def _place(options: Globals) -> str:
+    """The options that name the project, as words of a shell. Values of variables may be anybody's secret."""
+    flags = {"-C": options.directory, "--config": options.config, "--env": options.environment}
+    words = [word for flag, value in flags.items() if value for word in (flag, value)]
+    words += ["--sandbox"] if options.sandbox else []
+    words += [word for file in options.variable_files for word in ("--var-file", file)]
+    return "".join(f" {shlex.quote(word)}" for word in words)

@@ -1,0 +1,242 @@
+"""Drift → text for the one who asked, Markdown for everybody, and a document; pure."""
+
+from __future__ import annotations
+
+import glob
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from syncengine.posted_time.drift.model import Drift, DriftKind, Reading
+from syncengine.posted_time.drift.publishing import ShownFinding, shown, shown_count
+from syncengine.render.escape import cut, excerpts, quoted, visible
+from syncengine.render.json import Document
+from syncengine.render.manifest import section_yaml
+from syncengine.render.markdown import LIMIT, MarkdownBlock, Ranked, code, prose, within
+from syncengine.render.rows import Rank
+from syncengine.render.schemas.drift import DriftCoverage, DriftFormat, DriftItem
+from syncengine.render.schemas.posted_time import document
+from syncengine.render.style import Look, Tone, lettered, painted
+from syncengine.render.words import count_of, instant, minute, number, when
+from syncengine.resource import Kind
+
+MEANING = {
+    DriftKind.UNKNOWN: "used, and never declared",
+    DriftKind.RETIRED_IN_USE: "retired or deleted, and used since",
+    DriftKind.DIFFERS: "shown otherwise than it was sent",
+    DriftKind.UNUSED: "declared, and in no group",
+}
+MOST = 20
+"""Tags of a kind that are listed, unless all are asked for; with one more the rest is counted."""
+TARGETS = 10
+"""Tags that one command sends again."""
+ORIGIN = "seen in posted time"
+LOCAL = "Other names, values and times stand in the output of `syncengine drift` outside CI."
+PROVES_NOTHING = "What no group shows cannot be known."
+
+
+# --- sentences
+
+
+def headline(drift: Drift) -> str:
+    """`Drift: 2 unknown, 1 differs`."""
+    kinds = [f"{number(count)} {kind}" for kind in DriftKind if (count := drift.count(kind))]
+    return f"Drift: {', '.join(kinds)}" if kinds else "No drift"
+
+
+def coverage(drift: Drift, *, published: bool) -> str:
+    groups = shown_count(drift.reading.groups, published=published)
+    of_groups = count_of(groups, "group") if isinstance(groups, int) else f"{groups} groups"
+    tags = f"{number(drift.seen)} of {count_of(drift.declared, 'tag')}"
+    return f"{tags} seen in {of_groups} since {_minute(drift.since)}"
+
+
+def incompleteness(drift: Drift) -> Iterator[str]:
+    """Sentences about groups that were not read."""
+    reading = drift.reading
+    if reading.unreadable:
+        yield f"{count_of(reading.unreadable, 'item')} of the list cannot be read as a group, and count for nothing"
+    for at in reading.hidden:
+        yield f"500 groups or more were submitted at {instant(at)}: the service lists at most 500 of one instant"
+    if reading.ignored:
+        yield "the service does not look at `submittedBefore`: only its newest groups could be read"
+    if reading.endless:
+        yield "the list of the service has no end: reading stopped, and older groups count for nothing"
+    if drift.unlisted:
+        yield f"{count_of(drift.unlisted, 'group')} of further tags that nobody declared: there are too many to list"
+    if drift.unused_since is not None and not reading.is_whole:
+        yield "unused tags are not listed, since groups are missing"
+
+
+def reassert_commands(addresses: Sequence[str], options: str) -> Iterator[str]:
+    """Commands that send tags again, to be pasted into a shell; `options` are those that name the project."""
+    for start in range(0, len(addresses), TARGETS):
+        targets = " ".join(f"--target {_pattern(each)}" for each in addresses[start : start + TARGETS])
+        yield f"syncengine apply{options} --reassert {targets}"
+
+
+def _pattern(address: str) -> str:
+    """The address as a glob that matches it, as a word of a shell; for a letter that cannot be printed, any letter."""
+    return shlex.quote("".join(letter if letter.isprintable() else "?" for letter in glob.escape(address)))
+
+
+# --- text
+
+
+def drift_text(drift: Drift, look: Look, *, published: bool, options: str) -> str:
+    """The findings kind by kind, each with its cure."""
+    findings = shown(drift, published=published)
+    lines = [painted(f"{headline(drift)}.", Tone.HEADING, look), f"{coverage(drift, published=published)}."]
+    for kind, of_kind in groupby(findings, lambda finding: finding.kind):
+        lines += ["", *_section(drift, kind, list(of_kind), look)]
+        if not published:
+            lines += _cure(kind, [each for each in findings if each.kind is kind], look, options)
+    lines += ["", *([LOCAL] if published and findings else []), PROVES_NOTHING]
+    return lettered("\n".join(lines) + "\n", look)
+
+
+def _section(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding], look: Look) -> Iterator[str]:
+    since = f" since {_minute(drift.unused_since)}" if kind is DriftKind.UNUSED else ""
+    yield painted(f"{kind}: {MEANING[kind]}{since}", Tone.UPDATE, look)
+    named = [finding for finding in findings if finding.address is not None]
+    few = named if look.verbose or len(named) <= MOST + 1 else named[:MOST]
+    for finding in few:
+        yield from _lines(finding)
+    if rest := len(named) - len(few):
+        yield f"  … and {number(rest)} more (-v lists all)"
+    if nameless := len(findings) - len(named):
+        yield f"  {count_of(nameless, 'tag')}, by names that are not published"
+
+
+def _lines(finding: ShownFinding) -> Iterator[str]:
+    about = [f"{_groups(finding.groups)}" if finding.kind is not DriftKind.UNUSED else ""]
+    about += [f"last {minute(instant(finding.last) or '')}"] if finding.last is not None else []
+    if finding.kind is DriftKind.RETIRED_IN_USE and finding.recorded:
+        about.append(str(finding.recorded.get("status")))
+    about += ["a newer group shows it as recorded"] if finding.mended else []
+    about += [f"only case or Unicode form tells it from {finding.similar}"] if finding.similar else []
+    words = ", ".join(filter(None, about))
+    yield visible(f"  {finding.address}{'  ' if words else ''}{words}")
+    for name, value in (finding.recorded or {}).items() if finding.kind is DriftKind.DIFFERS else ():
+        yield f"    {name}{_change(value, (finding.seen or {}).get(name))}"
+
+
+def _change(before: str | None, after: str | None) -> str:
+    if before is None or after is None:
+        return ""
+    old, new = excerpts(before, after)
+    return f": {quoted(old)} → {quoted(new)}"
+
+
+def _groups(groups: int | str) -> str:
+    return count_of(groups, "group") if isinstance(groups, int) else f"{groups} groups"
+
+
+def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options: str) -> Iterator[str]:
+    few = findings if look.verbose or len(findings) <= MOST + 1 else findings[:MOST]
+    if kind is DriftKind.UNKNOWN:
+        yield from ("", "To declare what is yours, paste it into a manifest:", "")
+        yield from section_yaml(Kind.TAG, map(_item, few), ORIGIN).splitlines()
+    elif kind is DriftKind.DIFFERS:
+        addresses = [finding.address for finding in few if finding.address is not None]
+        yield from ("", "To send again what the manifests declare:", "")
+        yield from (f"  {command}" for command in reassert_commands(addresses, options))
+    elif kind is DriftKind.RETIRED_IN_USE:
+        yield from ("", "To have one again, declare it; else ask those who choose it to choose another.")
+
+
+def _item(finding: ShownFinding) -> dict[str, str]:
+    """A tag as a manifest declares it, from what was seen of it."""
+    seen = finding.seen or {}
+    values = {name: value for name in ("description", "externalId") if (value := seen.get(name))}
+    path = seen.get("path")
+    name = (finding.address or "").partition("/")[2]
+    return {"name": name, **values, **({"path": path} if path and path != "/" else {})}
+
+
+# --- Markdown
+
+
+def drift_markdown(drift: Drift, options: str) -> str:
+    """Counts, and names that may be published, for the summary of a job."""
+    blocks = [MarkdownBlock(f"### {prose(headline(drift))}\n", _opening(drift))]
+    findings = shown(drift, published=True)
+    for kind, of_kind in groupby(findings, lambda finding: finding.kind):
+        blocks.append(MarkdownBlock(f"#### {prose(f'{kind}: {MEANING[kind]}')}\n", _rows(list(of_kind))))
+    addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
+    commands = [f"- {code(command)}" for command in reassert_commands(addresses, options)]
+    if commands:
+        blocks.append(MarkdownBlock("To send again what the manifests declare:\n", commands))
+    endings = [prose(sentence) for sentence in ([LOCAL] if findings else []) + [PROVES_NOTHING]]
+    return within([*blocks, MarkdownBlock("", [" ".join(endings)])], LIMIT)
+
+
+def _opening(drift: Drift) -> Iterator[str]:
+    yield f"{prose(coverage(drift, published=True))}."
+    for sentence in incompleteness(drift):
+        yield from ("", f"**{prose(sentence)}**")
+
+
+def _rows(findings: Sequence[ShownFinding]) -> Iterator[str | Ranked]:
+    yield from ("| tag | groups | fields |", "| --- | ---: | --- |")
+    for finding in findings:
+        if finding.address is not None:
+            fields = ", ".join(map(code, finding.recorded or ()))
+            groups = "" if finding.kind is DriftKind.UNUSED else prose(str(_number(finding.groups)))
+            address = code(cut(finding.address, 200)).replace("|", "\\|")
+            yield Ranked(f"| {address} | {groups} | {fields} |", Rank.MASS)
+    if nameless := sum(finding.address is None for finding in findings):
+        yield f"| {count_of(nameless, 'tag')}, by names that are not published | | |"
+
+
+def _number(groups: int | str) -> str:
+    return number(groups) if isinstance(groups, int) else groups
+
+
+# --- JSON
+
+
+def drift_document(drift: Drift, *, published: bool) -> Document:
+    """`drift --format json`."""
+    return document(
+        DriftFormat(
+            format="syncengine.drift/v1",
+            published=published,
+            since=when(drift.since) or "",
+            unused_since=when(drift.unused_since),
+            coverage=_coverage(drift, drift.reading, published=published),
+            summary={kind.value: drift.count(kind) for kind in DriftKind},
+            findings=[_document_item(finding) for finding in shown(drift, published=published)],
+        )
+    )
+
+
+def _coverage(drift: Drift, reading: Reading, *, published: bool) -> DriftCoverage:
+    return DriftCoverage(
+        tags=drift.declared,
+        seen=drift.seen,
+        groups=shown_count(reading.groups, published=published),
+        complete=reading.is_complete,
+        unreadable=reading.unreadable,
+        hidden=[instant(at) or "" for at in reading.hidden],
+        ignored=reading.ignored,
+        endless=reading.endless,
+        unlisted=shown_count(drift.unlisted, published=published),
+    )
+
+
+def _document_item(finding: ShownFinding) -> DriftItem:
+    return DriftItem(
+        kind=finding.kind.value,
+        address=finding.address,
+        groups=finding.groups,
+        recorded=finding.recorded,
+        seen=finding.seen,
+        last=None if finding.last is None else instant(finding.last),
+        mended=finding.mended,
+        similar=finding.similar,
+    )
+
+
+def _minute(seconds: float | None) -> str:
+    return minute(when(seconds) or "")
