@@ -29,7 +29,8 @@ def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -
     announce(project, output)
     project.base_url()
     project.api_key()
-    output.diagnostics(project.warnings)
+    if project.warnings:
+        output.diagnostics(project.warnings)
 
     async def talking(base_url: str) -> T:
         async with client_of(project, base_url) as client:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from syncengine.posted_time.drift.model import Drift, DriftKind, Reading
-from syncengine.posted_time.drift.publishing import ShownFinding, shown, shown_count
+from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown, shown_count
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
@@ -31,7 +31,7 @@ MOST = 20
 TARGETS = 10
 """Tags that one command sends again."""
 ORIGIN = "seen in posted time"
-LOCAL = "Other names, values and times stand in the output of `syncengine drift` outside CI."
+LOCAL = "Other names, values and times are shown by a run outside CI, as text or JSON."
 PROVES_NOTHING = "What no group shows cannot be known."
 
 
@@ -46,12 +46,11 @@ def headline(drift: Drift) -> str:
 
 def coverage(drift: Drift, *, published: bool) -> str:
     groups = shown_count(drift.reading.groups, published=published)
-    of_groups = count_of(groups, "group") if isinstance(groups, int) else f"{groups} groups"
     tags = f"{number(drift.seen)} of {count_of(drift.declared, 'tag')}"
-    return f"{tags} seen in {of_groups} since {_minute(drift.since)}"
+    return f"{tags} seen in {_groups(groups)} since {_minute(drift.since)}"
 
 
-def incompleteness(drift: Drift) -> Iterator[str]:
+def incompleteness(drift: Drift, *, published: bool) -> Iterator[str]:
     """Sentences about groups that were not read."""
     reading = drift.reading
     if reading.unreadable:
@@ -63,7 +62,8 @@ def incompleteness(drift: Drift) -> Iterator[str]:
     if reading.endless:
         yield "the list of the service has no end: reading stopped, and older groups count for nothing"
     if drift.unlisted:
-        yield f"{count_of(drift.unlisted, 'group')} of further tags that nobody declared: there are too many to list"
+        groups = _groups(shown_count(drift.unlisted, published=published))
+        yield f"{groups} of further tags that nobody declared: there are too many to list"
     if drift.unused_since is not None and not reading.is_whole:
         yield "unused tags are not listed, since groups are missing"
 
@@ -104,8 +104,15 @@ def _section(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding], lo
         yield from _lines(finding)
     if rest := len(named) - len(few):
         yield f"  … and {number(rest)} more (-v lists all)"
-    if nameless := len(findings) - len(named):
-        yield f"  {count_of(nameless, 'tag')}, by names that are not published"
+    if len(findings) > len(named):
+        yield f"  {_nameless(drift, kind, findings)}"
+
+
+def _nameless(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding]) -> str:
+    """The tags of a kind whose names may not be shown here."""
+    tags = f"{count_of(sum(finding.address is None for finding in findings), 'tag')}, by names that are not published"
+    groups = sum(each.groups for each in drift.findings if each.kind is kind and not each.is_public)
+    return tags if kind is DriftKind.UNUSED else f"{tags}: {_groups(shown_count(groups, published=True))}"
 
 
 def _lines(finding: ShownFinding) -> Iterator[str]:
@@ -162,7 +169,7 @@ def drift_markdown(drift: Drift, options: str) -> str:
     blocks = [MarkdownBlock(f"### {prose(headline(drift))}\n", _opening(drift))]
     findings = shown(drift, published=True)
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
-        blocks.append(MarkdownBlock(f"#### {prose(f'{kind}: {MEANING[kind]}')}\n", _rows(list(of_kind))))
+        blocks.append(MarkdownBlock(f"#### {prose(f'{kind}: {MEANING[kind]}')}\n", _rows(drift, kind, list(of_kind))))
     addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
     commands = [f"- {code(command)}" for command in reassert_commands(addresses, options)]
     if commands:
@@ -172,21 +179,26 @@ def drift_markdown(drift: Drift, options: str) -> str:
 
 
 def _opening(drift: Drift) -> Iterator[str]:
-    yield f"{prose(coverage(drift, published=True))}."
-    for sentence in incompleteness(drift):
+    yield f"{_public(coverage(drift, published=True))}."
+    for sentence in incompleteness(drift, published=True):
         yield from ("", f"**{prose(sentence)}**")
 
 
-def _rows(findings: Sequence[ShownFinding]) -> Iterator[str | Ranked]:
+def _public(text: str) -> str:
+    """A sentence as Markdown; what begins with `<5` is no markup, and is read in the log of a job, too."""
+    return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
+
+
+def _rows(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding]) -> Iterator[str | Ranked]:
     yield from ("| tag | groups | fields |", "| --- | ---: | --- |")
     for finding in findings:
         if finding.address is not None:
             fields = ", ".join(map(code, finding.recorded or ()))
-            groups = "" if finding.kind is DriftKind.UNUSED else prose(str(_number(finding.groups)))
+            groups = "" if kind is DriftKind.UNUSED else _public(_number(finding.groups))
             address = code(cut(finding.address, 200)).replace("|", "\\|")
             yield Ranked(f"| {address} | {groups} | {fields} |", Rank.MASS)
-    if nameless := sum(finding.address is None for finding in findings):
-        yield f"| {count_of(nameless, 'tag')}, by names that are not published | | |"
+    if any(finding.address is None for finding in findings):
+        yield f"| {_public(_nameless(drift, kind, findings))} | | |"
 
 
 def _number(groups: int | str) -> str:

@@ -80,7 +80,7 @@ async def _pages(client: Client, window: Window, reading: Reading, most: int) ->
         raise refusal(LIST_POSTED_TIME, client, answer)
 
     begin = window.begin * 1000
-    entries = Entries[Sighting | None](lambda group: group and group.key, lambda group: group and group.at)
+    entries: Entries[Sighting | None] = Entries(lambda group: group and group.key, lambda group: group and group.at)
     events = PageEvents(reading.hidden.append, reading.end_ignored, reading.end_endless)
     async for page in pages(ask, entries, LISTED_AT_MOST, LISTED_AT_MOST, events, most):
         groups = [group for group in page if group is not None]
