@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from syncengine.resource import Key
 from syncengine.state import history, packed_lines
 from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import FORGOTTEN, INTENDED, PACKED, SETTLED
+from syncengine.state.journal import CALL, FORGOTTEN, INTENDED, PACKED, SETTLED
 from syncengine.state.packed_lines import CallEnd, JournalLine
 from syncengine.state.queries import keyed
 from syncengine.state.tables import JOURNAL, ROWS
@@ -123,9 +123,12 @@ def _ends(connection: sa.Connection, run: str | None) -> Ends:
 
 
 def _of_old_lines(connection: sa.Connection, key: Key, version: int) -> float | None:
-    """The same of a row from before lines were packed: the end of the run in which its last call settled."""
-    ends = [entry for entry in history.history(connection, key, version) if entry.outcome == SETTLED]
-    if not ends:
+    """The same of a row from before lines were packed: when its last call settled, alone or with all of the call."""
+    calls = [entry for entry in history.history(connection, key, version) if entry.outcome == SETTLED]
+    if not calls:
         return None
-    run = next(iter(history.runs_of(connection, [ends[-1].run or ""])), None)
-    return max(ends[-1].at, run.ended) if run and run.ended else ends[-1].at
+    run, call = calls[-1].run, calls[-1].call
+    alone = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name, JOURNAL.c.call == call)
+    ends = sa.or_(alone, sa.and_(JOURNAL.c.kind == CALL, JOURNAL.c.name == call))
+    last = sa.select(sa.func.max(JOURNAL.c.at)).where(JOURNAL.c.run == run, JOURNAL.c.verb == SETTLED, ends)
+    return float(connection.execute(last).scalar_one() or calls[-1].at)

@@ -1,0 +1,123 @@
+"""When rows were last made what they are: the journal, asked for many rows at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.effects import Effect
+from syncengine.resource import Body, Key, Recorded, Source, Status
+from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
+
+from .before import NAMES, STOPPED, UNDER_WAY, record
+from .estate import applied, applying, run, tag, whole
+
+A, B, C = tag("a"), tag("b"), tag("c")
+
+
+def settled(url: str, *keys: Key) -> dict[str, float]:
+    with open_state(url, write=False) as state:
+        return {key.name: at for key, at in state.settled_at(keys).items()}
+
+
+def ends(url: str) -> list[float]:
+    """When calls were acknowledged, by the state's clock, oldest first."""
+    with open_state(url, write=False) as state, state.database.transaction() as connection:
+        lines = connection.exec_driver_sql("SELECT at FROM state_journal WHERE verb = 'settled' ORDER BY id")
+        return [float(at) for (at,) in lines]
+
+
+def test_a_row_settled_when_its_last_call_was_acknowledged(url: str) -> None:
+    """Not when the run began or ended, and each row at its own time; one that is not recorded has none."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A, description="d"), whole(B))
+        applied(state, "c2", whole(A, description="e"))
+        state.end_run("complete", {})
+    first, second = ends(url)
+    assert first < second
+    assert settled(url, A, B, C) == {"a": second, "b": first}
+
+
+def test_what_only_moved_in_its_file_settled_when_it_was_sent(url: str) -> None:
+    """A record of another place is no change of the service."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A, description="d"))
+        state.end_run("complete", {})
+    with applying(url, run(2)) as state:
+        state.record([Effect(key=A, source=Source("moved.yaml", 7))])
+        state.end_run("complete", {})
+    assert settled(url, A) == {"a": ends(url)[-1]}
+
+
+def test_a_release_counts_from_when_it_was_recorded(url: str) -> None:
+    """No call is needed for it."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A))
+        state.record([Effect(key=A, status=Status.RELEASED)])
+        state.end_run("complete", {})
+    assert settled(url, A)["a"] > ends(url)[-1]
+
+
+def test_what_was_adopted_counts_from_then(url: str) -> None:
+    """Nothing was ever sent for it."""
+    with applying(url) as state:
+        state.put([Recorded(A, Body({"description": "there"}))])
+        state.end_run("complete", {})
+    assert settled(url, A)["a"] > 1_000
+
+
+@pytest.mark.parametrize("end", ["fail", "none"])
+def test_a_call_that_was_not_acknowledged_settles_nothing(url: str, end: str) -> None:
+    """The row is in doubt; that of before counts no less."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A, description="d"))
+        state.end_run("complete", {})
+    before = settled(url, A)
+    with applying(url, run(2)) as state:
+        state.intend([Intent("c1", "upsertTags", (whole(A, description="e"),))])
+        if end == "fail":
+            state.fail([CallFailure("c1", (A,), "no")])
+    assert settled(url, A) == before
+
+
+def test_one_item_of_a_batch_settles_alone(url: str) -> None:
+    """The other was refused."""
+    with applying(url) as state:
+        effects = (whole(A), whole(B))
+        state.intend([Intent("c1", "upsertTags", effects)])
+        state.settle([Settlement("c1", effects[:1], {})])
+        state.fail([CallFailure("c1", (B,), "no")])
+    assert set(settled(url, A, B)) == {"a"}
+
+
+def test_what_was_forgotten_by_hand_is_known(url: str) -> None:
+    """Also once its row is gone; a row that is there was never forgotten."""
+
+    def forgotten(state: State) -> set[Key]:
+        return state.forgotten([A, B, C])
+
+    with applying(url) as state:
+        applied(state, "c1", whole(A), whole(B))
+        assert forgotten(state) == set()
+        state.forget([A])
+    with open_state(url, write=False) as state:
+        assert forgotten(state) == {A}
+
+
+def test_a_state_of_before_is_read_as_it_is(url: str) -> None:
+    """A line for each key; a row settled at the end of the run in which its last acknowledged call was."""
+    record(url, 50)
+    keys = [tag(name) for name in (NAMES[1], STOPPED, UNDER_WAY)]
+    before = settled(url, *keys)
+    assert set(before) == {key.name for key in keys}
+    open_state(url, write=True).close()
+    assert settled(url, *keys) == before
+
+
+def test_lines_of_before_and_packed_ones_are_one_history(url: str) -> None:
+    """A record of another place, since the migration, does not hide the call of before it."""
+    record(url, 50)
+    key = tag(NAMES[1])
+    before = settled(url, key)
+    with applying(url, run(3)) as state:
+        state.record([Effect(key=key, source=Source("moved.yaml", 7))])
+    assert settled(url, key) == before
