@@ -1,0 +1,79 @@
+"""A service on loopback that lists groups as a function says, and knows what it was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+Group = dict[str, Any]
+Page = Callable[[int, int | None], Any]
+"""A limit, and `submittedBefore` where it was sent → groups, the bytes of an answer, or a status with bytes."""
+
+
+@dataclass
+class Lister:
+    url: str = ""
+    requests: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def listing(page: Page, team: str = "sandbox") -> Iterator[Lister]:
+    lister = Lister()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            lister.requests.append(f"GET {parts.path}")
+            query = {name: int(value) for name, value in parse_qsl(parts.query)}
+            is_list = parts.path.endswith("/postedtime/list")
+            self._answer(page(query.get("limit", 100), query.get("submittedBefore")) if is_list else {"teamName": team})
+
+        def do_POST(self) -> None:
+            lister.requests.append(f"POST {self.path}")
+            self._answer((500, b"no"))
+
+        def _answer(self, answer: Any) -> None:
+            status, body = answer if isinstance(answer, tuple) else (200, answer)
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: a test looks at `requests`."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    lister.url = f"http://127.0.0.1:{server.server_port}/connect/api"
+    try:
+        yield lister
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def group(number: int, at: int, *tags: str | Group, **more: Any) -> Group:
+    named = [tag if isinstance(tag, dict) else {"name": tag} for tag in tags]
+    return {"groupId": f"g{number}", "submissionTime": at, "tags": named, **more}
+
+
+def obedient(groups: list[Group]) -> Page:
+    """The groups as the interface says: those before an instant, newest first, a page of them."""
+    ordered = sorted(groups, key=lambda each: -each["submissionTime"])
+
+    def page(limit: int, before: int | None) -> list[Group]:
+        return [each for each in ordered if before is None or each["submissionTime"] < before][:limit]
+
+    return page

@@ -1,0 +1,381 @@
+"""Drift of lists that are long, odd or endless: from a service that says what a test wrote down."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from syncengine.errors import SyncengineError, Unreachable
+from syncengine.posted_time.drift.comparison import MOST_UNKNOWN
+from syncengine.posted_time.drift.model import Drift
+from syncengine.posted_time.drift.reading import Window, drift_of
+from syncengine.resource import Body, Key, Kind, Recorded, Status
+from syncengine.service.client import Client, Conduct
+
+from .lister import Group, Page, group, listing, obedient
+
+NOW = 1_790_000_000_000
+DAY = 86_400_000
+
+
+class Recollection:
+    """A state of these rows, which all settled at one time."""
+
+    def __init__(self, *rows: Recorded, at: float = 0.0) -> None:
+        self._rows = {row.key: row for row in rows}
+        self._at = at
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
+        yield from self._rows.values()
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+        return {key: self._rows[key] for key in keys if key in self._rows}
+
+    def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]:
+        return dict.fromkeys(keys, self._at)
+
+    def forgotten(self, keys: Iterable[Key]) -> set[Key]:
+        return set()
+
+
+def row(name: str, status: Status = Status.ACTIVE, **fields: Any) -> Recorded:
+    return Recorded(Key(Kind.TAG, name), Body(fields), status, confirmed=True)
+
+
+NOTHING = Recollection()
+
+
+def read(page: Page, state: Recollection = NOTHING, since: float = 0.0, **more: Any) -> Drift:
+    async def play(url: str) -> Drift:
+        conduct = Conduct(first_wait=0.001, attempts=2)
+        async with Client(url, lambda *, fresh=False: "key", conduct=conduct) as client:
+            return await drift_of(client, state, Window(since, more.pop("unused_since", None)), **more)
+
+    with listing(page) as lister:
+        return asyncio.run(play(lister.url))
+
+
+def found(drift: Drift) -> dict[str, tuple[str, int]]:
+    return {finding.name: (finding.kind.value, finding.groups) for finding in drift.findings}
+
+
+# --- pages
+
+
+def test_groups_that_share_an_instant_are_counted_once() -> None:
+    """Pages overlap by the instant at which they meet."""
+    groups = [group(n, NOW - n // 7, "X") for n in range(2_345)]
+    drift = read(obedient(groups))
+    assert (drift.reading.groups, found(drift), drift.reading.is_complete) == (2_345, {"X": ("unknown", 2_345)}, True)
+
+
+def test_groups_that_are_posted_while_it_reads_are_not_counted_twice() -> None:
+    """With each page there are 50 newer ones, so that a page of numbers would repeat the last of the one before."""
+    groups = [group(n, NOW - n, "X") for n in range(1_700)]
+    pages = 0
+
+    def page(limit: int, before: int | None) -> list[Group]:
+        nonlocal pages
+        groups[:0] = [group(10_000 + 50 * pages + n, NOW + 1 + 50 * pages + n, "X") for n in range(50)]
+        pages += 1
+        return obedient(groups)(limit, before)
+
+    drift = read(page)
+    assert pages > 3
+    assert drift.reading.groups == 1_700 + 50
+    assert drift.reading.is_complete
+
+
+def test_a_service_whose_pages_are_smaller_is_read_to_its_end() -> None:
+    """A short page is not the last one."""
+    groups = [group(n, NOW - n, "X") for n in range(40)]
+    assert read(lambda limit, before: obedient(groups)(7, before)).reading.groups == 40
+
+
+def test_a_service_that_gives_one_instant_too_many_is_no_stranger() -> None:
+    """`submittedBefore` may mean that instant, too."""
+    groups = [group(n, NOW - n, "X") for n in range(1_200)]
+    drift = read(lambda limit, before: obedient(groups)(limit, before and before + 1))
+    assert (drift.reading.groups, drift.reading.is_complete) == (1_200, True)
+
+
+def test_a_service_that_ignores_where_a_page_begins_is_noticed() -> None:
+    """Its newest groups are counted once, and it is known that others are missing: no tag is called unused."""
+    groups = [group(n, NOW - n, "X") for n in range(900)]
+    drift = read(lambda limit, _: obedient(groups)(limit, None), Recollection(row("A")), unused_since=0.0)
+    assert (drift.reading.groups, drift.reading.ignored, drift.reading.is_complete) == (500, True, False)
+    assert found(drift) == {"X": ("unknown", 500)}
+
+
+def test_a_list_without_an_end_is_left() -> None:
+    """Each page is new and older than the one before."""
+
+    def page(limit: int, before: int | None) -> list[Group]:
+        first = NOW if before is None else before - 1
+        return [group(first - n, first - n, "X") for n in range(limit)]
+
+    drift = read(page, most=12)
+    assert (drift.reading.endless, drift.reading.is_complete) == (True, False)
+    assert drift.reading.groups == 500 + 11 * 499
+
+
+def test_more_groups_of_one_instant_than_a_page_are_told() -> None:
+    """The service lists at most 500 of them."""
+    groups = [group(n, NOW, "X") for n in range(600)] + [group(1_000, NOW - DAY, "Y")]
+    drift = read(obedient(groups))
+    assert (drift.reading.hidden, drift.reading.groups) == ([NOW], 501)
+
+
+def test_reading_ends_where_the_window_does() -> None:
+    """Newest first, so that the rest is older; one page is enough."""
+    asked = []
+
+    def page(limit: int, before: int | None) -> list[Group]:
+        asked.append(before)
+        return obedient([group(n, NOW - n * 1_000, "X") for n in range(5_000)])(limit, before)
+
+    drift = read(page, since=(NOW - 100_000) / 1000)
+    assert (len(asked), drift.reading.groups) == (1, 101)
+
+
+def test_a_list_in_another_order_is_filtered() -> None:
+    """Oldest first within a page: groups of the window are found behind those that are too old."""
+    groups = [group(n, NOW - n * 1_000, "X") for n in range(900)]
+    drift = read(lambda limit, before: obedient(groups)(limit, before)[::-1], since=(NOW - 700_000) / 1000)
+    assert drift.reading.groups == 701
+
+
+# --- answers that are none
+
+
+@pytest.mark.parametrize(
+    "answer", [b"<html>", b"null", b"{}", b'{"groups": []}', b"[", b'"text"', b"[1, 2", b"\xff\xfe"]
+)
+def test_an_answer_that_is_no_list_is_an_error(answer: bytes) -> None:
+    """With the path and the size, and no word of what came."""
+    with pytest.raises(SyncengineError) as refused:
+        read(lambda *_: answer)
+    assert "answered something that its specification does not allow" in refused.value.message
+    assert "html" not in refused.value.message
+    assert refused.value.exit_code == 1
+
+
+@pytest.mark.parametrize(("status", "exit_code"), [(401, 7), (403, 7), (400, 1), (404, 1), (503, 9), (500, 9)])
+def test_a_refusal_is_an_error(status: int, exit_code: int) -> None:
+    """Authentication is 7, a service in trouble 9."""
+    with pytest.raises(SyncengineError) as refused:
+        read(lambda *_: (status, b"{}"))
+    assert refused.value.exit_code == exit_code
+
+
+def test_a_service_that_is_down_is_unreachable() -> None:
+    """Nothing answers there."""
+    with listing(obedient([])) as lister:
+        url = lister.url
+
+    async def ask() -> None:
+        async with Client(url, lambda *, fresh=False: "key", conduct=Conduct(first_wait=0.001, attempts=2)) as client:
+            await drift_of(client, NOTHING, Window(0.0))
+
+    with pytest.raises(Unreachable):
+        asyncio.run(ask())
+
+
+ODD: list[Any] = [
+    7,
+    None,
+    "text",
+    [],
+    {},
+    {"submissionTime": "soon"},
+    {"submissionTime": True},
+    {"submissionTime": -1},
+    {"submissionTime": NOW, "tags": "X"},
+    {"submissionTime": NOW, "tags": [7]},
+    {"submissionTime": NOW, "tags": [{"name": ["X"]}]},
+    {"submissionTime": NOW, "groupId": {"x": 1}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_an_item_that_is_no_group_costs_no_other(odd: Any) -> None:
+    """It is counted, and it is known that something is missing."""
+    drift = read(lambda _, before: [] if before and before < NOW else [group(1, NOW, "X"), odd, group(2, NOW, "Y")])
+    assert found(drift) == {"X": ("unknown", 1), "Y": ("unknown", 1)}
+    assert (drift.reading.unreadable > 0, drift.reading.is_complete) == (True, False)
+
+
+@pytest.mark.parametrize("tags", [None, [], [{}], [{"name": None}], [{"name": ""}], [{"description": "d"}]], ids=str)
+def test_a_group_without_a_tag_is_a_group(tags: Any) -> None:
+    """People post such, too."""
+    drift = read(obedient([{"groupId": "g", "submissionTime": NOW, "tags": tags}]))
+    assert (drift.reading.groups, drift.reading.is_complete, drift.findings) == (1, True, ())
+
+
+@pytest.mark.parametrize("text", [rb"\ud83d", b"\xff", b"NaN", b"\x01"], ids=repr)
+def test_bad_letters_elsewhere_cost_no_other_group(text: bytes) -> None:
+    """In a title that was cut in the middle of a letter, say."""
+    quote = b"" if text == b"NaN" else b'"'
+    odd = b'{"groupId": "b", "submissionTime": %d, "tags": [{"name": "Y"}], "x": %b%b%b}' % (NOW, quote, text, quote)
+    body = b'[{"groupId": "a", "submissionTime": %d, "tags": [{"name": "X"}]}, %b]' % (NOW, odd)
+    drift = read(lambda _, before: [] if before and before <= NOW else body)
+    assert "X" in found(drift)
+    assert ("Y" in found(drift)) or drift.reading.unreadable
+
+
+# --- memory
+
+
+def peak(groups: int) -> int:
+    """Bytes at most, in this process, for a list of so many groups of 300 tags, each with a long narrative."""
+
+    def page(limit: int, before: int | None) -> list[Group]:
+        first = NOW if before is None else before - 1
+        numbers = range(NOW - first, min(NOW - first + limit, groups))
+        return [group(n, NOW - n, f"T-{n % 300}", formattedNarrative="long " * 40) for n in numbers]
+
+    tracemalloc.start()
+    try:
+        drift = read(page)
+        assert drift.reading.groups == groups
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_number_of_groups() -> None:
+    """Eight times as many groups take as much as these."""
+    few = peak(2_000)
+    assert peak(16_000) < 1.2 * few
+
+
+def test_tags_that_nobody_declared_are_bounded() -> None:
+    """A tag of its own for each group: the first ten thousand are listed, the others counted."""
+    many = MOST_UNKNOWN + 700
+
+    def page(limit: int, before: int | None) -> list[Group]:
+        first = NOW if before is None else before - 1
+        return [group(n, NOW - n, f"T-{n}") for n in range(NOW - first, min(NOW - first + limit, many))]
+
+    drift = read(page)
+    assert (len(drift.findings), drift.unlisted) == (MOST_UNKNOWN, 700)
+
+
+# --- what is compared
+
+
+def differing(recorded: dict[str, str], seen: dict[str, Any], *others: Group) -> dict[str, str] | None:
+    """The values of a tag that are told to be others than recorded."""
+    groups = [group(1, NOW, {"name": "A", **seen}), *others]
+    drift = read(obedient(groups), Recollection(row("A", **recorded)))
+    return next((dict(each.seen) for each in drift.findings if each.name == "A"), None)
+
+
+IDENTIFIED = group(2, NOW - 5, {"name": "B", "externalId": "7"})
+
+
+@pytest.mark.parametrize(
+    ("recorded", "seen", "told"),
+    [
+        ({"description": "d"}, {"description": "e"}, {"description": "e"}),
+        ({"description": "d"}, {"description": ""}, {"description": ""}),
+        ({"description": "d"}, {}, None),
+        ({"description": "d"}, {"description": None}, None),
+        ({"description": "d"}, {"description": " d\n"}, None),
+        ({"description": "é"}, {"description": "e\u0301"}, None),
+        ({"description": "d"}, {"description": "D"}, {"description": "D"}),
+        ({"description": ""}, {"description": "kept"}, None),
+        ({}, {"description": "e", "path": "/x", "externalId": "1"}, None),
+        ({"path": "/"}, {"path": ""}, None),
+        ({"path": "/"}, {}, None),
+        ({"path": "/a"}, {"path": "/b"}, {"path": "/b"}),
+        ({"path": "/a"}, {"path": "/"}, {"path": "/"}),
+        ({"externalId": "1"}, {"externalId": "2"}, {"externalId": "2"}),
+        ({"externalId": "1"}, {"externalId": ""}, {"externalId": ""}),
+        ({"externalId": "1"}, {"externalId": 1}, None),
+        ({"externalId": ""}, {"externalId": "2"}, {"externalId": "2"}),
+        ({"externalId": ""}, {}, None),
+        ({"externalId": "1"}, {}, None),
+    ],
+)
+def test_only_what_was_declared_and_is_shown_is_compared(
+    recorded: dict[str, str], seen: dict[str, Any], told: dict[str, str] | None
+) -> None:
+    """What a group leaves out says nothing, nor what nobody declared; blanks around it and Unicode forms are none."""
+    assert differing(recorded, seen) == told
+
+
+def test_an_external_id_that_is_missing_is_another() -> None:
+    """The interface sends it with each posted tag: where others have theirs, this tag has none."""
+    assert differing({"externalId": "1"}, {}, IDENTIFIED) == {"externalId": ""}
+    assert differing({"externalId": "1", "description": "d"}, {"description": "e"}) == {"description": "e"}
+
+
+@pytest.mark.parametrize(
+    ("status", "kinds"),
+    [
+        (Status.ACTIVE, {"differs"}),
+        (Status.RETIRED, {"retired-in-use"}),
+        (Status.DELETED, {"retired-in-use"}),
+        (Status.RELEASED, set()),
+    ],
+)
+def test_a_released_tag_is_left_alone(status: Status, kinds: set[str]) -> None:
+    """It stays on the service and goes on tagging time, as its plan said; one that is gone should not."""
+    drift = read(
+        obedient([group(1, NOW, {"name": "A", "description": "e"})]), Recollection(row("A", status, description="d"))
+    )
+    assert {finding.kind.value for finding in drift.findings} == kinds
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_doubtful_row_says_nothing(status: Status) -> None:
+    """Nobody knows what the service was made to hold."""
+    doubtful = Recorded(Key(Kind.TAG, "A"), Body({"description": "d"}), status, doubtful=True)
+    drift = read(
+        obedient([group(1, NOW, {"name": "A", "description": "e"})]),
+        Recollection(doubtful),
+        unused_since=NOW / 1000 + 1,
+    )
+    assert drift.findings == ()
+
+
+@pytest.mark.parametrize(("later", "count"), [(-1, 0), (0, 0), (1, 1)])
+def test_only_groups_from_after_the_row_settled_count(later: int, count: int) -> None:
+    """To the millisecond: one that was submitted before shows what was there before."""
+    rows = Recollection(row("A", description="d"), row("B", Status.RETIRED), at=NOW / 1000)
+    groups = [group(1, NOW + later, {"name": "A", "description": "e"}), group(2, NOW + later, "B")]
+    assert found(read(obedient(groups), rows)) == ({"A": ("differs", 1), "B": ("retired-in-use", 1)} if count else {})
+
+
+def test_a_newer_group_that_is_right_is_told() -> None:
+    """Somebody put it back by hand."""
+    groups = [group(1, NOW, {"name": "A", "description": "d"}), group(2, NOW - 1, {"name": "A", "description": "e"})]
+    (finding,) = read(obedient(groups), Recollection(row("A", description="d"))).findings
+    assert (finding.groups, finding.mended) == (1, True)
+
+
+def test_a_name_of_another_form_is_another_tag() -> None:
+    """As the service has it; the declared one is named, as lints do."""
+    (finding,) = read(obedient([group(1, NOW, "acme-É")]), Recollection(row("ACME-e\u0301"))).findings
+    assert (finding.kind.value, finding.similar) == ("unknown", "ACME-e\u0301")
+
+
+def test_a_tag_that_two_entries_of_a_group_show_is_in_one_group() -> None:
+    """Groups are counted."""
+    assert found(read(obedient([group(1, NOW, "X", "X")]))) == {"X": ("unknown", 1)}
+
+
+def test_a_row_that_was_written_meanwhile_says_nothing() -> None:
+    """An apply ran while the list was read: what it made was compared with what was there before."""
+
+    class Moving(Recollection):
+        def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+            return {key: row(key.name, description="now") for key in keys}
+
+    groups = [group(1, NOW, {"name": "A", "description": "e"}), group(2, NOW, "NEW")]
+    assert read(obedient(groups), Moving(row("A", description="d"))).findings == ()
