@@ -77,6 +77,8 @@ class Delivery:
 
     def __init__(self, built: BuiltRoute, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
+        self.on_group: Callable[[Group], None] = lambda group: None
+        """Is called with each group that is offered."""
         self.writer = InboxWriter(inbox)
         self.route = built.route
         self.route.configuration = settings_in(inbox.database)
@@ -126,6 +128,7 @@ class Delivery:
         group = read_group(raw)
         if not group.group_id:
             return Verdict(PostedTimeStatus.REFUSED, NO_ID)
+        self.on_group(group)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
             return await self._taken(await self.writer.receive(offer), Kept(group, offer))
@@ -133,6 +136,7 @@ class Delivery:
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
         """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
         group = read_group(raw)
+        self.on_group(group)
         kept = Kept(group, _offer(group, raw, mechanism))
         async with self._only(kept.offer.group_id):
             await self.writer.receive(kept.offer)

@@ -47,6 +47,9 @@ def probes(standing: Standing) -> Starlette:
         with suppress(SyncengineError):  # a database in trouble must not hide the other figures
             for state, count in (await asyncio.to_thread(standing.counts)).items():
                 standing.metrics.inbox.labels(state).set(count)
+        with suppress(SyncengineError):
+            for kind, count in (await asyncio.to_thread(standing.drift)).items():
+                standing.metrics.drift.labels(kind.value).set(count)
         return Response(standing.metrics.text(), media_type=METRICS_TYPE)
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])

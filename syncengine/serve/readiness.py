@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, generate_latest
 
 from syncengine import __version__
+from syncengine.posted_time.drift.model import DriftKind
 from syncengine.posted_time.verdict import SinkTrouble
 
 STARTING = "starting"
@@ -29,6 +30,12 @@ class Metrics:
         self.reconciles = Counter("syncengine_reconciles", "Applies, by how they ended.", ["outcome"], registry=own)
         self.reconciled = Gauge("syncengine_reconciled_timestamp_seconds", "The last complete apply.", registry=own)
         self.inbox = Gauge("syncengine_inbox_groups", "Groups in the inbox, by state.", ["state"], registry=own)
+        self.drift = Gauge(
+            "syncengine_drift_tags",
+            "Tags that posted time shows otherwise than applied, by kind.",
+            ["kind"],
+            registry=own,
+        )
         self.sinks = Gauge("syncengine_sink_up", "Whether a sink is well.", ["sink"], registry=own)
         self.leads = Gauge("syncengine_leads", "Whether this process holds the inbox.", registry=own)
 
@@ -53,6 +60,8 @@ class Standing:
     """Code and text of warnings that were given: each is given once."""
     counts: Callable[[], dict[str, int]] = dict
     """Groups in the inbox, by state."""
+    drift: Callable[[], Mapping[DriftKind, int]] = dict
+    """Tags that drift, by kind."""
 
     def is_first(self, code: str, text: str) -> bool:
         """Whether this warning was not given yet; it is from now on."""

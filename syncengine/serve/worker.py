@@ -20,6 +20,8 @@ from syncengine.posted_time import webhook
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.drift.model import DriftKind
+from syncengine.posted_time.drift.watch import TagWatch
 from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
@@ -35,6 +37,7 @@ from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
 from syncengine.state.holder import Holder
 from syncengine.state.lock import Lease, LockLost
+from syncengine.state.store import open_state
 
 LAST_WORDS = 10.0
 """Seconds that the last status updates of a shift may take; what is left waits in the inbox."""
@@ -81,6 +84,7 @@ class Shift:
             return await self._run_all({"reconcile": reconciling.run, "idle": self._stop.wait})
         async with self.delivery:
             self.standing.counts = self.delivery.inbox.counts
+            self.standing.drift = self._drift(self.delivery)
             self.standing.phase = STANDBY
             holder = Holder.here("serve", self.environ)
             lease = await stand_by(self.delivery.inbox, holder, self._stop, lambda text: self.log.info("standby", text))
@@ -95,6 +99,17 @@ class Shift:
                 self.standing.metrics.leads.set(0)
                 await asyncio.to_thread(lease.release)
         return None
+
+    def _drift(self, delivery: Delivery) -> Callable[[], Mapping[DriftKind, int]]:
+        """Have the tags of groups watched that are delivered from now on; a function that counts those that drift."""
+        watch = TagWatch()
+        delivery.on_group = watch.observe
+
+        def counts() -> Mapping[DriftKind, int]:
+            with open_state(self.project.state, write=False) as state:
+                return watch.counts(state)
+
+        return counts
 
     async def _deliver(self, delivery: Delivery, lease: Lease, reconciling: Reconciling) -> None:
         service = self.project.service

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 
@@ -261,6 +262,32 @@ def figures_of(estate: World) -> dict[str, str]:
     metrics = estate.probe("/metrics")
     assert metrics is not None
     return dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
+
+
+@pytest.mark.parametrize("mode", ["fetch", "webhook"])
+def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> None:
+    """Of groups that are delivered anyway; what is sent again counts no more, and no list is asked for."""
+    bind = free_port()
+    hook = f"{{callbackUrl: 'http://127.0.0.1:{bind}/hook', callerKey: {{env: CALLER_KEY}}, bind: '127.0.0.1:{bind}'}}"
+    estate.settings(posted="  mode: fetch" if mode == "fetch" else f"  mode: webhook\n  webhook: {hook}")
+    estate.project.settle(tags=[tag("ACME", description="declared"), tag("BASF")])
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a", tag=None, tags=[{"name": "ACME", "description": "edited"}])
+    estate.post("b", tag=None, tags=[{"name": "NEW-7"}])
+    estate.post("c", tag=None, tags=[{"name": "BASF"}])
+    eventually(lambda: set(estate.states().values()) == {"success"})
+    assert drift_in(estate) == {"unknown": "1.0", "retired-in-use": "0.0", "differs": "1.0"}
+    assert "NEW-7" not in "".join(figures_of(estate))
+    assert estate.project.run("apply", "-y", "--reassert").code == 0
+    assert drift_in(estate) == {"unknown": "1.0", "retired-in-use": "0.0", "differs": "0.0"}
+    assert estate.told("listPostedTime") == 0
+
+
+def drift_in(estate: World) -> dict[str, str]:
+    """Tags that drift, by kind."""
+    found = {name: re.fullmatch(r'syncengine_drift_tags\{kind="(.+)"\}', name) for name in figures_of(estate)}
+    return {match[1]: figures_of(estate)[name] for name, match in found.items() if match}
 
 
 def test_another_address_may_be_given(estate: World) -> None:

@@ -1,0 +1,69 @@
+"""Groups that are delivered anyway → how many tags drift, for metrics: counts, and no names. Asks no service.
+
+Of each tag the newest group is remembered, and compared with the state when somebody looks: what is put right counts no
+longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from syncengine.posted_time.drift.comparison import differences, is_absence
+from syncengine.posted_time.drift.model import DriftKind, RecordedTag
+from syncengine.posted_time.drift.reading import DriftState
+from syncengine.posted_time.group import Group, PostedTag
+from syncengine.resource import Key, Kind
+
+MOST = 10_000
+"""Tags that are remembered; groups of others are not looked at."""
+
+WATCHED = (DriftKind.UNKNOWN, DriftKind.RETIRED_IN_USE, DriftKind.DIFFERS)
+
+
+class TagWatch:
+    """Remembers tags of groups, and nothing else of them."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._newest: dict[str, tuple[int, PostedTag]] = {}
+
+    def observe(self, group: Group) -> None:
+        """Take a group that was offered."""
+        at = group.submission_time
+        for tag in group.tags if at is not None else ():
+            name = tag.name
+            if not name or at is None or (name not in self._newest and len(self._newest) >= self._most):
+                continue
+            if name not in self._newest or self._newest[name][0] <= at:
+                self._newest[name] = (at, tag)
+
+    def counts(self, state: DriftState) -> dict[DriftKind, int]:
+        """The number of tags by kind, as the state is now."""
+        newest = dict(self._newest)
+        if not newest:
+            return dict.fromkeys(WATCHED, 0)
+        rows = {key.name: RecordedTag.of(row) for key, row in state.get(map(_key, newest)).items()}
+        unknown = {_key(name) for name in newest if name not in rows}
+        kinds = {name: kind for name in rows if (kind := _kind(newest, name, rows[name]))}
+        settled = {key.name: at for key, at in state.settled_at(map(_key, kinds)).items()} if kinds else {}
+        later = [kind for name, kind in kinds.items() if name in settled and newest[name][0] > settled[name] * 1000]
+        return {
+            **{kind: later.count(kind) for kind in WATCHED},
+            DriftKind.UNKNOWN: len(unknown - state.forgotten(unknown)) if unknown else 0,
+        }
+
+
+def _kind(newest: Mapping[str, tuple[int, PostedTag]], name: str, recorded: RecordedTag) -> DriftKind | None:
+    """The kind of drift that the newest group shows, if the row settled before it."""
+    tag = newest[name][1]
+    if not recorded.speaks:
+        return None
+    if recorded.is_gone:
+        return DriftKind.RETIRED_IN_USE
+    found = differences(tag, recorded)
+    sends_ids = any(tag.external_id is not None for _, tag in newest.values()) if is_absence(tag, found) else True
+    return DriftKind.DIFFERS if found and sends_ids else None
+
+
+def _key(name: str) -> Key:
+    return Key(Kind.TAG, name)
