@@ -125,8 +125,10 @@ def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
         ("apply", "Apply"): writes,
         ("apply", "Publish"): ["GITHUB_TOKEN"],
         ("reassert", "Reassert"): writes,
+        ("drift", "Drift"): writes,
     }
-    assert "${{ secrets.SYNCENGINE_STATE_READER }}" in MADE[CI["github"]]
+    for job in ("plan", "drift"):
+        assert "${{ secrets.SYNCENGINE_STATE_READER }}" in json.dumps(jobs(CI["github"])[job])
     scopes = {name: job.get("environment") for name, job in jobs(CI["gitlab"]).items()}
     access = {name: {"name": name, "action": "access"} for name in ("plan", "publish")}
     assert scopes == {
@@ -134,6 +136,7 @@ def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
         "plan": access["plan"],
         **dict.fromkeys(("publish", "reviewed", "report"), access["publish"]),
         **dict.fromkeys(("apply", "reassert"), "production"),
+        "drift": {"name": "production", "action": "access"},
     }
 
 

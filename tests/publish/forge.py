@@ -23,6 +23,7 @@ from tests.cli.program import REPOSITORY
 from tests.publish.hosts import Imitation
 
 SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
+SCHEDULES = {"17 4 * * 1": "", "41 3 * * *": "drift"}
 IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main")
 PIP = """#!/bin/sh
 # Stands for pip: what is installed is this very program.
@@ -52,6 +53,8 @@ class Event:
     number: int = 0
     head: str = ""
     fork: bool = False
+    schedule: str = ""
+    """The job that a schedule is for, where it is not the first."""
 
 
 @dataclass
@@ -124,7 +127,11 @@ class GitHubRunner(Runner):
             "!cancelled() && !github.event.pull_request.head.repo.fork": not fork,
             "github.event.pull_request.head.repo.fork": passed and fork,
             "!github.event.pull_request.head.repo.fork": passed and not fork,
-            **{f"github.event_name == '{kind}'": event.kind == kind for kind in ("pull_request", "push", "schedule")},
+            **{f"github.event_name == '{kind}'": event.kind == kind for kind in ("pull_request", "push")},
+            **{
+                f"github.event.schedule == '{cron}'": event.kind == "schedule" and event.schedule == job
+                for cron, job in SCHEDULES.items()
+            },
         }
         return known[condition.removeprefix("${{ ").removesuffix(" }}")]
 
@@ -228,8 +235,8 @@ class GitLabRunner(Runner):
         def value(word: str) -> str:
             return variables.get(word[1:], "") if word.startswith("$") else word.strip('"')
 
-        pairs = (part.split(" == ") for part in condition.split(" && ") if part)
-        return all(value(one) == value(other) for one, other in pairs)
+        parts = (re.split(" ([!=]=) ", part) for part in condition.split(" && ") if part)
+        return all((value(one) == value(other)) is (how == "==") for one, how, other in parts)
 
     def _variables(self, event: Event) -> dict[str, str]:
         self.host.number = event.number or self.host.number
@@ -239,6 +246,7 @@ class GitLabRunner(Runner):
         environ |= {
             "CI_PIPELINE_SOURCE": kinds.get(event.kind, event.kind),
             "CI_MERGE_REQUEST_IID": str(event.number or ""),
+            "SYNCENGINE_JOB": event.schedule,
         }
         if event.number:
             environ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID"] = "8" if event.fork else "77"

@@ -32,6 +32,7 @@ class Forge:
     plan: Callable[[Event], JobEnd]
     apply: Callable[[Event], JobEnd]
     reassert: Callable[[Event], JobEnd]
+    drift: Callable[[Event], JobEnd]
     state: str
     number: int = 20
 
@@ -121,18 +122,20 @@ def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str])
 
 
 Job = Callable[[Event], JobEnd]
+JOBS = ("plan", "apply", "reassert", "drift")
 
 
-def _jobs(kind: str, folder: Path, bare: Path, host: Imitation, roles: dict[str, str]) -> tuple[Job, Job, Job]:
-    """Run the plan of a pull request, the apply of a push, and the scheduled job, with the secrets that each has."""
+def _jobs(kind: str, folder: Path, bare: Path, host: Imitation, roles: dict[str, str]) -> tuple[Job, Job, Job, Job]:
+    """Run the plan of a pull request, the apply of a push, and the scheduled jobs, with the secrets that each has."""
     writes = {"SYNCENGINE_API_KEY": KEY, "SYNCENGINE_STATE": roles["writer"]}
     if kind == "github":
-        secrets = {"": {"SYNCENGINE_STATE_READER": roles["reader"]}, "production": writes}
+        reads = {"SYNCENGINE_STATE_READER": roles["reader"]}
+        secrets = {"": reads, "production": {**reads, **writes}}
         runner = GitHubRunner(folder / "runner", bare, host, secrets)
-        return tuple(lambda event, job=job: runner.run(job, event) for job in ("plan", "apply", "reassert"))  # type: ignore[return-value,misc]
+        return tuple(lambda event, job=job: runner.run(job, event) for job in JOBS)  # type: ignore[return-value,misc]
     scopes = {"": {}, "plan": {"SYNCENGINE_STATE": roles["reader"]}, "production": writes}
     pipelines = GitLabRunner(folder / "runner", bare, host, {**scopes, "publish": {"GITLAB_TOKEN": TOKEN}})
-    return tuple([lambda event: _together(pipelines.run(event))] * 3)  # type: ignore[return-value]
+    return tuple([lambda event: _together(pipelines.run(event))] * len(JOBS))  # type: ignore[return-value]
 
 
 def _together(ends: dict[str, JobEnd]) -> JobEnd:
@@ -229,3 +232,18 @@ def test_everything_is_sent_again_on_a_schedule(forge: Forge) -> None:
     commit = git(forge.author.folder, "rev-parse", "main")
     checked(forge.reassert(Event("schedule", commit)))
     assert forge.service.asked().count("upsertTags") == before + 1
+
+
+def test_drift_is_looked_for_each_night(forge: Forge) -> None:
+    """With a role that may only read where the host can tell; it fails where there is drift, and names what it may."""
+    commit = git(forge.author.folder, "rev-parse", "main")
+    night = Event("schedule", commit, schedule="drift")
+    sent, before = forge.service.asked(), forge.service.holds()
+    quiet = checked(forge.drift(night))
+    assert "### No drift" in quiet.summary + quiet.log
+    forge.service.control.post("/posted-time", json={"tags": [{"name": "BY-HAND"}]})
+    found = checked(forge.drift(night), passed=False)
+    assert "### Drift: 1 unknown" in found.summary + found.log
+    assert "BY-HAND" not in found.summary + found.log
+    assert set(forge.service.asked()[len(sent) :]) == {"teamInfo", "listPostedTime"}
+    assert forge.service.holds() == before
