@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from syncengine.posted_time.drift.model import Drift, DriftKind, Reading
+from syncengine.posted_time.drift.model import Drift, DriftKind, ListReading
 from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown, shown_count
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
@@ -223,7 +223,7 @@ def drift_document(drift: Drift, *, published: bool) -> Document:
     )
 
 
-def _coverage(drift: Drift, reading: Reading, *, published: bool) -> DriftCoverage:
+def _coverage(drift: Drift, reading: ListReading, *, published: bool) -> DriftCoverage:
     return DriftCoverage(
         tags=drift.declared,
         seen=drift.seen,

@@ -22,6 +22,7 @@ from syncengine.state.tables import METADATA
 from tests.cli.program import Ended, Project, tag
 from tests.cli.service import KEY, Json, Service, serving
 from tests.settings.test_schema import judge
+from tests.support.pages import ROOT, blocks
 
 from .lister import group, listing, obedient
 
@@ -346,6 +347,13 @@ def test_it_says_how_much_was_seen(team: Team) -> None:
     assert "1 of 3 tags seen in 3 groups since" in done.out
     coverage = team.drift("--format", "json").document["coverage"]
     assert (coverage["tags"], coverage["seen"], coverage["groups"], coverage["complete"]) == (3, 1, 3, True)
+
+
+def test_the_page_shows_what_is_printed(team: Team) -> None:
+    """With its times all alike."""
+    (text,) = blocks(ROOT / "docs/drift.md", "text")
+    printed = drifted(team).drift().out
+    assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "2026-05-04 09:30 UTC", printed) == text
 
 
 def test_strange_names_do_no_harm(team: Team) -> None:

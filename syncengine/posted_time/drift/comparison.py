@@ -60,7 +60,7 @@ class _Seen:
     mended: bool = False
 
 
-class Comparison:
+class DriftComparison:
     """Takes pages, newest first. `since`, `unused_since`: milliseconds since epoch."""
 
     def __init__(self, tags: Mapping[str, RecordedTag], since: float, unused_since: float | None) -> None:

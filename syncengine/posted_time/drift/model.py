@@ -72,7 +72,7 @@ class DriftFinding:
 
 
 @dataclass(slots=True)
-class Reading:
+class ListReading:
     """How the list was read. `unreadable`: items that are no group; `hidden`: instants (milliseconds) with more groups
     than the service lists; `ignored`, `endless`: why reading ended early. `oldest`: the first group that was read."""
 
@@ -106,7 +106,7 @@ class Drift:
 
     since: float
     unused_since: float | None
-    reading: Reading
+    reading: ListReading
     declared: int
     seen: int
     findings: tuple[DriftFinding, ...]

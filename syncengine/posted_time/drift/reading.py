@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from syncengine.errors import Unreachable
-from syncengine.posted_time.drift.comparison import Comparison, similar_names
-from syncengine.posted_time.drift.model import Drift, DriftFinding, DriftKind, Reading, RecordedTag
+from syncengine.posted_time.drift.comparison import DriftComparison, similar_names
+from syncengine.posted_time.drift.model import Drift, DriftFinding, DriftKind, ListReading, RecordedTag
 from syncengine.posted_time.drift.sightings import Sighting, sightings
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Client
@@ -49,7 +49,7 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
     tags = {row.key.name: RecordedTag.of(row) for row in state.rows(Kind.TAG)}
     tags = {name: tag for name, tag in tags.items() if not window.leaves_out(str(_key(name)))}
     unused = None if window.unused_since is None else window.unused_since * 1000
-    comparison, reading = Comparison(tags, window.since * 1000, unused), Reading()
+    comparison, reading = DriftComparison(tags, window.since * 1000, unused), ListReading()
     async for page in _pages(client, window, reading, most):
         names = comparison.in_question(page)
         settled = state.settled_at(map(_key, names)) if names else {}
@@ -68,7 +68,7 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
     )
 
 
-async def _pages(client: Client, window: Window, reading: Reading, most: int) -> AsyncIterator[list[Sighting]]:
+async def _pages(client: Client, window: Window, reading: ListReading, most: int) -> AsyncIterator[list[Sighting]]:
     """Groups of the window, page by page, newest first."""
 
     async def ask(size: int, before: int | None) -> Sequence[Sighting | None]:

@@ -38,7 +38,7 @@ syncengine apply -y "$@" --report json=report.json""",
     "PUBLISH_REPORT_GITLAB": "syncengine publish report.json --to gitlab --key applied",
     "REASSERT": "syncengine apply -y --reassert --no-delete",
     "DRIFT_GITHUB": 'syncengine drift --format markdown --detailed-exitcode >> "$GITHUB_STEP_SUMMARY"',
-    "DRIFT_GITLAB": "syncengine drift --format markdown --detailed-exitcode | tee drift.md",
+    "DRIFT_GITLAB": "syncengine drift --format markdown --detailed-exitcode | tee drift.markdown",
 }
 ACTIONS: Mapping[str, str] = {
     "CHECKOUT": "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
