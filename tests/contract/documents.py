@@ -117,6 +117,7 @@ DOCUMENTS = {
     "preview": Case(("time", "preview", "g-posted", *JSON)),
     "posted-time": Case(("time", "list", *LONG_AGO, *JSON)),
     "audit": Case(("time", "audit", *LONG_AGO, *JSON), 1),
+    "drift": Case(("drift", *LONG_AGO, "--unused", "90000d", *JSON)),
     "selection": Case(("time", "redeliver", "--sink", "ledger", *LONG_AGO, *JSON)),
     "selection-retry": Case(("time", "retry", "g-unknown", *JSON), 3, fresh=True),
     "pull": Case(("time", "pull", *JSON), fresh=True),
