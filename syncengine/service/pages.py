@@ -18,9 +18,9 @@ MOST_PAGES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[T]):
-    """How entries are told apart, and when each was made (milliseconds since epoch). None: that is not known of it."""
+    """How entries are told apart, and when each was made (milliseconds since epoch; None: that is not known)."""
 
-    key: Callable[[T], Hashable | None]
+    key: Callable[[T], Hashable]
     at: Callable[[T], int | None]
 
 
@@ -48,7 +48,7 @@ async def pages(
 ) -> AsyncIterator[list[T]]:
     """The new entries of each page. `ask` for at most so many, made before an instant; at least `size`, at most
     `largest`, which is asked for where one instant fills a page."""
-    last = set[Hashable | None]()
+    last = set[Hashable]()
     before: int | None = None
     for _ in range(most):
         page = await ask(size, before)
@@ -61,7 +61,7 @@ async def pages(
             yield new
         if not instants or (before is not None and min(instants) >= before):
             return
-        last = {key for each in page if (key := entries.key(each)) is not None}
+        last = {entries.key(each) for each in page}
         oldest, is_full = min(instants), len(instants) == 1 and len(page) >= size
         if is_full and size < largest:
             size = largest
