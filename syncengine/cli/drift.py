@@ -43,7 +43,7 @@ def drift(
     not be published.
     """
     from syncengine.posted_time.drift.reading import Window
-    from syncengine.render.drift import incompleteness
+    from syncengine.render.drift import drift_trouble, incompleteness
 
     now = time.time()
     window = Window(
@@ -55,7 +55,9 @@ def drift(
     try:
         found = calling(options, lambda client, project: _compared(client, project, window, output))
     except SyncengineError as error:
-        return output.refusal(error, format)
+        if format == "markdown":
+            output.data(drift_trouble(error.diagnostics()))
+        return output.refusal(error, "text" if format == "markdown" else format)
     for message in incompleteness(found, published=bool(os.environ.get("CI"))):
         output.say(message, level="warning")
     output.data(_rendered(found, format, options, output))

@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from syncengine.errors import Diagnostic
 from syncengine.posted_time.drift.model import Drift, DriftKind, ListReading
 from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown, shown_count
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
-from syncengine.render.markdown import LIMIT, MarkdownBlock, Ranked, code, prose, within
+from syncengine.render.markdown import LIMIT, MarkdownBlock, Ranked, code, diagnostic_blocks, prose, within
 from syncengine.render.rows import Rank
 from syncengine.render.schemas.drift import DriftCoverage, DriftFormat, DriftItem
 from syncengine.render.schemas.posted_time import document
@@ -176,6 +177,11 @@ def drift_markdown(drift: Drift, options: str) -> str:
         blocks.append(MarkdownBlock("To send again what the manifests declare:\n", commands))
     endings = [prose(sentence) for sentence in ([LOCAL] if findings else []) + [PROVES_NOTHING]]
     return within([*blocks, MarkdownBlock("", [" ".join(endings)])], LIMIT)
+
+
+def drift_trouble(diagnostics: Sequence[Diagnostic]) -> str:
+    """The errors for which nothing could be compared, in its place."""
+    return within([MarkdownBlock("", ["### Drift: it could not be read"]), *diagnostic_blocks(diagnostics)], LIMIT)
 
 
 def _opening(drift: Drift) -> Iterator[str]:

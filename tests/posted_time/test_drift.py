@@ -165,6 +165,7 @@ def test_answers_that_are_none_end_with_1(tmp_path: Path) -> None:
             done = project.run("drift", "--format", format)
             assert done.code == 1
             assert "does not allow" in done.out + done.err
+            assert "No plan" not in done.out
             assert "Jane" not in done.out + done.err
 
 

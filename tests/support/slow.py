@@ -19,8 +19,8 @@ SLOW: dict[str, str] = {
     "manifest": "hostile meaning plain",
     "packaging": "ci_files wheel",
     "planning": "data_rows increment lint_levels properties shrinking",
-    "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags unreadable"
-    " webhook_receiver",
+    "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags"
+    " unreadable webhook_receiver",
     "publish": "pipeline publish reviewed",
     "serve": "delivering living lost_answers unattended webhook",
     "service": "posted_time",

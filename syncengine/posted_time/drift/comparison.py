@@ -73,6 +73,7 @@ class DriftComparison:
         self._used: set[str | None] = set()
         self._known: set[str] = set()
         self._sends_ids = False
+        self._strangers = 0
         self.groups = 0
         self.unlisted = 0
 
@@ -120,10 +121,11 @@ class DriftComparison:
 
     def _unknown(self, tag: PostedTag, at: int) -> None:
         name = tag.name or ""
-        if name in self._found or len(self._found) < len(self._tags) + MOST_UNKNOWN:
-            self._note(name, at, values_of(tag))
-        else:
+        if name not in self._found and self._strangers >= MOST_UNKNOWN:
             self.unlisted += 1
+            return
+        self._strangers += name not in self._found
+        self._note(name, at, values_of(tag))
 
     def _note(self, name: str, at: int, values: Mapping[str, str], *, absent: bool = False) -> None:
         seen = self._found.setdefault(name, _Seen(mended=name in self._right))

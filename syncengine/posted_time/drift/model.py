@@ -74,11 +74,10 @@ class DriftFinding:
 @dataclass(slots=True)
 class ListReading:
     """How the list was read. `unreadable`: items that are no group; `hidden`: instants (milliseconds) with more groups
-    than the service lists; `ignored`, `endless`: why reading ended early. `oldest`: the first group that was read."""
+    than the service lists; `ignored`, `endless`: why reading ended early."""
 
     groups: int = 0
     unreadable: int = 0
-    oldest: int | None = None
     hidden: list[int] = field(default_factory=list)
     ignored: bool = False
     endless: bool = False

@@ -85,9 +85,7 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
     async for page in pages(ask, entries, LISTED_AT_MOST, LISTED_AT_MOST, events, most):
         groups = [group for group in page if group is not None]
         reading.unreadable += len(page) - len(groups)
-        within = [group for group in groups if group.at >= begin]
-        reading.oldest = min((group.at for group in within), default=reading.oldest)
-        yield within
+        yield [group for group in groups if group.at >= begin]
         if groups and _is_past(groups, begin):
             return
 
