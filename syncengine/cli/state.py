@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from syncengine.cli.completion import addresses, files
 from syncengine.cli.data_output import printing_command, show
@@ -180,6 +181,37 @@ def _refuse_other_team(store: State, team: str | None) -> None:
     own = store.facts().team
     if None not in (own, team) and own != team:
         raise WrongTeam(f"the file belongs to team {team!r}, and the state to {own!r}")
+
+
+@state.command("rebuild")
+@click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
+@click.option("--all-history", is_flag=True, help="Record as released whatever was ever declared before.")
+@click.option("--allow-missing-sources", is_flag=True, help="Leave out what is made of rows of databases and services.")
+@click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
+    """Record what the manifests declared at a commit, where the state is lost.
+
+    Every row is doubtful then, so that the next apply sends all of it again.
+    """
+    from syncengine.cli import state_rebuild as rebuilding
+    from syncengine.render.json import diagnostic_items
+
+    project = options.project()
+    output = Output(options, project.root)
+    new = rebuilding.read_revision(options, project, revision, chosen)
+    if new.diagnostics:
+        output.diagnostics(new.diagnostics)
+    _confirm(rebuilding.question(new, revision), auto_approve)
+    rebuilding.record(project, new, replaces=chosen["replace"])
+    document = {
+        "commit": new.commit,
+        "rebuilt": len(new.rows) - new.released,
+        "released": new.released,
+        "diagnostics": to_builtins(diagnostic_items(new.diagnostics)),
+    }
+    return show(options, format, document, rebuilding.answer(new, revision))
 
 
 @state.command("lock")

@@ -355,6 +355,12 @@ class State:
             if values:
                 connection.execute(sa.update(FACTS).values(**values))
 
+    def begin_lineage(self, *, base_url: str, team: str | None) -> None:
+        """Make it another state, of this service: plans and approvals of before are not for it."""
+        values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
+        with self._writing() as connection:
+            connection.execute(sa.update(FACTS).values(**values, **({"team": team} if team else {})))
+
     def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
         """Close the run; whatever is still under way is doubtful from now on.
 
