@@ -32,14 +32,14 @@ class EverDeclared:
     def __init__(self) -> None:
         self._bodies: dict[Key, Body] = {}
         self._last: dict[Key, Body] = {}
-        self._sources: dict[Key, Source] = {}
+        self._places: dict[Key, tuple[Source, bool]] = {}
         self._references: dict[Key, dict[str, None]] = {}
         self._renamed: dict[str, dict[str, None]] = {}
 
     def take(self, resource: Resource) -> None:
         """Add a resource as some revision declares it."""
         key, body = resource.key, resource.body
-        self._sources[key] = resource.source
+        self._places[key] = resource.source, resource.protect
         if self._last.get(key) == body:
             return
         self._last[key] = body
@@ -59,10 +59,19 @@ class EverDeclared:
             yield self._in_all_categories(row)
         for key, body in self._bodies.items():
             if key not in declared:
-                row = Recorded(
-                    key, body, Status.RELEASED, doubtful=True, confirmed=key.kind is Kind.TAG, source=self._sources[key]
-                )
-                yield self._in_all_categories(row)
+                yield self._in_all_categories(self._former_row(key, body))
+
+    def _former_row(self, key: Key, body: Body) -> Recorded:
+        source, protect = self._places[key]
+        return Recorded(
+            key,
+            body,
+            Status.RELEASED,
+            doubtful=True,
+            confirmed=key.kind is Kind.TAG,
+            source=source,
+            protect=protect,
+        )
 
     def _in_all_categories(self, row: Recorded) -> Recorded:
         if row.key.kind is not Kind.TAG:
