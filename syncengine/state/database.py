@@ -40,6 +40,9 @@ from syncengine.state.location import refuse_no_state
 BUSY_SECONDS = 20.0
 """How long SQLite waits for another writer; well under a lease."""
 
+COMPACT_SECONDS = 10
+"""How long PostgreSQL waits for readers of a table that it writes anew."""
+
 POSTGRESQL = ("postgres", "postgresql")
 
 MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7305806421)"}
@@ -74,6 +77,11 @@ class StateDatabase:
         with as_state_errors(self.name), engine.begin() as connection:
             connection.execute(exclusive)
             yield connection
+
+    def compact(self) -> bool:
+        """Leave no byte of removed rows; False where others are in the way, or rights are missing."""
+        with as_state_errors(self.name):
+            return _compact_file(self.engine) if self.engine.dialect.name == "sqlite" else _compact_server(self.engine)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -215,6 +223,37 @@ def _pragma(engine: sa.Engine, *pragmas: str) -> None:
             cursor.close()
     finally:
         connection.close()
+
+
+def _compact_file(engine: sa.Engine) -> bool:
+    """Write the file anew; what was in the log of writes is gone only when nobody reads from it."""
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute("VACUUM")
+        is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError as error:
+        if sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL):
+            raise
+        return False
+    finally:
+        connection.close()
+    return not is_busy
+
+
+def _compact_server(engine: sa.Engine) -> bool:
+    """Write the tables anew: a plain VACUUM leaves the bytes of removed rows in their pages."""
+    try:
+        with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+            notices: list[object] = []
+            connection.connection.driver_connection.add_notice_handler(notices.append)  # type: ignore[union-attr]
+            connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
+            for table in tables.HISTORY:
+                connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+            connection.exec_driver_sql("RESET lock_timeout")
+            return not notices  # it only notes that a table is somebody else's
+    except exc.DBAPIError:
+        return False
 
 
 def _empty(name: str) -> StateDatabase:
