@@ -73,7 +73,7 @@ def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
         erasure.learn(Detail(metadata_set=row.body.metadata))
     for line in journal_rewrite.lines(connection, JOURNAL.c.kind != PATH):
         if values := erasure.rewritten(line):
-            journal_rewrite.write(connection, line.id, **values)
+            journal_rewrite.write(connection, line.id, values)
     for table in (ROWS, *_others()):
         for key in keys:
             connection.execute(sa.delete(table).where(table.c.kind == key.kind.value, table.c.name == key.name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -34,7 +34,7 @@ def lines(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Itera
         yield from (StoredLine(*row) for row in connection.execute(query).all())
 
 
-def write(connection: sa.Connection, line: int, **values: Any) -> None:
+def write(connection: sa.Connection, line: int, values: Mapping[str, Any]) -> None:
     connection.execute(sa.update(JOURNAL).where(JOURNAL.c.id == line).values(**values))
 
 

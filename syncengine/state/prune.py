@@ -60,7 +60,7 @@ def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Prun
         if stamp is not None and not stays:
             journal_rewrite.drop(connection, line.id)
         elif stamp is not None and packed != line.packed:
-            journal_rewrite.write(connection, line.id, packed=packed)
+            journal_rewrite.write(connection, line.id, {"packed": packed})
     runs = _old_runs(connection, before, remains.runs)
     if stamp is not None:
         _drop_runs(connection, runs)
