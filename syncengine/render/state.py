@@ -233,5 +233,5 @@ def _not_compact(is_compact: bool) -> list[str]:
         return []
     return [
         "Removed bytes may still be in the database's files, since others read from it or this user may not write its"
-        " tables anew: run `syncengine state prune --before 9999d` when nobody else does, or VACUUM FULL as their owner."
+        " tables anew: run `syncengine state prune --before 9999d` when nobody else does, or VACUUM FULL as owner."
     ]

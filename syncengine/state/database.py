@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
 from syncengine.database.errors import sqlite_code
-from syncengine.database.open import sqlite_engine
+from syncengine.database.open import CONNECT_SECONDS, sqlite_engine
 from syncengine.project import folder as own_folder
 from syncengine.project.references import sqlite_file
 from syncengine.state import tables
@@ -39,6 +39,9 @@ from syncengine.state.location import refuse_no_state
 
 BUSY_SECONDS = 20.0
 """How long SQLite waits for another writer; well under a lease."""
+
+SECRET = ("password", "sslpassword")
+"""Parameters of a URL that nobody may see."""
 
 COMPACT_SECONDS = 10
 """How long PostgreSQL waits for readers of a table that it writes anew."""
@@ -119,12 +122,14 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         address = make_url(url)
     except (exc.ArgumentError, ValueError):
         raise UNSUPPORTED.error(f"{url.partition('://')[0]}://…") from None
-    name = address.render_as_string(hide_password=True)
+    name = address.difference_update_query(SECRET).render_as_string(hide_password=True)
     backend, _, driver = address.drivername.partition("+")
     if backend not in POSTGRESQL:
         raise UNSUPPORTED.error(name)
     try:
-        engine = sa.create_engine(address.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
+        limit = {} if "connect_timeout" in address.query else {"connect_timeout": CONNECT_SECONDS}
+        there = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
+        engine = sa.create_engine(there, pool_pre_ping=True, connect_args=limit)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))
