@@ -167,8 +167,7 @@ class _Applying:
             self._show_refusal(done)
 
     def _show_refusal(self, done: Applied) -> None:
-        if warnings := [d for d in done.report.diagnostics if d.severity is Severity.WARNING]:
-            self.output.diagnostics(warnings)
+        self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.WARNING])
         if done.plan is not None and done.plan.is_denied and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: rules of this project deny it, as shown above.", level="error")
         elif done.plan is not None and done.plan.gate.is_closed and done.exit_code is ExitCode.GATE:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from syncengine.errors import Usage
-from syncengine.project.git_tree import FETCH_ALL, GONE, SUBMODULE, Entry, Repository, RevisionFiles
+from syncengine.project.git_tree import FETCH_ALL, GONE, SUBMODULE, Repository, RevisionFiles, TreeEntry
 
 COMMITS_AT_ONCE = 200
 """Commits whose blobs are read together."""
@@ -41,7 +41,9 @@ def visits(repo: Repository, revision: str, places: Sequence[str]) -> list[Visit
     return [Visit(*line.split(" ")) for line in repo.records(*how, revision, "--", *_from_top(places))]
 
 
-def walk(files: RevisionFiles, history: Sequence[Visit], places: Sequence[str]) -> Iterator[tuple[Visit, list[Entry]]]:
+def walk(
+    files: RevisionFiles, history: Sequence[Visit], places: Sequence[str]
+) -> Iterator[tuple[Visit, list[TreeEntry]]]:
     """Bring the files of each commit into the folder; with the commit, what differs from the one before."""
     repo = files.repo
     before = repo.ask("hash-object", "-t", "tree", "--stdin").stdout.decode().strip()  # a tree without files
@@ -56,14 +58,14 @@ def walk(files: RevisionFiles, history: Sequence[Visit], places: Sequence[str]) 
             yield visit, entries
 
 
-def _differences(repo: Repository, trees: Sequence[str], places: Sequence[str]) -> Iterator[list[Entry]]:
+def _differences(repo: Repository, trees: Sequence[str], places: Sequence[str]) -> Iterator[list[TreeEntry]]:
     """The files in which each tree differs from the one before it."""
     pairs = "".join(f"{old} {new}\n" for old, new in pairwise(trees))
     how = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--full-index", "--", *_from_top(places))
     answer = repo.ask(*how, standard_input=pairs.encode())
     if answer.returncode != 0:
         raise Usage(f"objects of the history are not in this clone: {FETCH_ALL}")
-    entries: list[Entry] = []
+    entries: list[TreeEntry] = []
     count = 0
     words = iter(answer.stdout.decode("utf-8", "surrogateescape").split("\0"))
     for word in words:
@@ -74,7 +76,7 @@ def _differences(repo: Repository, trees: Sequence[str], places: Sequence[str]) 
             entries, count = [], count + 1
         if colon:
             _, mode, _, oid, _ = about.split(" ")
-            entries.append(Entry(mode, oid, next(words)))
+            entries.append(TreeEntry(mode, oid, next(words)))
     if count:
         yield entries
 

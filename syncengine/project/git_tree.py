@@ -36,7 +36,7 @@ _MERGER = {
 """The author of a commit that only the merge of a work tree needs."""
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A file of a tree, as `git ls-tree` tells it; mode `000000` is one that is no longer there."""
 
     mode: str
@@ -220,7 +220,7 @@ class RevisionFiles:
             if not relative.startswith("..") and not os.path.normpath(path).startswith(str(self.checkout.folder)):
                 self.bring(relative)
 
-    def follow(self, revision: str, changes: Iterable[Entry], contents: Mapping[str, bytes]) -> None:
+    def follow(self, revision: str, changes: Iterable[TreeEntry], contents: Mapping[str, bytes]) -> None:
         """Turn the files into those of another commit, which differ by `changes`; `contents` are those by object."""
         self.tree = self.name = revision
         entries = [each for each in changes if _is_inside(each.path)]
@@ -239,10 +239,10 @@ class RevisionFiles:
     def _brought(self, places: list[str]) -> list[str]:
         return self._put([each for each in self._entries(places) if not (self.to / each.path).exists()])
 
-    def _put(self, entries: Iterable[Entry], contents: Mapping[str, bytes] | None = None) -> list[str]:
+    def _put(self, entries: Iterable[TreeEntry], contents: Mapping[str, bytes] | None = None) -> list[str]:
         """Put files where they belong, from the work tree or from objects; where links lead."""
         clean = self._clean()
-        others: list[Entry] = []
+        others: list[TreeEntry] = []
         for entry in entries:
             if entry.mode == SUBMODULE:
                 self._warn(entry, "it is a submodule: its files are not compared")
@@ -252,7 +252,7 @@ class RevisionFiles:
                 others.append(entry)
         return self._written(sorted(others, key=lambda each: each.mode == LINK), contents)
 
-    def _written(self, entries: list[Entry], contents: Mapping[str, bytes] | None) -> list[str]:
+    def _written(self, entries: list[TreeEntry], contents: Mapping[str, bytes] | None) -> list[str]:
         """Write contents of objects, links last so that nothing is written through one; where the links lead."""
         links = []
         blobs = (
@@ -269,7 +269,7 @@ class RevisionFiles:
                 target.write_bytes(self._smudged(entry, content))
         return [str(link) for link in links if not link.is_absolute()]
 
-    def _smudged(self, entry: Entry, content: bytes) -> bytes:
+    def _smudged(self, entry: TreeEntry, content: bytes) -> bytes:
         """The content of a file of Git LFS, where this clone has it."""
         if len(content) > 1024 or (pointer := _POINTER.match(content)) is None:
             return content
@@ -280,12 +280,12 @@ class RevisionFiles:
         self._warn(entry, f"it is in Git LFS, and this clone does not have it: `git lfs fetch origin {self.name}`")
         return content
 
-    def _entries(self, places: list[str]) -> Iterator[Entry]:
+    def _entries(self, places: list[str]) -> Iterator[TreeEntry]:
         for line in self.repo.records("ls-tree", "-r", "-z", "--full-tree", self.tree, "--", *places):
             about, path = line.split("\t", 1)
             mode, _, oid = about.split()
             if _is_inside(path):
-                yield Entry(mode, oid, path)
+                yield TreeEntry(mode, oid, path)
 
     def _clean(self) -> dict[str, str]:
         """The objects of files that stand in the work tree as they are in the index."""
@@ -304,7 +304,7 @@ class RevisionFiles:
             if path.lower().endswith(FORMATS) and not any(part.startswith(".") for part in PurePosixPath(path).parts):
                 yield path
 
-    def _warn(self, entry: Entry, why: str) -> None:
+    def _warn(self, entry: TreeEntry, why: str) -> None:
         file = os.fsencode(os.path.relpath(entry.path, self.repo.prefix or ".")).decode("utf-8", "replace")
         message = f"at {self.name} this file cannot be read: {why}"
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))

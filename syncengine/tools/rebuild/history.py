@@ -18,7 +18,7 @@ from syncengine.manifest.load import read_one
 from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.project.git_history import Visit, former_folders, refuse_shallow, visits, walk
-from syncengine.project.git_tree import GONE, Entry, Repository, RevisionFiles
+from syncengine.project.git_tree import GONE, Repository, RevisionFiles, TreeEntry
 from syncengine.project.model import FILE_NAME, Project
 from syncengine.templating.budget import Allowance
 from syncengine.tools.rebuild.rows import EverDeclared
@@ -103,7 +103,7 @@ class _Reading:
     by_path: dict[str, ManifestFile] = field(default_factory=dict)
     making: dict[str, ReadFile] = field(default_factory=dict)
 
-    def read(self, visit: Visit, entries: Sequence[Entry]) -> None:
+    def read(self, visit: Visit, entries: Sequence[TreeEntry]) -> None:
         """Read what a commit changed, which the folder has by now."""
         config = None if self.project is None else self.project.config
         name = f"{self.files.repo.prefix}{config.name if config else FILE_NAME}"
@@ -119,7 +119,7 @@ class _Reading:
         if everything or not changed <= self.by_path.keys() - self.making.keys():
             self._take(visit, [path for path in self.making if path in self.by_path and path not in changed])
 
-    def _is_new(self, entry: Entry) -> bool:
+    def _is_new(self, entry: TreeEntry) -> bool:
         return entry.path not in self.by_path and entry.path.lower().endswith((*SUFFIXES, *TEMPLATE_SUFFIXES))
 
     def _load(self, visit: Visit) -> None:
