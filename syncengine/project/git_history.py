@@ -44,7 +44,7 @@ def visits(repo: Repository, revision: str, places: Sequence[str]) -> list[Visit
 def walk(
     files: RevisionFiles, history: Sequence[Visit], places: Sequence[str]
 ) -> Iterator[tuple[Visit, list[TreeEntry]]]:
-    """Bring the files of each commit into the folder; with the commit, what differs from the one before."""
+    """Bring the files of one commit after the other into the folder."""
     repo = files.repo
     before = repo.ask("hash-object", "-t", "tree", "--stdin").stdout.decode().strip()  # a tree without files
     for start in range(0, len(history), COMMITS_AT_ONCE):

@@ -12,8 +12,8 @@ import pytest
 SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble",
     "browser": "console pictures",
-    "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages reviewed"
-    " saved_plans signals small_steps state state_rebuild state_retention terminal unmerged",
+    "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
+    " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal unmerged",
     "connector": "registration",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",
