@@ -130,6 +130,7 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
         with _reading(options) as store:
             counted, is_compact = store.prune(before, is_trial=True), True
     else:
+        _refuse_no_state(options)
         _confirm(question, auto_approve)
         with writing(options.project(), "state prune") as store:
             with named_run(store, "state prune", os.environ) as counts:
@@ -159,6 +160,7 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
     from syncengine.manifest.cache import delete_cache
 
     keys = [_key(address) for address in addresses]
+    _refuse_no_state(options)
     _confirm(f"Erase {count_of(len(keys), 'resource')} for good? What was done to them cannot be undone.", auto_approve)
     project = options.project()
     with writing(project, "state erase") as store:
@@ -171,6 +173,13 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
     delete_cache(project.root / CACHE_FOLDER)
     document = {"erased": len(keys), "entries": erased.entries, "runs": erased.runs, "compacted": is_compact}
     return show(options, format, document, rendering.erased_text(len(keys), erased, held, is_compact))
+
+
+def _refuse_no_state(options: Globals) -> None:
+    """Refuse where nothing is recorded yet: what only removes makes no state."""
+    with _reading(options) as store:
+        if not store.exists:
+            raise SyncengineError("there is no state yet", code="no-state")
 
 
 def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:

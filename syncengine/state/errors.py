@@ -91,7 +91,10 @@ CHANGED = StateTrouble(
 )
 BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
-DAMAGED = StateTrouble("state-damaged", "state {state} is damaged; restore it from a backup")
+DAMAGED = StateTrouble(
+    "state-damaged",
+    "state {state} is damaged; restore it from a backup, or move it away and record what Git declares: `state rebuild`",
+)
 DISK = StateTrouble("state-io", "state {state}: the disk reported an error")
 
 BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {

@@ -100,6 +100,13 @@ def test_old_history_is_removed_and_told(left: Project, service: Service) -> Non
     assert holding(left.folder, "her matter") == ["state.db"]  # the released tag's own row
 
 
+@pytest.mark.parametrize("words", [("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")])
+def test_what_only_removes_makes_no_state(project: Project, words: tuple[str, ...]) -> None:
+    """A job of CI would take an empty one for its own."""
+    assert project.run("state", *words, "--format", "json").codes == ["no-state"]
+    assert not (project.folder / ".syncengine/state.db").exists()
+
+
 def test_a_date_that_is_none_is_a_usage_error(left: Project) -> None:
     """With what can be written."""
     refused = left.run("state", "prune", "--before", "yesterday", "-y")
