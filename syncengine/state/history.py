@@ -243,7 +243,7 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
             of_key = [] if line is None else list(packed_lines.lines_of(line.packed, key))
-            if not of_key and head <= pruned:
+            if not of_key and 0 < head <= pruned:
                 continue
             if line is None:
                 raise LookupError("a row points to a line that is gone")
