@@ -99,7 +99,7 @@ class Application:
         try:
             exit_code = self._execute(saved)
         except SyncengineError as error:
-            self._record_refusal(error)
+            self.record_refusal(error)
             return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances(), error), error.exit_code)
         return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances()), exit_code)
 
@@ -196,7 +196,7 @@ class Application:
         judged = with_approvals(plan, self._project, self._request)
         return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
 
-    def _record_refusal(self, error: SyncengineError) -> None:
+    def record_refusal(self, error: SyncengineError) -> None:
         """Have it in the history, where there is a state that may be written; the report tells it in any case."""
         if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
             return

@@ -133,6 +133,8 @@ class Status(StrEnum):
 
 IMPORT = "import-"
 """What the id of a run of `state import` begins with: what it wrote is doubtful, and no call of ours is why."""
+REBUILD = "rebuild-"
+"""The same of `state rebuild`."""
 
 
 class Recorded(Struct, frozen=True, gc=False):

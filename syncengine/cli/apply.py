@@ -115,8 +115,13 @@ class _Applying:
         """Plan and apply; raises SyncengineError for errors before there is a project."""
         project = self._options.project()
         self.output = Output(self._options, project.root, project.blob)
-        saved = _saved_plan(self._options, paths, chosen)
-        request = _request(project, self._options, () if saved else paths, chosen)
+        try:
+            saved = _saved_plan(self._options, paths, chosen)
+            request = _request(project, self._options, () if saved else paths, chosen)
+        except SyncengineError as error:
+            bare = PlanRequest("apply")
+            Application(project, bare, Runtime(os.environ), lambda: serving(project)).record_refusal(error)
+            raise
         if saved is None and not self._auto_approve and not sys.stdin.isatty():
             raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
         announce(project, self.output)

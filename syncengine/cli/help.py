@@ -38,8 +38,13 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
+    "state prune": Example("syncengine state prune --before 180d --dry-run", "how much history half a year back is"),
+    "state erase": Example("syncengine state erase 'tag/Jane Doe'", "no trace of a name that must not be kept"),
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),
     "state import": Example("syncengine state import state.jsonl", "read an export"),
+    "state rebuild": Example(
+        "syncengine state rebuild --from-git origin/main --all-history", "a lost state, from what was applied last"
+    ),
     "state lock": Example("syncengine state lock --reason 'the service is being moved'", "keep everyone from applying"),
     "state unlock": Example("syncengine state unlock 3f2a9c", "end the lock of this id"),
     "state rebind": Example("syncengine state rebind", "accept the team's new name"),

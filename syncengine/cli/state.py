@@ -11,21 +11,25 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from syncengine.cli.completion import addresses, files
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
+from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.state_writing import named_run, writing
 from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
+from syncengine.plan.planner import CACHE_FOLDER
 from syncengine.plan.request import Runtime
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import content_of
 from syncengine.render import state as rendering
-from syncengine.resource import Key
+from syncengine.render.words import count_of, when
+from syncengine.resource import Key, Status
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
@@ -111,6 +115,85 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
 
+@state.command("prune")
+@click.option("--before", type=Moment(), required=True, metavar="DATE", help="2026-01-31, a date and time, or 180d.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be removed.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
+    """Remove history from before DATE: runs, and what they changed, with the values of before.
+
+    Rows, approvals and whatever is in doubt stay. What is removed can no longer be undone.
+    """
+    question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
+    if dry_run:
+        with _reading(options) as store:
+            counted, is_compact = store.prune(before, is_trial=True), True
+    else:
+        _refuse_no_state(options)
+        _confirm(question, auto_approve)
+        with writing(options.project(), "state prune") as store:
+            with named_run(store, "state prune", os.environ) as counts:
+                counted = store.prune(before)
+                counts["runs removed"] = counted.runs
+            is_compact = store.compact()
+    document = {
+        "before": when(counted.before),
+        "runs": counted.runs,
+        "entries": counted.entries,
+        "inDoubt": counted.kept,
+        "dryRun": dry_run,
+        "compacted": is_compact and not dry_run,
+    }
+    return show(options, format, document, rendering.pruned_text(counted, before, dry_run, is_compact))
+
+
+@state.command("erase")
+@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def erase_resources(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
+    """Remove the names and contents of resources from the state and all its history.
+
+    They must have left the manifests, or be forgotten. The history keeps that something happened.
+    """
+    from syncengine.manifest.cache import delete_cache
+
+    keys = [_key(address) for address in addresses]
+    _refuse_no_state(options)
+    _confirm(f"Erase {count_of(len(keys), 'resource')} for good? What was done to them cannot be undone.", auto_approve)
+    project = options.project()
+    with writing(project, "state erase") as store:
+        _refuse_to_erase(store, keys, project.service.landing)
+        held = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
+        with named_run(store, "state erase", os.environ) as counts:
+            erased = store.erase(keys)
+            counts["erased"] = len(keys)
+        is_compact = store.compact()
+    delete_cache(project.root / CACHE_FOLDER)
+    document = {"erased": len(keys), "entries": erased.entries, "runs": erased.runs, "compacted": is_compact}
+    return show(options, format, document, rendering.erased_text(len(keys), erased, held, is_compact))
+
+
+def _refuse_no_state(options: Globals) -> None:
+    """Refuse where nothing is recorded yet: what only removes makes no state."""
+    with _reading(options) as store:
+        if not store.exists:
+            raise SyncengineError("there is no state yet", code="no-state")
+
+
+def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
+    """Refuse what the state does not know, and what it must still know."""
+    recorded = store.get(keys)
+    unknown = [str(key) for key in keys if key not in recorded and not store.history(key)]
+    if unknown:
+        message = f"{', '.join(unknown)}: neither recorded nor in the history; nothing was erased"
+        raise SyncengineError(message, code="not-recorded")
+    if obstacles := store.obstacles(keys, window):
+        message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
+        raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
+
+
 @state.command("export")
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you, instead of stdout.")
 @with_globals
@@ -180,6 +263,37 @@ def _refuse_other_team(store: State, team: str | None) -> None:
     own = store.facts().team
     if None not in (own, team) and own != team:
         raise WrongTeam(f"the file belongs to team {team!r}, and the state to {own!r}")
+
+
+@state.command("rebuild")
+@click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
+@click.option("--all-history", is_flag=True, help="Record as released whatever was ever declared before.")
+@click.option("--allow-missing-sources", is_flag=True, help="Leave out what is made of rows of databases and services.")
+@click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
+    """Record what the manifests declared at a commit, where the state is lost.
+
+    Every row is doubtful then, so that the next apply sends all of it again.
+    """
+    from syncengine.cli import state_rebuild as rebuilding
+    from syncengine.render.json import diagnostic_items
+
+    project = options.project()
+    output = Output(options, project.root)
+    new = rebuilding.read_revision(options, project, revision, chosen)
+    if new.diagnostics:
+        output.diagnostics(new.diagnostics)
+    _confirm(rebuilding.question(new, revision), auto_approve)
+    rebuilding.record(project, new, replaces=chosen["replace"])
+    document = {
+        "commit": new.commit,
+        "rebuilt": len(new.rows) - new.released,
+        "released": new.released,
+        "diagnostics": to_builtins(diagnostic_items(new.diagnostics)),
+    }
+    return show(options, format, document, rebuilding.answer(new, revision))
 
 
 @state.command("lock")

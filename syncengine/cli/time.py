@@ -7,7 +7,6 @@ import os
 import sys
 import time as clock
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import click
 
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command, CommandEntry, TableGroup
+from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
@@ -51,25 +51,6 @@ class TimeGroup(TableGroup):
 @click.group(cls=TimeGroup)
 def time() -> None:
     """Inspect and deliver posted time by hand."""
-
-
-class Moment(click.ParamType[float]):
-    """A point in time, in seconds since epoch: so long ago (30d, 2h), or a date and time."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from syncengine.document.setting_types import duration
-
-        if isinstance(value, float):
-            return value
-        ago = duration(str(value))
-        if ago is not None:
-            return clock.time() - ago
-        try:
-            return datetime.fromisoformat(str(value)).timestamp()
-        except (ValueError, OverflowError):
-            return self.fail(f"{value!r} is not a point in time: write 30d, 2h, or 2024-05-01T09:00:00Z", param, ctx)
 
 
 # --- looking

@@ -56,6 +56,8 @@ SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than al
 CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is starting or stopping")
 ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
 BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
+NO_SCHEMA = DatabaseFault(TroubleKind.UNREACHABLE, "the database has no schema of that name")
+NO_ENCRYPTION = DatabaseFault(TroubleKind.UNREACHABLE, "no encrypted connection can be made")
 NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing listens at the server's address")
 NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "there is no such host")
 NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
@@ -76,6 +78,7 @@ _BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("42703", NO_COLUMN),
     ("25006", READ_ONLY),
     ("3D", NO_DATABASE),
+    ("3F", NO_SCHEMA),
     ("40", CONFLICT),
     ("08", CUT),
     ("53300", CROWDED),
@@ -113,6 +116,7 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("unknown database", "cannot open database", 'database "'), NO_DATABASE),
     (("too many connections", "too many clients"), CROWDED),
     (("starting up", "shutting down"), CHANGING),
+    (("ssl", "certificate"), NO_ENCRYPTION),
     (("refused",), NO_LISTENER),
     (("resolve", "translate host", "not known", "getaddrinfo"), NO_HOST),
     (("timeout", "timed out"), NO_ANSWER),

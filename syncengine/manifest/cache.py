@@ -47,6 +47,12 @@ _encode = msgspec.msgpack.Encoder().encode
 T = TypeVar("T")
 
 
+def delete_cache(folder: Path) -> None:
+    """Delete the cache of a project: it is made anew by the next plan."""
+    for suffix in BESIDE:
+        (folder / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
+
+
 class Settled(Struct, frozen=True):
     """Manifests that the recorded rows of `generation` match in every way: their plan is empty and says nothing.
 

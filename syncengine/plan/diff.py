@@ -11,7 +11,19 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
-from syncengine.resource import ALTERNATIVES, IMPORT, Body, Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.resource import (
+    ALTERNATIVES,
+    IMPORT,
+    REBUILD,
+    Body,
+    Key,
+    Kind,
+    Recorded,
+    Resource,
+    Source,
+    Status,
+    Value,
+)
 from syncengine.service.wire import UNCLEARABLE
 
 
@@ -115,6 +127,8 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
+REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
+ID_UNKNOWN = "recorded by `state rebuild`: its id is not known, and the service returns it"
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
@@ -223,6 +237,8 @@ def _change(
 def _reason(row: Recorded) -> str:
     if row.status is Status.RETIRED:
         return REOPENED
+    if row.run and row.run.startswith(REBUILD):
+        return ID_UNKNOWN if row.key.kind is Kind.CATEGORY and row.server_id is None else REBUILT
     return IMPORTED if row.run and row.run.startswith(IMPORT) else UNKNOWN_END
 
 

@@ -290,11 +290,19 @@ PAST: Mapping[RemovalKind, str] = {RemovalKind.RETIRE: "retired", RemovalKind.DE
 
 
 def _judge_activity_types(j: _Judgement) -> None:
+    leaving = []
     for row in j.unwanted(Kind.ACTIVITY_TYPE):
         if not _stays(j, row):
-            j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it")
+            leaving.append(row)
         elif row.status is not Status.DELETED:
             j.aim.staying.append(row)
+    if any(map(_asks_for_a_sweep, leaving)):
+        j.aim.leaving |= {row.key: PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it") for row in leaving}
+
+
+def _asks_for_a_sweep(row: Recorded) -> bool:
+    """Whether it is a reason to delete: not one that only the history declared, as `state rebuild` records it."""
+    return row.status is not Status.RELEASED or row.confirmed
 
 
 def _stays(j: _Judgement, row: Recorded) -> bool:

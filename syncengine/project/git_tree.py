@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from syncengine.errors import Diagnostic, Problems, Severity, Usage
-from syncengine.project.model import Checkout
+from syncengine.project.model import Checkout, Project
 
 GIT_SECONDS = 120.0
 FETCH_ALL = "fetch its history first (`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` of GitLab)"
-FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
 FORMATS = (".yaml", ".yml", ".json", ".j2", ".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".db", ".sqlite")
 """Endings of ignored files that manifests may be, or read."""
 _POINTER = re.compile(rb"version https://git-lfs[.]github[.]com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n")
@@ -36,8 +36,8 @@ _MERGER = {
 """The author of a commit that only the merge of a work tree needs."""
 
 
-class _Entry(NamedTuple):
-    """A line of `git ls-tree`."""
+class TreeEntry(NamedTuple):
+    """A file of a tree, as `git ls-tree` tells it; mode `000000` is one that is no longer there."""
 
     mode: str
     oid: str
@@ -46,13 +46,17 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The repository that `root` is in; `prefix` leads from its top to `root`. `objects`: a folder for new objects."""
+    """The repository that `root` is in; `prefix` leads from its top to `root`. `objects`: a folder for new objects.
+
+    `option`: the option of the command that names a revision.
+    """
 
     root: Path
     top: Path
     prefix: str
     objects: Path
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    option: str = "--base"
 
     def commit(self, revision: str) -> str:
         """The id of the commit that `revision` names; Usage where there is none."""
@@ -60,7 +64,7 @@ class Repository:
         answer = None if revision.startswith("-") else self.ask("rev-parse", "--verify", "--quiet", name)
         if answer is None or answer.returncode != 0:
             shallow = " of this shallow clone" if self.is_shallow else ""
-            raise Usage(f"there is no commit {revision}{shallow}: {FETCH_ALL}, or name another with --base")
+            raise Usage(f"there is no commit {revision}{shallow}: {FETCH_ALL}, or name another with {self.option}")
         return answer.stdout.decode().strip()
 
     @property
@@ -153,14 +157,14 @@ class Repository:
 
 
 @contextmanager
-def repository(root: Path) -> Iterator[Repository]:
-    """The repository of a project's folder; Usage where there is none."""
+def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
+    """The repository of a project's folder; Usage where there is none. `option`: the one that asks for it."""
     with TemporaryDirectory(prefix="syncengine-") as folder:
         objects = Path(folder).resolve()
         repo = Repository(root, root, "", objects)
         answer = repo.ask("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects")
         if answer.returncode != 0:
-            raise Usage(f"--base compares with Git, and {root} is in no repository that Git can read: {_why(answer)}")
+            raise Usage(f"{option} reads Git, and {root} is in no repository that Git can read: {_why(answer)}")
         top, prefix, store = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:3]
         others = [str((root / store).resolve()), os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")]
         environ = {
@@ -168,7 +172,7 @@ def repository(root: Path) -> Iterator[Repository]:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(filter(None, others)),
             "GIT_OPTIONAL_LOCKS": "0",
         }
-        yield Repository(root, Path(top), prefix, objects, environ)
+        yield Repository(root, Path(top), prefix, objects, environ, option)
 
 
 @dataclass(slots=True)
@@ -194,7 +198,7 @@ class RevisionFiles:
         """Bring all files of the project's folder, and those that Git ignores, which are the same on both sides."""
         self.checkout.folder.mkdir(parents=True, exist_ok=True)
         self.bring(self.repo.prefix or ".")
-        for path in self._ignored():
+        for path in self.ignored():
             source, target = self.repo.root / path, self.checkout.folder / path
             if _is_there(source) and not target.exists():
                 _place(source, target)
@@ -216,10 +220,29 @@ class RevisionFiles:
             if not relative.startswith("..") and not os.path.normpath(path).startswith(str(self.checkout.folder)):
                 self.bring(relative)
 
+    def follow(self, revision: str, changes: Iterable[TreeEntry], contents: Mapping[str, bytes]) -> None:
+        """Turn the files into those of another commit, which differ by `changes`; `contents` are those by object."""
+        self.tree = self.name = revision
+        entries = [each for each in changes if _is_inside(each.path)]
+        for entry in entries:
+            self._drop(self.to / entry.path)
+        for link in self._put([each for each in entries if each.mode != GONE], contents):
+            self.bring(link)
+
+    def _drop(self, target: Path) -> None:
+        """Delete a file, and the folders that are empty without it: never write into one that the work tree has too."""
+        with suppress(OSError):
+            target.unlink()
+            for folder in target.relative_to(self.to).parents[:-1]:
+                (self.to / folder).rmdir()
+
     def _brought(self, places: list[str]) -> list[str]:
-        entries = [each for each in self._entries(places) if not (self.to / each.path).exists()]
+        return self._put([each for each in self._entries(places) if not (self.to / each.path).exists()])
+
+    def _put(self, entries: Iterable[TreeEntry], contents: Mapping[str, bytes] | None = None) -> list[str]:
+        """Put files where they belong, from the work tree or from objects; where links lead."""
         clean = self._clean()
-        others: list[_Entry] = []
+        others: list[TreeEntry] = []
         for entry in entries:
             if entry.mode == SUBMODULE:
                 self._warn(entry, "it is a submodule: its files are not compared")
@@ -227,12 +250,15 @@ class RevisionFiles:
                 _place(self.repo.top / entry.path, self.to / entry.path)
             else:
                 others.append(entry)
-        return self._written(sorted(others, key=lambda each: each.mode == LINK))
+        return self._written(sorted(others, key=lambda each: each.mode == LINK), contents)
 
-    def _written(self, entries: list[_Entry]) -> list[str]:
+    def _written(self, entries: list[TreeEntry], contents: Mapping[str, bytes] | None) -> list[str]:
         """Write contents of objects, links last so that nothing is written through one; where the links lead."""
         links = []
-        for entry, content in zip(entries, self.repo.blobs(each.oid for each in entries), strict=True):
+        blobs = (
+            self.repo.blobs(each.oid for each in entries) if contents is None else (contents[e.oid] for e in entries)
+        )
+        for entry, content in zip(entries, blobs, strict=True):
             target = self.to / entry.path
             target.parent.mkdir(parents=True, exist_ok=True)
             if entry.mode == LINK:
@@ -243,7 +269,7 @@ class RevisionFiles:
                 target.write_bytes(self._smudged(entry, content))
         return [str(link) for link in links if not link.is_absolute()]
 
-    def _smudged(self, entry: _Entry, content: bytes) -> bytes:
+    def _smudged(self, entry: TreeEntry, content: bytes) -> bytes:
         """The content of a file of Git LFS, where this clone has it."""
         if len(content) > 1024 or (pointer := _POINTER.match(content)) is None:
             return content
@@ -254,12 +280,12 @@ class RevisionFiles:
         self._warn(entry, f"it is in Git LFS, and this clone does not have it: `git lfs fetch origin {self.name}`")
         return content
 
-    def _entries(self, places: list[str]) -> Iterator[_Entry]:
+    def _entries(self, places: list[str]) -> Iterator[TreeEntry]:
         for line in self.repo.records("ls-tree", "-r", "-z", "--full-tree", self.tree, "--", *places):
             about, path = line.split("\t", 1)
             mode, _, oid = about.split()
-            if not {"..", ".", "", ".git"}.intersection(PurePosixPath(path).parts) and not path.startswith("/"):
-                yield _Entry(mode, oid, path)
+            if _is_inside(path):
+                yield TreeEntry(mode, oid, path)
 
     def _clean(self) -> dict[str, str]:
         """The objects of files that stand in the work tree as they are in the index."""
@@ -271,17 +297,31 @@ class RevisionFiles:
             self.clean = {path: oid for path, oid in files.items() if path not in dirty}
         return self.clean
 
-    def _ignored(self) -> Iterator[str]:
+    def ignored(self) -> Iterator[str]:
         """Ignored files that manifests may read; nothing hidden."""
         listed = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ".")
         for path in self.repo.records(*listed):
             if path.lower().endswith(FORMATS) and not any(part.startswith(".") for part in PurePosixPath(path).parts):
                 yield path
 
-    def _warn(self, entry: _Entry, why: str) -> None:
+    def _warn(self, entry: TreeEntry, why: str) -> None:
         file = os.fsencode(os.path.relpath(entry.path, self.repo.prefix or ".")).decode("utf-8", "replace")
         message = f"at {self.name} this file cannot be read: {why}"
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))
+
+
+def loaded(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:
+    """The project of a revision, with all files that its manifests may read."""
+    files.bring_project()
+    project = load(files)
+    folders = (project.files / name for name in project.data_folders)
+    files.bring_outside((*project.manifests, *project.policy_paths, *folders))
+    return project
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of a tree, which anybody may have forged, stays in the folder."""
+    return not {"..", ".", "", ".git"}.intersection(PurePosixPath(path).parts) and not path.startswith("/")
 
 
 def _is_there(path: Path) -> bool:

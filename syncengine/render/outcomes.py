@@ -34,6 +34,10 @@ PLACES = 20
 
 CORRECT = "Correct what was rejected and repeat the command: what was applied is recorded and is not sent again."
 REPEAT = "Repeat the same command: what was applied is recorded and is not sent again."
+UNRECORDED = (
+    "Repeat the same command once the state can be written: what it could not record any more is in doubt, and sent"
+    " again; every operation is safe to repeat."
+)
 DOUBT = "What is in doubt is sent again; every operation is safe to repeat."
 
 _SESSIONS = {
@@ -139,5 +143,7 @@ def next_step(report: Report) -> str:
         totals.failed or totals.unknown or totals.skipped or report.status is RunStatus.INCOMPLETE
     ):
         return ""
+    if any(each.severity is Severity.ERROR and each.code.startswith("state-") for each in report.diagnostics):
+        return UNRECORDED
     step = CORRECT if totals.failed else REPEAT
     return f"{step} {DOUBT}" if totals.unknown else step

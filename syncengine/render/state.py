@@ -9,9 +9,11 @@ from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.words import count_of, when
 from syncengine.resource import Recorded, Source, Status, Value
+from syncengine.state.erase import Erased
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.journal_detail import Detail
 from syncengine.state.lock import LockInfo
+from syncengine.state.prune import Pruned
 
 STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"
@@ -193,3 +195,43 @@ def lock_document(lock: LockInfo | None) -> Document:
 
 def forgotten_text(count: int) -> str:
     return f"Forgot {count_of(count, 'resource')}; the service keeps what it has.\n"
+
+
+def pruned_text(counted: Pruned, asked: float, dry_run: bool, is_compact: bool) -> str:
+    """What `state prune` removed, or would, and what cannot be done any more."""
+    numbers = f"{count_of(counted.runs, 'run')} and {count_of(counted.entries, 'entry')} of the history"
+    lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(counted.before)}."]
+    if counted.before < asked:
+        lines.append("The last 24 hours stay: the gate counts what they took away.")
+    if counted.kept:
+        lines.append(f"The history of {count_of(counted.kept, 'resource')} in doubt stays.")
+    if counted.runs:
+        will = "could" if dry_run else "can"
+        lines.append(f"These runs {will} no longer be undone, and plans that were saved before then not be resumed.")
+    return "\n".join((*lines, *_not_compact(is_compact))) + "\n"
+
+
+def erased_text(count: int, erased: Erased, held: Sequence[Recorded], is_compact: bool) -> str:
+    """What `state erase` removed, without a name: this text may be in a log."""
+    lines = [
+        f"Erased {count_of(count, 'resource')}: {count_of(erased.entries, 'entry')} of the history"
+        f" {'has' if erased.entries == 1 else 'have'} neither name nor content any more."
+    ]
+    if erased.runs:
+        lines.append(f"{count_of(erased.runs, 'run')} can no longer be undone for what was erased.")
+    if held:
+        lines.append(
+            "The service may still hold what was only released or retired: the deletion of its category no longer"
+            " counts it."
+        )
+    lines.append("Git, saved plans, reports, exports, backups and posted time keep what they hold.")
+    return "\n".join((*lines, *_not_compact(is_compact))) + "\n"
+
+
+def _not_compact(is_compact: bool) -> list[str]:
+    if is_compact:
+        return []
+    return [
+        "Removed bytes may still be in the database's files, since others read from it or this user may not write its"
+        " tables anew: run `syncengine state prune --before 9999d` when nobody else does, or VACUUM FULL as owner."
+    ]

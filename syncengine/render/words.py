@@ -14,7 +14,7 @@ from syncengine.resource import Kind, Source
 FEW = 5
 """Names that a folded line shows."""
 
-_PLURALS = {"category": "categories", "metadata entry": "metadata entries", "retry": "retries"}
+_PLURALS = {"category": "categories", "entry": "entries", "metadata entry": "metadata entries", "retry": "retries"}
 
 NOUNS = {Kind.CATEGORY: "category", Kind.ACTIVITY_TYPE: "activity type", Kind.TAG: "tag"}
 

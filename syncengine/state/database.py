@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
 from syncengine.database.errors import sqlite_code
-from syncengine.database.open import sqlite_engine
+from syncengine.database.open import CONNECT_SECONDS, sqlite_engine
 from syncengine.project import folder as own_folder
 from syncengine.project.references import sqlite_file
 from syncengine.state import tables
@@ -39,6 +39,12 @@ from syncengine.state.location import refuse_no_state
 
 BUSY_SECONDS = 20.0
 """How long SQLite waits for another writer; well under a lease."""
+
+SECRET = ("password", "sslpassword")
+"""Parameters of a URL that nobody may see."""
+
+COMPACT_SECONDS = 10
+"""How long PostgreSQL waits for readers of a table that it writes anew."""
 
 POSTGRESQL = ("postgres", "postgresql")
 
@@ -74,6 +80,11 @@ class StateDatabase:
         with as_state_errors(self.name), engine.begin() as connection:
             connection.execute(exclusive)
             yield connection
+
+    def compact(self) -> bool:
+        """Leave no byte of removed rows; False where others are in the way, or rights are missing."""
+        with as_state_errors(self.name):
+            return _compact_file(self.engine) if self.engine.dialect.name == "sqlite" else _compact_server(self.engine)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -111,12 +122,14 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         address = make_url(url)
     except (exc.ArgumentError, ValueError):
         raise UNSUPPORTED.error(f"{url.partition('://')[0]}://…") from None
-    name = address.render_as_string(hide_password=True)
+    name = address.difference_update_query(SECRET).render_as_string(hide_password=True)
     backend, _, driver = address.drivername.partition("+")
     if backend not in POSTGRESQL:
         raise UNSUPPORTED.error(name)
     try:
-        engine = sa.create_engine(address.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
+        limit = {} if "connect_timeout" in address.query else {"connect_timeout": CONNECT_SECONDS}
+        there = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
+        engine = sa.create_engine(there, pool_pre_ping=True, connect_args=limit)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))
@@ -215,6 +228,37 @@ def _pragma(engine: sa.Engine, *pragmas: str) -> None:
             cursor.close()
     finally:
         connection.close()
+
+
+def _compact_file(engine: sa.Engine) -> bool:
+    """Write the file anew; what was in the log of writes is gone only when nobody reads from it."""
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute("VACUUM")
+        is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError as error:
+        if sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL):
+            raise
+        return False
+    finally:
+        connection.close()
+    return not is_busy
+
+
+def _compact_server(engine: sa.Engine) -> bool:
+    """Write the tables anew: a plain VACUUM leaves the bytes of removed rows in their pages."""
+    try:
+        with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+            notices: list[object] = []
+            connection.connection.driver_connection.add_notice_handler(notices.append)  # type: ignore[union-attr]
+            connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
+            for table in tables.HISTORY:
+                connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+            connection.exec_driver_sql("RESET lock_timeout")
+            return not notices  # it only notes that a table is somebody else's
+    except exc.DBAPIError:
+        return False
 
 
 def _empty(name: str) -> StateDatabase:

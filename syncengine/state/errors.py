@@ -49,14 +49,36 @@ WRONG_PASSWORD = StateTrouble(
 NO_DATABASE = StateTrouble(
     "state-no-database", "state {state}: the server has no such database; make it with `createdb`, or correct its name"
 )
+NOT_LET_IN = StateTrouble(
+    "state-login",
+    "state {state}: the server lets this user in from nowhere, or not from this machine, or not without encryption:"
+    " pg_hba.conf there says which, and ?sslmode=require in the URL encrypts",
+)
 NO_RIGHTS = StateTrouble(
     "state-rights",
-    "state {state}: this user lacks rights in the database; an apply creates tables and writes, a plan reads",
+    "state {state}: this user lacks rights in the database: an apply creates tables and writes (GRANT USAGE, CREATE ON"
+    " SCHEMA), a plan reads (GRANT SELECT ON ALL TABLES)",
 )
-UNREACHABLE = StateTrouble(
-    "state-unreachable",
-    "state {state}: the database cannot be reached, or it ended the connection; is the server running, and is the"
-    " address right?",
+READ_ONLY = StateTrouble(
+    "state-rights", "state {state}: the database is read-only, as a standby is: name the one that takes writes"
+)
+NO_SCHEMA = StateTrouble(
+    "state-no-schema",
+    "state {state}: the database has no schema of the name in `search_path`; make it with CREATE SCHEMA, or correct it",
+)
+NO_ENCRYPTION = StateTrouble(
+    "state-tls",
+    "state {state}: no encrypted connection can be made: does the server support TLS, and is the certificate the one"
+    " that `sslmode` and `sslrootcert` in the URL ask for?",
+)
+
+
+def _unreachable(why: str) -> StateTrouble:
+    return StateTrouble("state-unreachable", f"state {{state}}: {why}")
+
+
+UNREACHABLE = _unreachable(
+    "the database cannot be reached, or it ended the connection; is the server running, and is the address right?"
 )
 REFUSED = StateTrouble("state-refused", "state {state}: the database refused a statement")
 UNFIT = StateTrouble(
@@ -69,15 +91,29 @@ CHANGED = StateTrouble(
 )
 BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
-DAMAGED = StateTrouble("state-damaged", "state {state} is damaged; restore it from a backup")
+DAMAGED = StateTrouble(
+    "state-damaged",
+    "state {state} is damaged; restore it from a backup, or move it away and record what Git declares: `state rebuild`",
+)
 DISK = StateTrouble("state-io", "state {state}: the disk reported an error")
 
 BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.LOGIN: WRONG_PASSWORD,
-    faults.NOT_LET_IN: WRONG_PASSWORD,
+    faults.NOT_LET_IN: NOT_LET_IN,
     faults.NO_DATABASE: NO_DATABASE,
+    faults.NO_SCHEMA: NO_SCHEMA,
+    faults.NO_ENCRYPTION: NO_ENCRYPTION,
     faults.NO_RIGHT: NO_RIGHTS,
-    faults.READ_ONLY: NO_RIGHTS,
+    faults.READ_ONLY: READ_ONLY,
+    faults.NO_LISTENER: _unreachable(
+        "nothing listens at its address; is the server running, and are host and port right?"
+    ),
+    faults.NO_HOST: _unreachable("there is no such host; correct it in the URL, or is the name server out of reach?"),
+    faults.NO_ANSWER: _unreachable("the server does not answer in time; can it be reached from this machine?"),
+    faults.ENDED: _unreachable("the server ended the connection; repeat once it is up"),
+    faults.CHANGING: _unreachable("the server is starting or stopping; repeat in a moment"),
+    faults.CROWDED: _unreachable("the server has reached its limit of connections; repeat, or raise `max_connections`"),
+    faults.NO_ROOM: _unreachable("the server is out of disk space or memory"),
     faults.TOO_LARGE: UNFIT,
     faults.NO_TABLE: CHANGED,
     faults.NO_COLUMN: CHANGED,

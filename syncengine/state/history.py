@@ -14,12 +14,14 @@ from syncengine.state import packed_lines
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.holder import Holder, actor
 from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, SETTLED
+from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, PRUNED, SETTLED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
+PRUNED_RUN = ""
+"""The command of a run of which nothing but its plan and its end is left."""
 LARGE = 50
 """Packed lines fetched at a time."""
 
@@ -130,7 +132,8 @@ def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
 
 def runs(connection: sa.Connection, limit: int) -> list[Run]:
     """The last runs, latest first."""
-    query = sa.select(RUNS).order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(limit)
+    query = sa.select(RUNS).where(RUNS.c.command != PRUNED_RUN)
+    query = query.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(limit)
     return [_run(row) for row in connection.execute(query)]
 
 
@@ -235,12 +238,15 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
         ).scalars()
     ]
     entries: ByLine = {}
+    pruned = connection.execute(sa.select(sa.func.max(JOURNAL.c.entry)).where(JOURNAL.c.kind == PRUNED)).scalar() or 0
     while heads:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
+            of_key = [] if line is None else list(packed_lines.lines_of(line.packed, key))
+            if not of_key and 0 < head <= pruned:
+                continue
             if line is None:
                 raise LookupError("a row points to a line that is gone")
-            of_key = list(packed_lines.lines_of(line.packed, key))
             entries[head] = [
                 replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
                 for call, operation, each in of_key

@@ -38,6 +38,9 @@ CALL = "call"
 PACKED = "packed"
 """The kind of a packed line."""
 
+PRUNED = "pruned"
+"""Verb and kind of a line up to whose `entry` lines may have been removed, or entries in them."""
+
 LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
 """The columns of a line that is not packed."""
 

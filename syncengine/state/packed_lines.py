@@ -67,6 +67,7 @@ class _Read(Struct, frozen=True, gc=False, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _PARTS = msgspec.msgpack.Decoder(tuple[_Read, ...])
+_ALL = msgspec.msgpack.Decoder(list[CallLines])
 _LINE = msgspec.msgpack.Decoder(JournalLine)
 _ENDS = msgspec.msgpack.Decoder(tuple[CallEnd, ...])
 
@@ -86,6 +87,11 @@ def ends(packed: bytes) -> tuple[CallEnd, ...]:
 def keys(packed: bytes) -> Iterator[tuple[str | None, Sequence[str]]]:
     """Calls with the addresses that they name."""
     return ((part.call, part.keys) for part in _PARTS.decode(packed))
+
+
+def parts(packed: bytes) -> list[CallLines]:
+    """All that is packed, as `pack` takes it."""
+    return _ALL.decode(packed)
 
 
 def lines(packed: bytes) -> Iterator[tuple[Key, JournalLine]]:

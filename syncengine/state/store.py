@@ -6,10 +6,10 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -28,6 +28,10 @@ from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_i
 from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
+
+if TYPE_CHECKING:
+    from syncengine.state.erase import Erased, Obstacle
+    from syncengine.state.prune import Pruned
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -341,6 +345,36 @@ class State:
                 raise SyncengineError(message, code="landing")
             return journal.forget(connection, self._stamp(), keys)
 
+    def prune(self, before: float, *, is_trial: bool = False) -> Pruned:
+        """Remove history from before then, but for what rows, gate and approvals need; a trial only counts it."""
+        from syncengine.state import prune
+
+        before = min(before, self._now() - prune.GATE_SECONDS)
+        if is_trial:
+            with self.database.transaction() as connection:
+                return prune.prune(connection, before, None)
+        with self._writing() as connection:
+            return prune.prune(connection, before, self._stamp())
+
+    def obstacles(self, keys: Collection[Key], window: float) -> list[Obstacle]:
+        """Why resources cannot be erased now; calls may be executed within `window` seconds."""
+        from syncengine.state import erase
+
+        with self._writing() as connection:
+            attempts.expire(connection, self._clock, window)
+            return list(erase.obstacles(connection, self._clock, keys, window))
+
+    def erase(self, keys: Collection[Key]) -> Erased:
+        """Remove resources, and their names and contents from all history. `compact` has to follow."""
+        from syncengine.state.erase import erase
+
+        with self._writing() as connection:
+            return erase(connection, keys)
+
+    def compact(self) -> bool:
+        """Leave nothing of what was removed in the file or the tables; whether that went through."""
+        return self.database.compact()
+
     def path_answered(self, operation: str, path: str) -> None:
         """Remember that an operation is at this path."""
         with self._writing() as connection:
@@ -364,6 +398,12 @@ class State:
         with self._writing() as connection:
             if values:
                 connection.execute(sa.update(FACTS).values(**values))
+
+    def begin_lineage(self, *, base_url: str, team: str | None) -> None:
+        """Make it another state, of this service: plans and approvals of before are not for it."""
+        values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
+        with self._writing() as connection:
+            connection.execute(sa.update(FACTS).values(**values, **({"team": team} if team else {})))
 
     def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
         """Close the run; whatever is still under way is doubtful from now on.

@@ -162,6 +162,9 @@ SESSIONS = sa.Table(
     sa.Column("closed", sa.Double),
 )
 
+HISTORY = (ROWS, JOURNAL, RUNS, APPROVALS, SESSIONS, ATTEMPTS, OPEN)
+"""The tables in which names and contents of resources stand."""
+
 Migration = Callable[[sa.Connection], None]
 
 

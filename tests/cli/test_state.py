@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from msgspec.structs import replace
 
 from syncengine.document.setting_types import canonical_url
+from syncengine.plan.saved import load, save
+from syncengine.render.json import SHOWN
 
 from .program import Project, category, tag
 from .service import Json, Service, serving
@@ -81,6 +84,35 @@ def test_refused_runs_are_history(held: Project, service: Service) -> None:
     text = held.run("state", "history").out
     assert "refused (exit 8)" in text
     assert "for octo" in text
+
+
+def test_a_refused_plan_file_is_history(held: Project) -> None:
+    """Exit 5: one that was forged, one that is stale, and a reviewed one that is not there."""
+    held.wants(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1")])
+    assert held.run("plan", "--out", "plan.json").code == 0
+    plan = load(held.folder / "plan.json", SHOWN)
+    save(replace(plan, basis=replace(plan.basis, commit="--help")), SHOWN, held.folder / "forged.json")
+    assert held.run("apply", "forged.json").code == 5
+    told = [last_run(held)]
+    assert held.run("apply", "-y", "--reviewed", "nowhere.json", "--require-reviewed").code == 5
+    told.append(last_run(held))
+    held.settle(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1", url="http://x")])
+    assert held.run("apply", "plan.json").code == 5
+    told.append(last_run(held))
+    assert [(run["command"], run["outcome"], run["exitCode"]) for run in told] == [("apply", "refused", 5)] * 3
+    assert len({run["reason"] for run in told}) == 3
+
+
+def test_a_refusal_does_not_wait_for_the_lock(held: Project) -> None:
+    """It is appended beside the run that holds it, and a `plan` never writes."""
+    lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
+    held.wants(tags=[tag("NEW-1", nmae="x")])
+    runs = len(held.run("state", "history", "--format", "json").document["runs"])
+    assert held.run("apply", "-y").code == 8
+    assert last_run(held)["reason"].startswith("unknown-field: ")
+    assert held.run("plan").code == 8
+    assert len(held.run("state", "history", "--format", "json").document["runs"]) == runs + 1
+    held.run("state", "unlock", lock)
 
 
 def test_the_approval_that_a_run_used_is_history(held: Project) -> None:

@@ -21,7 +21,7 @@ def refused(url: str) -> SyncengineError:
 
 
 def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
-    """A wrong password, no such database, no right to make tables, nobody there."""
+    """A wrong password, no such database or schema, no right to make tables, nobody there, no encryption."""
     there = make_url(postgresql_url)
     engine = sa.create_engine(there, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -34,11 +34,23 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
         "state-no-database": there.set(database="nowhere"),
         "state-rights": reader,
         "state-unreachable": there.set(port=1),
+        "state-tls": there.update_query_dict({"sslmode": "require"}),
+        "state-no-schema": there.update_query_dict({"options": "-csearch_path=nowhere"}),
     }
     found = {code: refused(url.render_as_string(hide_password=False)) for code, url in tried.items()}
     assert {code: error.code for code, error in found.items()} == {code: code for code in tried}
-    assert len({error.message for error in found.values()}) == len(tried)
+    found["host"] = refused(there.set(host="db.example.invalid").render_as_string(hide_password=False))
+    assert len({error.message for error in found.values()}) == len(found)
+    assert "nothing listens" in found["state-unreachable"].message
+    assert "no such host" in found["host"].message
     assert "wrong-pa55" not in "".join(error.message for error in found.values())
+
+
+def test_a_password_among_the_parameters_of_a_url_is_never_shown(postgresql_url: str) -> None:
+    """The driver takes it there as well."""
+    url = make_url(postgresql_url).set(password=None).update_query_dict({"password": "wrong-pa55"})
+    error = refused(url.render_as_string())
+    assert (error.code, "wrong-pa55" in error.message) == ("state-login", False)
 
 
 class Stated(Exception):
@@ -63,6 +75,9 @@ class Stated(Exception):
         (Stated('FATAL:  database "d" does not exist'), "state-no-database", "no database of that name"),
         (Stated('FATAL:  permission denied for database "d"'), "state-rights", "lacks the right to do this"),
         (Stated("connection refused"), "state-unreachable", "nothing listens"),
+        (Stated("SSL error: certificate verify failed"), "state-tls", "no encrypted connection"),
+        (Stated("x", "53300"), "state-unreachable", "limit of connections"),
+        (Stated("x", "3F000"), "state-no-schema", "no schema of that name"),
         (Stated("x", "25006"), "state-rights", "is read-only (SQLSTATE 25006)"),
         (Stated("x", "40P01"), "state-busy", "must be repeated (SQLSTATE 40P01)"),
         (Stated("x", "57P03"), "state-unreachable", "starting or stopping (SQLSTATE 57P03)"),

@@ -12,8 +12,8 @@ import pytest
 SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble",
     "browser": "console pictures",
-    "cli": "dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages reviewed"
-    " saved_plans signals small_steps state terminal unmerged",
+    "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
+    " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal unmerged",
     "connector": "registration",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",
@@ -25,7 +25,7 @@ SLOW: dict[str, str] = {
     "serve": "delivering living lost_answers unattended webhook",
     "service": "posted_time",
     "store": "inbox",
-    "tools": "init schema_command",
+    "tools": "init rebuild_histories schema_command",
 }
 """By folder, without `test_`."""
 

@@ -1,0 +1,28 @@
+"""A point in time on the command line."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+import click
+
+
+class Moment(click.ParamType[float]):
+    """A point in time, in seconds since epoch: so long ago (30d, 2h), or a date and time."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from syncengine.document.setting_types import duration
+
+        if isinstance(value, float):
+            return value
+        ago = duration(str(value))
+        if ago is not None:
+            return time.time() - ago
+        try:
+            return datetime.fromisoformat(str(value)).timestamp()
+        except (ValueError, OverflowError):
+            return self.fail(f"{value!r} is not a point in time: write 30d, 2h, or 2024-05-01T09:00:00Z", param, ctx)

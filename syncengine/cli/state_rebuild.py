@@ -1,0 +1,96 @@
+"""state rebuild: a lost state anew, from what Git declared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from syncengine.apply.guards import refuse_other_service
+from syncengine.cli.options import Globals
+from syncengine.cli.state_writing import writing
+from syncengine.errors import SyncengineError, WrongTeam
+from syncengine.plan.request import Runtime
+from syncengine.project.model import Project
+from syncengine.render.words import count_of
+from syncengine.resource import REBUILD, Key, Kind, Recorded
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.store import State, open_state
+from syncengine.tools.rebuild.revision import Rebuilt, rebuilt
+
+COMMAND = "state rebuild"
+
+
+def read_revision(options: Globals, project: Project, revision: str, chosen: Mapping[str, Any]) -> Rebuilt:
+    """Read all that is to be recorded, before anything is written."""
+    project.base_url()
+    with open_state(project.state, write=False) as state:
+        _refuse_rows(state, chosen["replace"])
+    return rebuilt(
+        revision,
+        project,
+        options.project_at,
+        all_history=chosen["all_history"],
+        allow_missing=chosen["allow_missing_sources"],
+    )
+
+
+def _refuse_rows(state: State, replaces: bool) -> None:
+    if not replaces and next(iter(state.rows()), None) is not None:
+        message = (
+            "the state is there, and has rows: --replace records them anew as Git declares them, and others stay;"
+            " after a doubt about a few resources `apply --reassert --target ADDRESS` is enough"
+        )
+        raise SyncengineError(message, code="state-has-rows")
+
+
+def record(project: Project, new: Rebuilt, *, replaces: bool) -> None:
+    """Write the rows as a run of their own, all or none of them."""
+    around = Runtime(os.environ)
+    holder = Holder.here(COMMAND, os.environ)
+    run = Run.here(REBUILD + around.new_id(), around.now(), holder, os.environ)
+    base_url, team = project.base_url(), project.service.team
+    with writing(project, COMMAND) as state:
+        facts = state.facts()
+        refuse_other_service(facts, base_url)
+        if None not in (facts.team, team) and facts.team != team:
+            raise WrongTeam(f"the state belongs to team {facts.team!r}, and the project to {team!r}")
+        _refuse_rows(state, replaces)
+        ids = {row.key: row.server_id for row in state.rows(Kind.CATEGORY)}
+        with state.together():
+            state.begin_run(replace(run, commit=new.commit, clean=True, limits=new.project.policy.limits()))
+            state.put([_with_id(row, ids) for row in new.rows])
+            state.doubt_all()
+            state.begin_lineage(base_url=base_url, team=team)
+            state.use_up_approvals((*project.approvals, *new.project.approvals))
+            state.end_run("complete", {"applied": len(new.rows)}, new.sources)
+
+
+def _with_id(row: Recorded, ids: Mapping[Key, str | None]) -> Recorded:
+    """A category keeps the id that is recorded of it."""
+    return structs.replace(row, server_id=ids[row.key]) if ids.get(row.key) else row
+
+
+def question(new: Rebuilt, revision: str) -> str:
+    return f"Record {_contents(new)} of {_name(new, revision)}?"
+
+
+def answer(new: Rebuilt, revision: str) -> str:
+    return (
+        f"Recorded {_contents(new)} of {_name(new, revision)}.\n"
+        "All rows are doubtful: `plan` shows what the next apply sends again.\n"
+    )
+
+
+def _name(new: Rebuilt, revision: str) -> str:
+    short = new.commit[:10]
+    return short if new.commit.startswith(revision) else f"{revision} ({short})"
+
+
+def _contents(new: Rebuilt) -> str:
+    declared = count_of(len(new.rows) - new.released, "resource")
+    return f"{declared}, and as released {count_of(new.released, 'former one')}," if new.released else declared

@@ -1,0 +1,203 @@
+"""Remove the name and the content of resources from a state, in the caller's transaction (docs/operate-state.md).
+
+The journal keeps that something happened: entries stay, under the name `(erased)`, without content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import orjson
+import sqlalchemy as sa
+
+from syncengine.resource import Key, Kind, Status
+from syncengine.state import attempts, journal_rewrite, packed_lines
+from syncengine.state.clock import Clock
+from syncengine.state.codec import from_json, to_json
+from syncengine.state.journal import FAILED, PATH, SETTLED
+from syncengine.state.journal_detail import Detail, read
+from syncengine.state.journal_rewrite import StoredLine
+from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
+from syncengine.state.queries import fetch, visible_rows
+from syncengine.state.tables import APPROVALS, JOURNAL, ROWS, RUNS
+
+ERASED = "(erased)"
+encoded = msgspec.msgpack.Encoder().encode
+SHORT = 4
+"""Characters below which a value is too common to be looked for in sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a resource cannot be erased yet."""
+
+    key: Key
+    reason: str
+
+
+def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], window: float) -> Iterator[Obstacle]:
+    """What is still declared, or may still be changed by a call within `window` seconds, or named by others."""
+    rows = fetch(connection, keys, visible_rows(connection.dialect.name))
+    for key, row in rows.items():
+        if row.status is Status.ACTIVE:
+            yield Obstacle(key, "it is still declared: take it out of the manifests and apply, or `state forget` it")
+        elif row.doubtful and row.status is not Status.RELEASED:
+            yield Obstacle(key, "a call for it has no known end: apply first, or `state forget` it")
+    late = [encoded(each.attempt) for each in attempts.outstanding(connection, clock, window)]
+    for key in keys:
+        if any(key.name.encode() in content for content in late):
+            yield Obstacle(key, "an earlier call may still be executed: apply, and repeat this then")
+        is_member = sa.or_(ROWS.c.category == str(key), ROWS.c.former.contains(to_json(str(key)), autoescape=True))
+        if member := connection.execute(sa.select(ROWS.c.kind, ROWS.c.name).where(is_member).limit(1)).one_or_none():
+            yield Obstacle(key, f"{member.kind}/{member.name} is recorded in it: erase or forget that first")
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """Numbers of what was erased: entries of the history, and the runs that made them."""
+
+    entries: int
+    runs: int
+
+
+def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
+    """Remove all that is known of the resources; nothing may stand in the way of it any more."""
+    erasure = _Erasure(frozenset(keys), {str(key) for key in keys})
+    for row in fetch(connection, keys).values():
+        erasure.learn(
+            Detail(fields={n: (None, v) for n, v in row.body.fields.items()}, keywords_added=row.body.keywords)
+        )
+        erasure.learn(Detail(metadata_set=row.body.metadata))
+    for line in journal_rewrite.lines(connection, JOURNAL.c.kind != PATH):
+        if values := erasure.rewritten(line):
+            journal_rewrite.write(connection, line.id, values)
+    for table in (ROWS, *_others()):
+        for key in keys:
+            connection.execute(sa.delete(table).where(table.c.kind == key.kind.value, table.c.name == key.name))
+    _erase_approvals(connection, erasure)
+    _erase_reasons(connection, erasure)
+    return Erased(erasure.entries, len(erasure.runs))
+
+
+def _others() -> Iterable[sa.Table]:
+    """Further tables with a line for a resource."""
+    known = (ROWS, JOURNAL)
+    return [t for t in ROWS.metadata.tables.values() if t not in known and {"kind", "name"} <= set(t.c.keys())]
+
+
+@dataclass(slots=True)
+class _Erasure:
+    """What is erased, and what it says: `texts` are looked for in sentences of its calls."""
+
+    keys: frozenset[Key]
+    addresses: set[str]
+    texts: set[str] = field(default_factory=set)
+    calls: set[tuple[str | None, str | None]] = field(default_factory=set)
+    runs: set[str | None] = field(default_factory=set)
+    entries: int = 0
+
+    def learn(self, detail: Detail) -> None:
+        values = [value for pair in detail.fields.values() for value in pair]
+        values += [*detail.keywords_added, *detail.keywords_deleted, *detail.metadata_deleted]
+        values += [text for pair in detail.metadata_set.items() for text in pair]
+        flat = (each for value in values for each in (value if isinstance(value, tuple) else (value,)))
+        self.texts.update(each for each in flat if isinstance(each, str) and len(each) >= SHORT)
+
+    def rewritten(self, line: StoredLine) -> dict[str, object] | None:
+        """The columns of a line that change."""
+        if line.packed is None:
+            return self._single(line)
+        if line.verb in (SETTLED, FAILED):
+            ends = packed_lines.ends(line.packed)
+            own = [self._end(line, end) for end in ends]
+            return {"packed": packed_lines.pack_ends(own)} if own != list(ends) else None
+        if not any(name in line.packed for name in self._names()):
+            return None
+        return {"packed": packed_lines.pack([self._part(line, part) for part in packed_lines.parts(line.packed)])}
+
+    def _names(self) -> list[bytes]:
+        """The names as a packed line has them: by themselves, or in JSON."""
+        return [form for key in self.keys for form in (key.name.encode(), orjson.dumps(key.name)[1:-1])]
+
+    def _single(self, line: StoredLine) -> dict[str, object] | None:
+        if f"{line.kind}/{line.name}" in self.addresses:
+            self.entries += 1
+            self.runs.add(line.run)
+            self.learn(read(line.detail))
+            return {"name": ERASED, "file": None, "line": None, "detail": None, "entry": None}
+        detail = self._without_categories(line.detail)
+        return {"detail": detail} if detail != line.detail else None
+
+    def _part(self, line: StoredLine, part: CallLines) -> CallLines:
+        addresses, lines = [], []
+        for address, each in zip(part.keys, part.lines, strict=True):
+            if address in self.addresses:
+                self.entries += 1
+                self.runs.add(line.run)
+                self.calls.add((line.run, part.call))
+                self.learn(each.read())
+                addresses.append(f"{address.partition('/')[0]}/{ERASED}")
+                lines.append(JournalLine(None, None, None))
+            else:
+                addresses.append(address)
+                detail, body = self._without_categories(each.detail), self._without_categories(each.body)
+                lines.append(JournalLine(each.previous, each.file, each.line, detail, body, each.status))
+        return CallLines(part.call, part.operation, addresses, lines)
+
+    def _end(self, line: StoredLine, end: CallEnd) -> CallEnd:
+        """An end without the names; what was said of these alone goes whole."""
+        addresses = [f"{k.partition('/')[0]}/{ERASED}" if k in self.addresses else k for k in end.keys]
+        if not end.message:
+            return CallEnd(end.call, addresses)
+        is_own = bool(end.keys) and self.addresses.issuperset(end.keys)
+        texts = self.texts if (line.run, end.call) in self.calls else ()
+        return CallEnd(end.call, addresses, ERASED if is_own else self.without_names(end.message, texts))
+
+    def without_names(self, sentence: str, texts: Iterable[str] = ()) -> str:
+        """A sentence without the names, and without these texts."""
+        words = sorted({*(key.name for key in self.keys), *texts}, key=len, reverse=True)
+        return re.sub("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words), ERASED, sentence)
+
+    def _without_categories(self, text: str | None) -> str | None:
+        """Differences, or a body, of another resource in which an erased category is named."""
+        names = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
+        if text is None or not any(orjson.dumps(name).decode() in text for name in names):
+            return text
+        content = from_json(text)
+        value = content.get("fields", {}).get("category")
+        if isinstance(value, list):
+            content["fields"]["category"] = [ERASED if each in names else each for each in value]
+        elif value in names:
+            content["fields"]["category"] = ERASED
+        return to_json(content)
+
+
+def _erase_approvals(connection: sa.Connection, erasure: _Erasure) -> None:
+    """Approvals cover nothing of what is erased any more; that of a line under `removed:` goes with its name."""
+    lines = {f"removed:{address}:" for address in erasure.addresses}
+    erased = {(key.kind.value, key.name) for key in erasure.keys}
+    query = sa.select(APPROVALS.c.approval, APPROVALS.c.covers, APPROVALS.c.remaining)
+    for text, *lists in connection.execute(query).all():
+        one = APPROVALS.c.approval == text
+        if any(text.startswith(line) for line in lines):
+            connection.execute(sa.delete(APPROVALS).where(one))
+            continue
+        others = [to_json([loss for loss in orjson.loads(each) if (loss[1], loss[2]) not in erased]) for each in lists]
+        if others != lists:
+            values = dict(zip(("covers", "remaining"), others, strict=True))
+            connection.execute(sa.update(APPROVALS).where(one).values(**values))
+
+
+def _erase_reasons(connection: sa.Connection, erasure: _Erasure) -> None:
+    """Reasons of refused runs."""
+    query = sa.select(RUNS.c.id, RUNS.c.counts).where(RUNS.c.counts.contains('"reason"'))
+    for run, text in connection.execute(query).all():
+        about = from_json(text)
+        reason = erasure.without_names(about["reason"], erasure.texts)
+        if reason != about["reason"]:
+            connection.execute(
+                sa.update(RUNS).where(RUNS.c.id == run).values(counts=to_json({**about, "reason": reason}))
+            )

@@ -1,0 +1,156 @@
+"""The history of a revision → everything that it ever declared. Reads Git's objects, and files in a temporary folder.
+
+From commit to commit only what changed is read. What cannot be read at some commit is passed over with a warning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
+
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.manifest.declarations import DefaultValues
+from syncengine.manifest.desired import manifest_set
+from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile
+from syncengine.manifest.load import read_one
+from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.project.git_history import Visit, former_folders, refuse_shallow, visits, walk
+from syncengine.project.git_tree import GONE, Repository, RevisionFiles, TreeEntry
+from syncengine.project.model import FILE_NAME, Project
+from syncengine.templating.budget import Allowance
+from syncengine.tools.rebuild.rows import EverDeclared
+
+PASSED_OVER = "history-passed-over"
+"""The code of what cannot be read at some commit."""
+
+Load = Callable[[RevisionFiles], Project]
+"""Loads the project, with the options of the command, from the files of a revision."""
+
+
+def ever_declared(repo: Repository, commit: str, project: Project, load: Load) -> tuple[EverDeclared, list[Diagnostic]]:
+    """Read the history of a commit; with warnings about what it may have declared besides."""
+    refuse_shallow(repo)
+    result, doubts = EverDeclared(), _Doubts()
+    name = project.config.name if project.config else FILE_NAME
+    for number, prefix in enumerate((repo.prefix, *former_folders(repo, commit, name))):
+        there = with_fields(repo, prefix=prefix)
+        files = RevisionFiles(there, commit, commit, repo.objects / f"history-{number}")
+        places = [prefix, *_outside(project, repo)]
+        reading = _Reading(files, load, result, doubts)
+        for visit, entries in walk(files, visits(there, commit, places), places):
+            reading.read(visit, entries)
+    return result, doubts.diagnostics()
+
+
+def _outside(project: Project, repo: Repository) -> Iterator[str]:
+    """Places of manifests and data beside the project's folder, from the repository's top."""
+    folders = (project.files / name for name in project.data_folders)
+    top = project.checkout.top if project.checkout else repo.top
+    for path in (*project.manifests, *folders):
+        place = os.path.relpath(os.path.normpath(path), top)
+        if not place.startswith("..") and not f"{place}/".startswith(repo.prefix):
+            yield place
+
+
+@dataclass(slots=True)
+class _Doubts:
+    """What could not be read, each with its first commit, and the number of other commits."""
+
+    first: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    more: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def add(self, visit: Visit, code: str, file: str, message: str) -> None:
+        key = (code, file, message)
+        if self.first.setdefault(key, str(visit)) != str(visit):
+            self.more[key] = self.more.get(key, 0) + 1
+
+    def add_all(self, visit: Visit, found: Iterable[Diagnostic]) -> None:
+        """Add the first error of each file, and the sources that are not in Git."""
+        files = set()
+        for each in found:
+            file = f"{each.file}:{each.line}" if each.line else each.file or ""
+            if each.code == SOURCE_LEFT_OUT:
+                self.add(visit, SOURCE_LEFT_OUT, each.file or "", each.message)
+            elif each.severity is Severity.ERROR and each.file not in files:
+                files.add(each.file)
+                self.add(visit, PASSED_OVER, file, f"{each.message}: passed over")
+
+    def diagnostics(self) -> list[Diagnostic]:
+        return [
+            Diagnostic(severity=Severity.WARNING, code=code, message=self._told(first, (code, file, message)))
+            for (code, file, message), first in self.first.items()
+        ]
+
+    def _told(self, first: str, key: tuple[str, str, str]) -> str:
+        _, file, message = key
+        others = f" and {self.more[key]:,} later" if key in self.more else ""
+        return f"at {first}{others}: {f'{file}: ' if file else ''}{message}"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The project at one commit after the other: its manifests, and how each was read last."""
+
+    files: RevisionFiles
+    load: Load
+    result: EverDeclared
+    doubts: _Doubts
+    project: Project | None = None
+    defaults: DefaultValues = NO_DEFAULTS
+    by_path: dict[str, ManifestFile] = field(default_factory=dict)
+    making: dict[str, ReadFile] = field(default_factory=dict)
+
+    def read(self, visit: Visit, entries: Sequence[TreeEntry]) -> None:
+        """Read what a commit changed, which the folder has by now."""
+        config = None if self.project is None else self.project.config
+        name = f"{self.files.repo.prefix}{config.name if config else FILE_NAME}"
+        everything = self.project is None or any(entry.path == name for entry in entries)
+        if everything:
+            self._load(visit)
+        if self.project is None:
+            return
+        if everything or any(entry.mode == GONE or self._is_new(entry) for entry in entries):
+            self._find(visit)
+        changed = {entry.path for entry in entries}
+        self._take(visit, list(self.by_path if everything else self.by_path.keys() & changed))
+        if everything or not changed <= self.by_path.keys() - self.making.keys():
+            self._take(visit, [path for path in self.making if path in self.by_path and path not in changed])
+
+    def _is_new(self, entry: TreeEntry) -> bool:
+        return entry.path not in self.by_path and entry.path.lower().endswith((*SUFFIXES, *TEMPLATE_SUFFIXES))
+
+    def _load(self, visit: Visit) -> None:
+        self.project = None
+        try:
+            self.project = self.load(self.files).without_secrets()
+        except Problems as problems:
+            self.doubts.add_all(visit, problems.found)
+        except SyncengineError as error:
+            self.doubts.add(visit, PASSED_OVER, "", f"{error.message}: passed over")
+
+    def _find(self, visit: Visit) -> None:
+        assert self.project is not None
+        manifests = manifest_set(self.project, is_offline=True)
+        self.defaults = manifests.defaults
+        self.by_path = {os.path.relpath(file.path.resolve(), self.files.to): file for file in manifests.files}
+        self.making = {path: read for path, read in self.making.items() if path in self.by_path}
+        self.doubts.add_all(visit, (each for each in manifests.found if each.code != "missing-manifests"))
+
+    def _take(self, visit: Visit, paths: Sequence[str]) -> None:
+        """Read files anew, each with its own time for templates; one that is made of rows knows its last ones."""
+        context = None
+        for path in paths:
+            file = self.by_path[path]
+            if context is None and file.given is not None:
+                context = with_fields(file.given, memo={}, allowance=Allowance(), compares_parts=0)
+            former = self.making.pop(path, None)
+            read = read_one(with_fields(file, given=context), self.defaults, former and former.packed)
+            if file.generates():
+                self.making[path] = read
+            self.doubts.add_all(visit, read.reading.found)
+            if not any(each.severity is Severity.ERROR for each in read.reading.found):
+                for resource in read.reading.resources:
+                    self.result.take(resource)

@@ -1,0 +1,90 @@
+"""A revision in Git → the rows that a state would have if it had just been applied. Reads Git, manifests and cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.manifest.desired import ManifestSet, manifest_set
+from syncengine.manifest.inputs import input_files
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.plan.planner import declared_by
+from syncengine.plan.two_sides import has_project
+from syncengine.project.git_tree import RevisionFiles, loaded, repository
+from syncengine.project.model import Project
+from syncengine.project.references import setting_problem
+from syncengine.resource import Recorded, Status
+from syncengine.tools.rebuild.history import Load, ever_declared
+from syncengine.tools.rebuild.rows import EverDeclared, declared_row
+
+OPTION = "--from-git"
+IGNORED = "ignored-inputs"
+"""The code of inputs that no commit holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """The rows of a state, and what else it remembers: the commit, its project, the rows of its sources."""
+
+    commit: str
+    project: Project
+    rows: tuple[Recorded, ...]
+    sources: Mapping[str, int]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def released(self) -> int:
+        """How many rows are of resources that the revision no longer declares."""
+        return sum(row.status is Status.RELEASED for row in self.rows)
+
+
+def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, allow_missing: bool) -> Rebuilt:
+    """Read what a revision declares, and with `all_history` what its history did.
+
+    Problems where it is invalid, or where it asks sources that are not in Git, unless those may be missing.
+    """
+    with repository(project.root, OPTION) as repo:
+        commit = repo.commit(revision)
+        files = RevisionFiles(repo, commit, revision, repo.objects / "revision")
+        files.bring_project()
+        if not has_project(files.checkout):
+            raise setting_problem("no-project", f"{revision} has no project in this folder")
+        there = loaded(files, load).without_secrets()
+        manifests = manifest_set(there, is_offline=True)
+        desired = declared_by(there, manifests)
+        found = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
+        ever = EverDeclared()
+        if all_history:
+            ever, doubts = ever_declared(repo, commit, there, load)
+            found += doubts
+        declared = {key: declared_row(resource) for key, resource in desired.resources.items()}
+        return Rebuilt(commit, there, tuple(ever.rows(declared)), desired.rows_of_sources(), tuple(found))
+
+
+def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Iterator[Diagnostic]:
+    """The blocks and templates whose rows nobody has any more; Problems unless they may be missing."""
+    missing = [each for each in diagnostics if each.code == SOURCE_LEFT_OUT]
+    if missing and not allow_missing:
+        cure = "it cannot be rebuilt from Git; --allow-missing-sources records all else"
+        sentences = (f"{each.message.partition(';')[0].removeprefix('left out: ')}: {cure}" for each in missing)
+        raise Problems(
+            [
+                replace(each, severity=Severity.ERROR, message=sentence)
+                for each, sentence in zip(missing, sentences, strict=True)
+            ]
+        )
+    for each in missing:
+        yield replace(each, message=f"{each.message.partition(';')[0]}: what was made of its rows is not recorded")
+
+
+def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnostic]:
+    """A warning about each input that Git ignores, so that it is read as it is now."""
+    ignored = {os.path.normpath(files.checkout.folder / name): name for name in files.ignored()}
+    inputs = {os.path.normpath(path) for path in input_files(manifests)} if ignored else set()
+    for path in sorted(inputs & ignored.keys()):
+        message = "Git ignores this file: it was read as it is now, not as it was at that commit"
+        yield Diagnostic(severity=Severity.WARNING, code=IGNORED, message=message, file=ignored[path])

@@ -1,0 +1,50 @@
+"""A PostgreSQL state that dies in the middle of an apply: clear words, and nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import postgresql
+from tests.postgresql import PASSWORD, Server
+
+from .program import Project, category, ended, tag
+from .service import Service
+
+HERE = [tag(f"T-{n}", category="acme") for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgresql.running() as running:
+        yield running
+
+
+def test_a_state_that_dies_in_an_apply_is_told_and_the_next_apply_converges(
+    project: Project, service: Service, server: Server
+) -> None:
+    """What was acknowledged and could not be recorded is in doubt, and the report says so."""
+    project.environ["SYNCENGINE_STATE"] = server.url()
+    project.settle(tagCategories=[category("acme")], tags=HERE)
+    project.wants(tagCategories=[category("acme")], tags=[*HERE, tag("NEW-1", category="acme")])
+    service.fault("upsertTags", delay=2)
+    process = project.start("apply", "-y")
+    service.wait_for("upsertTags", 2)
+    server.stop()
+    done = ended(process)
+    assert done.code == 1
+    assert "error[state-unreachable]" in done.out
+    assert "could not record any more is in doubt" in done.out
+    assert PASSWORD not in done.out + done.err
+    refused = project.run("apply", "-y")
+    assert (refused.code, "nothing listens" in refused.err, "No problems" in refused.out + refused.err) == (
+        1,
+        True,
+        False,
+    )
+    server.start()
+    service.heal()
+    assert project.run("apply", "-y").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    assert service.tags() == ["NEW-1", "T-0", "T-1", "T-2"]

@@ -1,0 +1,113 @@
+"""`state prune` and `state erase` on the command line."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from .program import Project, category, tag
+from .service import Service
+
+PERSON = "Jané Doe"
+"""A name that JSON could write with other bytes."""
+SECRETS = (PERSON, "her matter", "jane-keyword")
+
+
+@pytest.fixture
+def left(project: Project) -> Project:
+    """A tag that is named for a person has left the manifests, which are large enough for a cache."""
+    many = [tag(f"MATTER-{n:05}", description="d" * 40) for n in range(1500)]
+    person = tag(PERSON, category="acme", description="her matter", keywords=["jane-keyword"])
+    project.settle(tagCategories=[category("acme")], tags=[*many, person])
+    project.settle(tagCategories=[category("acme")], tags=many)
+    return project
+
+
+def holding(folder: Path, text: str) -> list[str]:
+    """The files below `.syncengine` that have the text in their bytes."""
+    files = (folder / ".syncengine").rglob("*")
+    return sorted(path.name for path in files if path.is_file() and text.encode() in path.read_bytes())
+
+
+def test_an_erased_name_is_in_no_file(left: Project) -> None:
+    """Neither in the state nor in the cache; nothing else changes, and the run is history without the name."""
+    assert all(holding(left.folder, text) for text in SECRETS)
+    done = left.run("state", "erase", f"tag/{PERSON}", "-y")
+    assert done.code == 0, done.err
+    assert [file for text in SECRETS for file in holding(left.folder, text)] == []
+    assert PERSON not in done.out + done.err
+    assert "can no longer be undone" in done.out
+    assert "saved plans" in done.out
+    assert left.run("plan", "--detailed-exitcode").code == 0
+    run = left.run("state", "history", "--format", "json").document["runs"][0]
+    assert (run["command"], run["counts"]) == ("state erase", {"erased": 1})
+
+
+def test_what_is_still_declared_is_not_erased(left: Project) -> None:
+    """Nor what nobody knows, and nothing without being asked."""
+    before = left.rows()
+    refused = left.run("state", "erase", "tag/MATTER-00001", f"tag/{PERSON}", "-y", "--format", "json")
+    assert (refused.code, refused.codes) == (1, ["not-erasable"])
+    assert "take it out of the manifests" in refused.document["diagnostics"][0]["message"]
+    assert left.run("state", "erase", "tag/NOBODY", "-y", "--format", "json").codes == ["not-recorded"]
+    assert left.run("state", "erase", f"tag/{PERSON}").code == 64
+    assert left.rows() == before
+
+
+def test_a_reader_in_the_way_is_told(left: Project) -> None:
+    """What it still reads stays in the file: the next command that finds nobody there takes it out."""
+    with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM state_rows").fetchone()
+        done = left.run("state", "erase", f"tag/{PERSON}", "-y", "--format", "json")
+        assert (done.code, done.document["compacted"]) == (0, False)
+    assert left.run("state", "prune", "--before", "9999d", "-y").code == 0
+    assert holding(left.folder, PERSON) == []
+
+
+def aged(project: Project, days: float) -> None:
+    """Everything in the history happened so long ago."""
+    with closing(sqlite3.connect(project.folder / ".syncengine/state.db")) as connection, connection:
+        for table, columns in (("state_journal", ("at",)), ("state_runs", ("started", "ended"))):
+            for column in columns:
+                connection.execute(f"UPDATE {table} SET {column} = {column} - ?", (days * 86_400,))
+
+
+def test_old_history_is_removed_and_told(left: Project, service: Service) -> None:
+    """As many runs as a trial counted; rows stay, and the next apply finds all as it was."""
+    aged(left, 100)
+    rows, held = left.rows(), service.holds()
+    date = (datetime.now(UTC) - timedelta(days=50)).date().isoformat()
+    trial = left.run("state", "prune", "--before", date, "--dry-run", "--format", "json").document
+    assert (trial["runs"], trial["dryRun"]) == (1, True)
+    assert trial["entries"] > 1500
+    assert left.run("state", "prune", "--before", date).code == 64
+    done = left.run("state", "prune", "--before", date, "-y")
+    assert done.code == 0, done.err
+    assert "can no longer be undone" in done.out
+    assert [run["command"] for run in left.run("state", "history", "--format", "json").document["runs"]] == [
+        "state prune",
+        "apply",  # whose limits the next apply is judged by
+    ]
+    assert left.run("state", "history", "tag/MATTER-00001").out == "No history is recorded.\n"
+    assert (left.rows(), service.holds()) == (rows, held)
+    assert left.run("plan", "--detailed-exitcode").code == 0
+    assert holding(left.folder, "her matter") == ["state.db"]  # the released tag's own row
+
+
+@pytest.mark.parametrize("words", [("erase", "tag/X", "-y"), ("prune", "--before", "1d", "-y")])
+def test_what_only_removes_makes_no_state(project: Project, words: tuple[str, ...]) -> None:
+    """A job of CI would take an empty one for its own."""
+    assert project.run("state", *words, "--format", "json").codes == ["no-state"]
+    assert not (project.folder / ".syncengine/state.db").exists()
+
+
+def test_a_date_that_is_none_is_a_usage_error(left: Project) -> None:
+    """With what can be written."""
+    refused = left.run("state", "prune", "--before", "yesterday", "-y")
+    assert (refused.code, "180d" in refused.err or "30d" in refused.err) == (64, True)

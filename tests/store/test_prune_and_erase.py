@@ -1,0 +1,224 @@
+"""History that is removed: what stays works as before, and what was erased is in no byte of the state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.effects import Effect
+from syncengine.resource import Key, Kind, Status
+from syncengine.state.holder import Holder
+from syncengine.state.losses import Approved, Loss
+from syncengine.state.store import CallFailure, Intent, Run, State, open_state
+from syncengine.state.tables import METADATA
+
+from .estate import applied, run, tag, whole
+
+DAY = 86_400.0
+A, B, C = tag("a"), tag("b"), tag("Jane Doe")
+SECRETS = ("Jane Doe", "her matter", "jane-keyword", "her-metadata", "jane@example.com")
+
+
+@contextmanager
+def applying(
+    url: str, given: Run | None = None, now: Callable[[], float] = time.time, approved: Approved | None = None
+) -> Iterator[State]:
+    """A state that is open, locked, and in a run, at some time."""
+    with open_state(url, write=True, now=now) as state:
+        state.lock(Holder.here("apply", {}), wait=5, request_timeout=0)
+        state.begin_run(replace(given or run(), started=now()), approved=approved)
+        yield state
+
+
+def everything(url: str) -> str:
+    """All that the tables hold, as text; of a file, also its bytes."""
+    with open_state(url, write=False) as state, state.database.transaction() as connection:
+        rows = [str(tuple(row)) for t in METADATA.sorted_tables for row in connection.execute(sa.select(t))]
+    files = Path(url).parent.glob("*") if "://" not in url else ()
+    return "\n".join(rows) + "".join(path.read_bytes().decode("latin-1") for path in files)
+
+
+@pytest.fixture
+def old(url: str) -> str:
+    """A state with a run from long ago, and one from now on."""
+    with applying(url, now=lambda: DAY) as state:
+        applied(state, "c1", whole(A, url="first"), whole(tag("c"), url="first"))
+        state.end_run("complete", {"applied": 2})
+    with applying(url, run(2), now=lambda: 100 * DAY) as state:
+        applied(state, "c2", whole(A, url="second"))
+        state.intend([Intent("c3", "upsertTags", (whole(B, url="second"),))])
+        state.fail([CallFailure("c3", (B,), "the service said no")])
+        state.path_answered("upsertTags", "/tag/batch")
+        state.end_run("incomplete", {"applied": 1})
+    return url
+
+
+def pruned(url: str, before: float, now: float) -> None:
+    with applying(url, run(9), now=lambda: now) as state:
+        state.prune(before)
+        state.end_run("complete", {})
+        assert state.compact()
+
+
+def test_old_history_goes_and_rows_stay(old: str) -> None:
+    """Also the values of before; a resource whose history is cut tells the rest, and goes on being told."""
+    with open_state(old, write=False) as state:
+        rows = list(state.rows())
+    pruned(old, 50 * DAY, now=200 * DAY)
+    with open_state(old, write=False) as state:
+        assert [row.body for row in state.rows()] == [row.body for row in rows]
+        (entry,) = state.history(A)
+        assert entry.detail.fields == {"url": ("first", "second")}
+        assert [each.id for each in state.runs(9)] == ["run-9", "run-2"]
+        assert state.answering_paths() == {("upsertTags", "/tag/batch")}
+    with applying(old, run(10), now=lambda: 201 * DAY) as state:
+        applied(state, "c9", whole(A, url="third"))
+        state.end_run("complete", {})
+        assert [each.detail.fields["url"] for each in state.history(A)] == [("first", "second"), ("second", "third")]
+
+
+def test_a_row_in_doubt_keeps_its_history(old: str) -> None:
+    """What the service said of it too, and the run; of other resources in the same line nothing is left."""
+    pruned(old, 150 * DAY, now=200 * DAY)
+    with open_state(old, write=False) as state:
+        assert state.history(A) == []
+        assert [(each.outcome, each.detail.message) for each in state.history(B)] == [
+            ("failed", "the service said no"),
+        ]
+        assert {each.id for each in state.runs(9)} == {"run-9", "run-2"}
+
+
+def test_what_the_gate_counts_stays(url: str) -> None:
+    """Of the last 24 hours nothing is removed, whatever is asked."""
+    with applying(url, now=lambda: DAY) as state:
+        applied(state, "c1", Effect(key=A, keywords=("k",), whole=True))
+        applied(state, "c2", Effect(key=A, keywords_dropped=("k",), status=Status.RETIRED))
+        state.end_run("complete", {})
+    pruned(url, 9 * DAY, now=DAY + 3600)
+    with open_state(url, write=False) as state:
+        assert [line.key for line in state.removals(DAY)] == [A]
+
+
+def test_limits_and_used_plans_outlive_their_runs(url: str) -> None:
+    """A loosened limit still counts from the next apply on, and a saved plan is used up once."""
+    with applying(url, run(1, plan="p-1", limits={"tags": "25%"}), now=lambda: DAY) as state:
+        applied(state, "c1", whole(A))
+        state.end_run("complete", {})
+    with applying(url, run(2, plan="p-2"), now=lambda: 2 * DAY) as state:
+        state.end_run("complete", {})
+    pruned(url, 50 * DAY, now=100 * DAY)
+    with open_state(url, write=False) as state:
+        assert state.facts().limits == {"tags": "25%"}
+        assert state.plan_ended("p-2")
+        assert [each.id for each in state.runs(9)] == ["run-9", "run-1"]
+
+
+def test_a_trial_counts_what_would_go(old: str) -> None:
+    """And changes nothing."""
+    before = everything(old)
+    with open_state(old, write=False, now=lambda: 200 * DAY) as state:
+        counted = state.prune(150 * DAY, is_trial=True)
+    assert (counted.runs, counted.entries, counted.kept) == (1, 3, 1)
+    assert everything(old) == before
+
+
+def held(url: str) -> None:
+    """A tag that is named for a person, in every part of a state, beside another."""
+    loss = Loss("tags", C, "retire")
+    approved = Approved({f"removed:{C}:retire": (loss,), "1@abc": (loss,)})
+    with applying(url) as state:
+        content = {"description": "her matter", "url": "mailto:jane@example.com"}
+        more = {"keywords": ("jane-keyword",), "metadata": {"her-metadata": "x"}}
+        applied(state, "c1", Effect(key=C, fields=content, whole=True, **more), whole(A))
+        state.intend([Intent("c2", "upsertTags", (whole(C, **content), whole(A, url="u")))])
+        state.fail([CallFailure("c2", (C,), "Jane Doe is not jane@example.com, says the service")])
+        state.fail([CallFailure("c2", (A,), "no: jane-keyword belongs to Jane Doe")])
+        state.doubt([C])
+        state.end_run("incomplete", {})
+    refused = run(5, exit_code=4, reason="gate: tag/Jane Doe would be retired", ended=1.0)
+    with open_state(url, write=True) as state:
+        state.record_refusal(refused)
+    with applying(url, run(2), approved=approved) as state:
+        applied(state, "c3", whole(C, **content), whole(A, url="u"))
+        applied(state, "c4", Effect(key=C, status=Status.DELETED))
+        state.end_run("complete", {})
+
+
+def test_what_is_erased_is_in_no_byte_of_the_state(url: str) -> None:
+    """Nor in sentences of refusals and of refused runs; what happened to others is as it was."""
+    held(url)
+    assert all(text in everything(url) for text in SECRETS)
+    with open_state(url, write=False) as state:
+        entries = state.history(A)
+    with applying(url, run(3)) as state:
+        assert state.obstacles([C], 0.0) == []
+        erased = state.erase([C])
+        state.end_run("complete", {"erased": 1})
+        assert state.compact()
+    assert erased.entries >= 4
+    assert [text for text in SECRETS if text in everything(url)] == []
+    with open_state(url, write=False) as state:
+        assert state.history(C) == []
+        assert [each.detail.fields for each in state.history(A)] == [each.detail.fields for each in entries]
+        assert state.settled_calls("plan-2") == {"c3", "c4"}
+        assert state.history(A)[1].detail.message == "no: (erased) belongs to (erased)"
+        refused = next(each for each in state.runs(9) if each.outcome == "refused")
+        assert refused.reason == "gate: tag/(erased) would be retired"
+
+
+def test_a_forgotten_resource_can_be_erased(url: str) -> None:
+    """Its row is gone, and its history is not."""
+    with applying(url) as state:
+        applied(state, "c1", whole(C, description="her matter"))
+        state.forget([C], 0.0)
+        state.end_run("complete", {})
+    with applying(url, run(3)) as state:
+        assert state.obstacles([C], 0.0) == []
+        state.erase([C])
+        state.end_run("complete", {})
+        assert state.compact()
+    assert [text for text in SECRETS if text in everything(url)] == []
+
+
+def test_a_category_is_erased_from_the_history_of_its_tags(url: str) -> None:
+    """Once no row names it any more."""
+    acme = Key(Kind.CATEGORY, "Jane Doe")
+    with applying(url) as state:
+        applied(state, "c1", whole(acme, label="L"), whole(A, category="Jane Doe"))
+        assert [str(each.key) for each in state.obstacles([acme], 0.0)] == ["category/Jane Doe"] * 2
+        applied(state, "c2", Effect(key=A, cleared=("category",), whole=True))
+        applied(state, "c3", Effect(key=acme, status=Status.DELETED))
+        state.end_run("complete", {})
+    with applying(url, run(3)) as state:
+        assert state.obstacles([acme], 0.0) == []
+        state.erase([acme])
+        state.end_run("complete", {})
+        assert state.compact()
+    assert "Jane Doe" not in everything(url)
+    with open_state(url, write=False) as state:
+        assert [each.detail.fields.get("category") for each in state.history(A)] == [
+            (None, "(erased)"),
+            ("(erased)", None),
+        ]
+
+
+def obstacles(state: State, key: Key) -> list[str]:
+    return [each.reason for each in state.obstacles([key], 0.0)]
+
+
+def test_what_is_declared_or_in_doubt_is_not_erased(url: str) -> None:
+    """Each with its cure."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A), whole(B))
+        assert "still declared" in obstacles(state, A)[0]
+        state.intend([Intent("c2", "deleteTag", (Effect(key=B, status=Status.DELETED),))])
+        state.end_run("incomplete", {})
+        late = [each.reason for each in state.obstacles([B], 3600.0)]
+        assert any("may still be executed" in reason for reason in late)
+        assert "apply first" in obstacles(state, B)[0]
