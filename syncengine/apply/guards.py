@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from syncengine.apply.causes import last_change
+from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
@@ -25,9 +26,11 @@ from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.plan.tree import not_merged
 from syncengine.plan.units import RULE
 from syncengine.project import git
+from syncengine.project.model import Project
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import RuleSet
+from syncengine.state.refusals import BY_HAND
 from syncengine.state.store import Facts, State, open_state
 
 UNMERGED = "not-merged"
@@ -100,6 +103,24 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan("the plan was made for another state or service")
     if plan.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan was made for team {plan.basis.team!r}, the state belongs to {facts.team!r}")
+
+
+def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
+    """A saved plan that would send what was set aside since it was made (docs/quarantine.md)."""
+    refusals = state.refusals()
+    records = state.quarantine()
+    over = {record.origin for record in records if record.ended is not None}
+    until = {record.key: record.until for record in records if record.origin == BY_HAND}
+    until |= {entry.key: entry.until for entry in project.quarantine if entry.origin not in over}
+    content = RefusedContent(plan)
+    actions = {change.key: change.action for change in plan.changes}
+    for key, end in until.items():
+        refusal = refusals.get(key)
+        if refusal is None or not refusal.is_last or (end is not None and end <= now):
+            continue
+        sends = key in actions and content.of(key, actions[key]) == refusal.content
+        if sends or (plan.sweep is not None and key.kind is Kind.ACTIVITY_TYPE):
+            raise StalePlan(f"the plan is stale: {key} was set aside since it was made: plan again")
 
 
 def refuse_changed(plan: Plan, state: State) -> None:

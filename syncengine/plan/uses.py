@@ -30,6 +30,7 @@ def approved_of(plan: Plan) -> Approved:
         frozenset((*losses, *swept, *ruled)),
         frozenset(change.key for change in plan.changes),
         plan.is_whole,
+        frozenset(plan.set_aside),
     )
 
 
