@@ -37,6 +37,10 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
+    "state quarantine": Example(
+        'syncengine state quarantine tag/2024-117 --reason "their ticket 4711"',
+        "go on without a resource that is refused",
+    ),
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),
     "state import": Example("syncengine state import state.jsonl", "read an export"),
     "state lock": Example("syncengine state lock --reason 'the service is being moved'", "keep everyone from applying"),

@@ -111,6 +111,36 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
 
+@state.command("quarantine")
+@click.argument("address", required=False, shell_complete=addresses)
+@click.option("--reason", metavar="TEXT", help="Why it is set aside; every plan repeats it.")
+@click.option("--until", metavar="DATE", help="The last day in UTC, or a time like 2027-01-31T09:00:00Z.")
+@click.option("--end", is_flag=True, help="End it: the next apply sends the resource again.")
+@printing_command
+def quarantine(
+    options: Globals, format: str, address: str | None, reason: str | None, until: str | None, end: bool
+) -> int:
+    """Set a resource aside that the service refuses, so that everything else goes on; or list what is."""
+    from syncengine.cli import state_quarantine as commands
+    from syncengine.render import quarantine as shown
+
+    if address is None:
+        if reason is not None or until is not None or end:
+            raise Usage("which resource? name its ADDRESS, as `plan` shows it")
+        verdict = commands.listed(options.project())
+        return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
+    key = _key(address)
+    if end:
+        if reason is not None or until is not None:
+            raise Usage("--end goes with neither --reason nor --until")
+        commands.end(options.project(), key)
+        return show(options, format, {"ended": address}, f"{address} is no longer in quarantine.\n")
+    if reason is None:
+        raise Usage("--reason TEXT is missing: every plan repeats it; or --end, to end the quarantine")
+    record = commands.set_aside(options.project(), key, reason, until)
+    return show(options, format, shown.record_document(record), shown.record_text(record))
+
+
 @state.command("export")
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you, instead of stdout.")
 @with_globals

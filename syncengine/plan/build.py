@@ -101,7 +101,7 @@ def _verdict(options: Options, desired: Desired, recorded: Mapping[Key, Recorded
     """The quarantine's entries that hold."""
     if options.quarantine is None:
         return Verdict()
-    return verdict_of(options.quarantine, desired.resources, desired.removed, recorded, options.rules)
+    return verdict_of(options.quarantine, desired, recorded, options.rules)
 
 
 def _of_quarantine(

@@ -424,13 +424,8 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
     The limits are the stricter of those and of the last complete apply's, so that a looser one counts from the next on.
     """
     policy = project.policy
-    rules = Rules(
-        tag_removal=policy.tag_removal,
-        activity_types=policy.activity_types,
-        deletes_tags=DELETE_TAG.id in project.service.endpoints,
-    )
     return Options(
-        rules,
+        rules_of(project),
         judged_since(policy, facts.limits),
         request.scope,
         sweep=request.sweep,
@@ -438,6 +433,12 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
         levels=policy.diagnostics,
         rule_set=rules_that_hold(project),
     )
+
+
+def rules_of(project: Project) -> Rules:
+    """The project's rules for removals."""
+    policy, deletes_tags = project.policy, DELETE_TAG.id in project.service.endpoints
+    return Rules(tag_removal=policy.tag_removal, activity_types=policy.activity_types, deletes_tags=deletes_tags)
 
 
 def with_approvals(draft: Plan, project: Project, request: PlanRequest) -> Plan:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from syncengine.errors import Diagnostic, Severity
+from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Rules
 from syncengine.plan.model import Quarantine, QuarantineUse
 from syncengine.project.quarantine import QuarantineEntry, is_too_late, until_text
@@ -25,12 +26,18 @@ CODES = frozenset({QUARANTINED, ENDED, UNUSED, SWEEP_LEFT_OUT})
 """Warnings about quarantine, which every plan judges anew."""
 
 NEVER = "its last call was not refused"
+NOWHERE = "no manifest declares it, and the state does not know it"
 CHANGED = "its manifest changed since it was refused"
 UNKNOWN = "nobody knows what became of its last call: the next apply sends it again"
 NEEDS_UNTIL = "it is to be removed, and that waits for 30 days at most: the entry needs `until`"
 TOO_LATE = "it is to be removed, and that waits for 30 days at most"
 APPLIED = "it was applied"
-FOR_NOW = frozenset({NEVER, UNKNOWN, NEEDS_UNTIL, TOO_LATE})
+REMOVALS: Mapping[str, str] = {
+    NEEDS_UNTIL: "it is to be removed, and that waits for 30 days at most: add --until DATE",
+    TOO_LATE: f"{TOO_LATE}: choose an earlier --until",
+}
+"""Reasons why a removal is not set aside, as the command says them."""
+FOR_NOW = frozenset({NEVER, NOWHERE, UNKNOWN, NEEDS_UNTIL, TOO_LATE})
 """Reasons that end nothing."""
 
 
@@ -46,9 +53,10 @@ class SetAside(Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class Verdict:
-    """The part of a quarantine that holds: `held` are set aside. An apply records `begun` entries, and ends `over` ones.
+    """The part of a quarantine that holds.
 
-    `found` is said of entries that do not hold.
+    `held` are set aside. An apply records the entries that have `begun`, and ends those that are `over`. `found` is
+    said of entries that do not hold.
     """
 
     held: dict[Key, SetAside] = field(default_factory=dict)
@@ -60,15 +68,22 @@ class Verdict:
         return QuarantineUse(tuple(aside), tuple(self.begun), tuple(self.over))
 
 
-def verdict_of(
+def obstacle(
     quarantine: Quarantine,
-    desired: Mapping[Key, Resource],
-    removed: Mapping[Key, Removed],
+    desired: Desired,
     recorded: Mapping[Key, Recorded],
     rules: Rules,
-) -> Verdict:
+    key: Key,
+    until: float | None,
+) -> str | None:
+    """Why a resource cannot be set aside now; None where it can."""
+    judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
+    return judge.obstacle(key, until, quarantine.now, None)
+
+
+def verdict_of(quarantine: Quarantine, desired: Desired, recorded: Mapping[Key, Recorded], rules: Rules) -> Verdict:
     """Judge every entry: of the state, and of the project file."""
-    judge = _Judge(quarantine, desired, removed, recorded, rules)
+    judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
     for record in quarantine.records:
         if record.origin == BY_HAND:
             judge.by_hand(record)
@@ -132,8 +147,7 @@ class _Judge:
         return self._obstacle_of_removal(key, until, since, refusal)
 
     def _never_refused(self, key: Key) -> str:
-        is_known = key in self.desired or key in self.recorded
-        return NEVER if is_known else "no manifest declares it, and the state does not know it"
+        return NEVER if key in self.desired or key in self.recorded else NOWHERE
 
     def _obstacle_of_removal(self, key: Key, until: float | None, since: float, refusal: Refusal) -> str | None:
         if refusal.content not in {REMOVAL + way for way in self._ways_out(key)}:
