@@ -152,7 +152,8 @@ def export_rows(options: Globals, out: str | None) -> int:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
             head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
-            lines = transfer.lines_of(head, store.rows())
+            aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
+            lines = transfer.lines_of(head, store.rows(), aside)
             if out is None:
                 for line in lines:
                     output.data(line)
@@ -197,6 +198,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
         _refuse_other_team(store, exported.head.team)
         with named_run(store, "state import", os.environ) as counts:
             store.put(exported.rows)
+            store.import_quarantine(exported.aside)
             store.doubt_all()
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             store.use_up_approvals(project.approvals)

@@ -38,6 +38,7 @@ from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
+from syncengine.state.transfer import SetAsideRows
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -295,11 +296,11 @@ class State:
                 quarantine.end(connection, key, BY_HAND)
             journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, by_hand)
 
-    def import_quarantine(self, refusals: Iterable[Refusal], records: Sequence[QuarantineRecord]) -> None:
+    def import_quarantine(self, aside: SetAsideRows) -> None:
         """Write what another state knows of refusals, after its rows."""
         with self._writing() as connection:
-            quarantine.import_refusals(connection, refusals)
-            quarantine.put(connection, records)
+            quarantine.import_refusals(connection, aside.refusals.values())
+            quarantine.put(connection, aside.quarantine)
 
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
         """Drop calls that can land no more; keep `lingering` ones, with the seconds since each was given up."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
+import sqlite3
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import PlanRequest, Runtime
-from tests.cli.program import Ended, Project, activity_type, category, tag
+from tests.cli.program import Project, activity_type, category, tag
 
 from .refusing import WORDS, Refusing
 
@@ -111,16 +113,23 @@ def test_a_misspelt_command_is_a_usage_error(refused: Project, words: tuple[str,
     assert planned(refused)[0] == 2
 
 
+def epoch(project: Project) -> int:
+    with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection:
+        return int(connection.execute("SELECT epoch FROM state_lock WHERE id = 1").fetchone()[0])
+
+
 def test_the_lock_is_taken(refused: Project) -> None:
-    """As by other commands that write the state."""
-    refused.settings(service=("timeout: 1s",))
-    lock = refused.run("state", "lock", "--format", "json").document["id"]
-    with_lock = refused.start(*QUARANTINE, "tag/BAD", *BECAUSE)
-    assert with_lock.poll() is None
-    with_lock.kill()
-    with_lock.wait()
-    assert refused.run("state", "unlock", lock).code == 0
-    assert warned(planned(refused)[1]) == []
+    """As by other commands that write the state, which is a run of the history; an error writes nothing."""
+    before = epoch(refused)
+    assert refused.run(*QUARANTINE, "tag/WHO", *BECAUSE).code == 1
+    assert refused.run(*QUARANTINE, "tag/GOOD", *BECAUSE, "--end").code == 64
+    assert epoch(refused) == before
+    aside(refused, "tag/BAD")
+    assert epoch(refused) == before + 1
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    assert epoch(refused) == before + 2
+    runs = refused.run("state", "history", "--format", "json").document["runs"]
+    assert [run["command"] for run in runs[:2]] == ["state quarantine"] * 2
 
 
 def test_it_is_listed_and_ended(refused: Project, service: Refusing) -> None:
@@ -194,9 +203,9 @@ def test_a_change_that_was_not_tried_is_not_set_aside(refused: Project) -> None:
 def retiring(project: Project, service: Refusing) -> None:
     """A tag whose retirement the service refuses."""
     project.settings("policy: {tagRemoval: retire}")
-    project.settle(tags=[tag("GOOD"), tag("BAD"), tag("C"), tag("D")])
+    project.settle(tags=[tag("GOOD"), tag("BAD"), tag("SEAS"), tag("DAYS")])
     service.refuse("BAD")
-    project.wants(tags=[tag("GOOD"), tag("C"), tag("D")])
+    project.wants(tags=[tag("GOOD"), tag("SEAS"), tag("DAYS")])
     assert project.apply().code == 3
 
 
@@ -226,9 +235,9 @@ def test_a_removal_that_is_wanted_in_another_way_is_not_set_aside_any_more(
     aside(project, "tag/BAD", "--until", day(5))
     service.heal()
     if how == "declared again":
-        project.wants(tags=[tag("GOOD"), tag("BAD"), tag("C"), tag("D")])
+        project.wants(tags=[tag("GOOD"), tag("BAD"), tag("SEAS"), tag("DAYS")])
     else:
-        project.wants(tags=[tag("GOOD"), tag("C"), tag("D")], removed=[{"tag": "BAD", "as": "forget"}])
+        project.wants(tags=[tag("GOOD"), tag("SEAS"), tag("DAYS")], removed=[{"tag": "BAD", "as": "forget"}])
     done = project.apply()
     assert (done.code, done.codes) == (0, ["quarantine-ended"])
     assert project.rows()["tag/BAD"]["status"] == ("active" if how == "declared again" else "released")
@@ -334,6 +343,7 @@ def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(
     """It is left out with a note; by hand, too."""
     sweeping(project, service, f"policy: {{activityTypes: {policy}}}")
     aside(project, "activity-type/BAD")
+    assert project.apply().code == 0, "what was uploaded together with it is sent again"
     code, document = planned(project)
     assert (code, document["changes"], document["sweep"]) == (0, [], None)
     (note,) = document["notes"]
@@ -509,7 +519,8 @@ def test_a_removal_in_the_project_file_needs_a_date(project: Project, service: R
 
 
 @pytest.mark.parametrize(
-    "line", ["  - {address: BAD, reason: x}", "  - {address: tag/BAD}", "  - {address: tag/BAD, reason: x, until: soon}"]
+    "line",
+    ["  - {address: BAD, reason: x}", "  - {address: tag/BAD}", "  - {address: tag/BAD, reason: x, until: soon}"],
 )
 def test_a_wrong_entry_is_an_error(refused: Project, line: str) -> None:
     """Exit 8, with its place."""
@@ -527,7 +538,7 @@ def test_every_plan_quotes_the_last_refusal(refused: Project, service: Refusing)
     for _ in range(2):
         assert refused.apply().code == 3
     (change,) = planned(refused)[1]["changes"]
-    assert (change["refused"]["times"], change["refused"]["message"]) == (3, 'not "now"\x1b[31m')
+    assert (change["refused"]["times"], change["refused"]["message"]) == (3, 'not "now" [31m')
     assert datetime.fromisoformat(change["refused"]["since"]).tzinfo is not None
     text = refused.run("plan", environ={"COLUMNS": "200"}).out
     assert re.search(r'refused 3 times since [0-9:]{5}: "not "now"', text), text
@@ -570,10 +581,9 @@ def test_a_refused_key_is_no_refusal_of_a_resource(project: Project, service: Re
     assert "refused" not in change
 
 
-def test_a_plan_of_a_pull_request_says_who_sets_aside(refused: Project, ended: type[Ended] = Ended) -> None:
+def test_a_plan_of_a_pull_request_says_who_sets_aside(refused: Project) -> None:
     """The entries of the head count, and their change is one of policy."""
     git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.com"]
-    import subprocess
 
     def run(*words: str) -> None:
         subprocess.run([*git, *words], cwd=refused.folder, check=True, capture_output=True)
@@ -595,4 +605,3 @@ def test_a_plan_of_a_pull_request_says_who_sets_aside(refused: Project, ended: t
     (said,) = warned(document, "policy-changed")
     assert '"ticket 4711" → (none)' in said["message"]
     assert (code, [change["origin"] for change in document["changes"]]) == (2, ["pull-request"])
-    assert json.dumps(document)
