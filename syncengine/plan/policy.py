@@ -326,6 +326,7 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
     elif j.scope.no_delete:
         j.note(row, "left-out", "--no-delete leaves the activity type as it is")
     elif j.aim.keeps_types is not None:
+        j.aim.aside[row.key] = j.aim.aside[j.aim.keeps_types]
         j.note(row, "left-out", f"not deleted: {j.aim.keeps_types} is in quarantine, and no sweep can complete")
     else:
         return not j.scope.whole

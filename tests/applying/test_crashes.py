@@ -145,10 +145,11 @@ class Step:
     resumes: bool
     lands: bool = False
     approves: bool = True
+    sets_aside: int = 0
 
     def __repr__(self) -> str:
         more = f"{'reasserts ' * self.reasserts}{'resumes ' * self.resumes}{'lands ' * self.lands}"
-        more += "asks" * (not self.approves)
+        more += "asks " * (not self.approves) + f"sets aside {self.sets_aside:b}" * bool(self.sets_aside)
         return f"\n  {self.manifest}, {self.troubles}, {self.others} {more}"
 
 
@@ -157,6 +158,36 @@ OFTEN_APPROVED = st.sampled_from([True, True, False])
 HISTORY = st.lists(
     st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans(), RARELY, OFTEN_APPROVED), min_size=1, max_size=5
 )
+REFUSALS = st.lists(
+    st.builds(
+        Trouble,
+        st.integers(0, 16),
+        st.sampled_from(["item refused", "items refused", "refused", "item refused", *DEATHS, *ANSWERS, *LATE, LANDS]),
+    ),
+    max_size=5,
+    unique_by=lambda trouble: trouble.instant,
+)
+
+
+@st.composite
+def refused_histories(draw: Any) -> list[Step]:
+    """Few manifests that are applied again and again, with refusals, and some of what was refused set aside."""
+    wanted = draw(st.lists(manifests(), min_size=1, max_size=3))
+    step = st.builds(
+        Step,
+        st.sampled_from(wanted),
+        REFUSALS,
+        ACTS,
+        RARELY,
+        RARELY,
+        RARELY,
+        OFTEN_APPROVED,
+        st.sampled_from([0, 1, 2, 3, 5, 0xFF]),
+    )
+    steps: list[Step] = draw(st.lists(step, min_size=2, max_size=6))
+    return steps
+
+
 FEW_TROUBLES = st.lists(st.builds(Trouble, st.integers(0, 7), KINDS_OF_TROUBLE), max_size=1)
 RENAMES = st.lists(
     st.builds(Step, renames(), FEW_TROUBLES, st.just([]), st.just(False), RARELY, RARELY), min_size=3, max_size=4
@@ -235,6 +266,13 @@ def test_after_any_trouble_renames_end_at_what_the_manifests_say(history: list[S
     walk(history)
 
 
+@OFTEN
+@given(refused_histories())
+def test_with_resources_in_quarantine_nothing_is_lost(history: list[Step]) -> None:
+    """Nothing is sent or deleted of what is set aside; once that is lifted, the end is what the manifests say."""
+    walk(history)
+
+
 def walk(history: list[Step]) -> None:
     with house() as home:
         for step in history:
@@ -251,6 +289,10 @@ def walk(history: list[Step]) -> None:
                 _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
             for act in step.others:
                 home.others_act(*act)
+            if step.sets_aside:
+                home.set_aside(step.sets_aside)
+            STATISTICS["set aside"] += bool(home.state.quarantine())
+        home.lift()
         last = _possible(history[-1].manifest)
         ids = {} if home.in_flight else _ids_to_keep(home, last)
         _end(home, last)
