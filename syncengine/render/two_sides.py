@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
 from syncengine.plan.build import narrowed
-from syncengine.plan.diff import Change
+from syncengine.plan.diff import UNKNOWN_END, Change
 from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST, Whose, whose
 from syncengine.plan.quarantine import refused_words
@@ -71,9 +71,11 @@ def with_refusals(plan: Plan) -> Plan:
     now = datetime.fromisoformat(plan.basis.created).timestamp()
 
     def quoted(change: Change) -> Change:
-        refusal = plan.refusal(change.key)
-        words = refused_words(refusal, now) if refusal else None
-        return replace(change, reason="; ".join(filter(None, (change.reason, words)))) if words else change
+        if (refusal := plan.refusal(change.key)) is None:
+            return change
+        is_why = refusal.is_last and change.reason == UNKNOWN_END
+        reasons = (None if is_why else change.reason, refused_words(refusal, now))
+        return replace(change, reason="; ".join(filter(None, reasons)))
 
     return replace(plan, changes=tuple(map(quoted, plan.changes)), refused=UNSET)
 
