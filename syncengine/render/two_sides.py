@@ -73,8 +73,8 @@ def with_refusals(plan: Plan) -> Plan:
     def quoted(change: Change) -> Change:
         if (refusal := plan.refusal(change.key)) is None:
             return change
-        is_why = refusal.is_last and change.reason == UNKNOWN_END
-        reasons = (None if is_why else change.reason, refused_words(refusal, now))
+        other = None if change.reason == UNKNOWN_END else change.reason
+        reasons = (other, refused_words(refusal, now))
         return replace(change, reason="; ".join(filter(None, reasons)))
 
     return replace(plan, changes=tuple(map(quoted, plan.changes)), refused=UNSET)

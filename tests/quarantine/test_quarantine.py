@@ -427,7 +427,7 @@ def test_a_state_that_is_exported_carries_it(refused: Project, service: Refusing
     assert refused.run("state", "forget", "tag/BAD", "-y").code == 0
     assert planned(refused)[0] == 2
     assert refused.run("state", "import", "state.jsonl", "-y").code == 0
-    code, document = planned(refused)
+    _, document = planned(refused)
     assert changes(document) == {"tag/GOOD": "update"}
     assert len(warned(document)) == 1
     assert refused.apply().code == 0
