@@ -104,7 +104,8 @@ class _Judge:
 
     def by_hand(self, record: QuarantineRecord) -> None:
         """One that the command set."""
-        why = self.obstacle(record.key, record.until, record.at, record.content)
+        since = min(record.at, self.quarantine.now)
+        why = self.obstacle(record.key, record.until, since, record.content)
         if why is None:
             self._hold(record.key, record.reason, record.until)
         elif why in FOR_NOW:

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from msgspec import Struct
 
 from syncengine.document.digest import sha256_of
-from syncengine.document.scalar_readers import milliseconds
+from syncengine.document.scalar_readers import LATEST, milliseconds
 from syncengine.resource import Key
 
 DAY = 86_400
@@ -33,14 +33,14 @@ def entry_of(address: str, reason: str, until: float | None, line: int | None) -
 def until_of(text: str) -> float | None:
     """A date, which holds to its end in UTC, or an RFC 3339 date-time, as seconds since epoch; None for other text."""
     if (at := milliseconds(text)) is not None:
-        return at / 1000
+        return max(at, 0) / 1000 if at <= LATEST else None
     try:
         day = date.fromisoformat(text) if len(text) == len("2026-01-31") else None
     except ValueError:
         return None
     if day is None or day == date.max:
         return None
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + DAY
+    return max(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + DAY, 0)
 
 
 def until_text(until: float) -> str:

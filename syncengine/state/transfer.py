@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -31,12 +31,17 @@ class _Place(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     data: Row | None = None
 
 
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
+
+
 class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Its refusals; times in seconds since epoch."""
 
-    times: int
-    since: float
-    at: float
+    times: Annotated[int, msgspec.Meta(ge=1)]
+    since: Seconds
+    at: Seconds
     message: str
     content: str
     last: bool = True
@@ -47,10 +52,10 @@ class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
 
     origin: str
     reason: str
-    at: float
+    at: Seconds
     content: str
-    until: float | None = None
-    ended: float | None = None
+    until: Seconds | None = None
+    ended: Seconds | None = None
 
 
 class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
