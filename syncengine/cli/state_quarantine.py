@@ -10,7 +10,7 @@ from syncengine.errors import SyncengineError, Usage
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.model import Quarantine
 from syncengine.plan.planner import declared_by, rules_of
-from syncengine.plan.quarantine import NEVER, REMOVALS, Verdict, obstacle, verdict_of
+from syncengine.plan.quarantine import NEVER, REMOVALS, QuarantineVerdict, obstacle, verdict_of
 from syncengine.project.model import Project
 from syncengine.project.quarantine import until_of, until_text
 from syncengine.resource import Key
@@ -98,7 +98,7 @@ def _not_by_hand(project: Project, key: Key) -> str:
     return f"{key} is not in quarantine"
 
 
-def listed(project: Project) -> Verdict:
+def listed(project: Project) -> QuarantineVerdict:
     """All entries, as a plan would judge them."""
     desired = declared_by(project, manifest_set(project))
     with open_state(project.state, write=False) as store:

@@ -28,7 +28,7 @@ from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
-from syncengine.plan.quarantine import SWEEP_LEFT_OUT, Verdict, verdict_of, warnings
+from syncengine.plan.quarantine import SWEEP_LEFT_OUT, QuarantineVerdict, verdict_of, warnings
 from syncengine.plan.rule_units import with_rules
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
@@ -97,15 +97,15 @@ def plan(
     )
 
 
-def _verdict(options: Options, desired: Desired, recorded: Mapping[Key, Recorded]) -> Verdict:
+def _verdict(options: Options, desired: Desired, recorded: Mapping[Key, Recorded]) -> QuarantineVerdict:
     """The quarantine's entries that hold."""
     if options.quarantine is None:
-        return Verdict()
+        return QuarantineVerdict()
     return verdict_of(options.quarantine, desired, recorded, options.rules)
 
 
 def _of_quarantine(
-    verdict: Verdict, target: Aim, options: Options, desired: Desired, recorded: Mapping[Key, Recorded]
+    verdict: QuarantineVerdict, target: Aim, options: Options, desired: Desired, recorded: Mapping[Key, Recorded]
 ) -> Iterator[Diagnostic]:
     if options.quarantine is not None:
         yield from warnings(verdict, options.quarantine, target, desired.resources, recorded)

@@ -52,7 +52,7 @@ class SetAside(Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True)
-class Verdict:
+class QuarantineVerdict:
     """The part of a quarantine that holds.
 
     `held` are set aside. An apply records the entries that have `begun`, and ends those that are `over`. `found` is
@@ -81,7 +81,9 @@ def obstacle(
     return judge.obstacle(key, until, quarantine.now, None)
 
 
-def verdict_of(quarantine: Quarantine, desired: Desired, recorded: Mapping[Key, Recorded], rules: Rules) -> Verdict:
+def verdict_of(
+    quarantine: Quarantine, desired: Desired, recorded: Mapping[Key, Recorded], rules: Rules
+) -> QuarantineVerdict:
     """Judge every entry: of the state, and of the project file."""
     judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
     for record in quarantine.records:
@@ -100,7 +102,7 @@ class _Judge:
     removed: Mapping[Key, Removed]
     recorded: Mapping[Key, Recorded]
     rules: Rules
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: QuarantineVerdict = field(default_factory=QuarantineVerdict)
 
     def by_hand(self, record: QuarantineRecord) -> None:
         """One that the command set."""
@@ -209,7 +211,7 @@ class _Judge:
 
 
 def warnings(
-    verdict: Verdict,
+    verdict: QuarantineVerdict,
     quarantine: Quarantine,
     target: Aim,
     desired: Mapping[Key, Resource],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from syncengine.plan.quarantine import SetAside, Verdict
+from syncengine.plan.quarantine import QuarantineVerdict, SetAside
 from syncengine.project.quarantine import until_text
 from syncengine.render.escape import quoted, visible
 from syncengine.render.json import Document, diagnostic_items
@@ -25,7 +25,7 @@ def record_text(record: QuarantineRecord) -> str:
     return f"{text}End it with: syncengine state quarantine {visible(str(record.key))} --end\n"
 
 
-def verdict_document(verdict: Verdict) -> Document:
+def verdict_document(verdict: QuarantineVerdict) -> Document:
     """What is set aside, and what is said of entries that do not hold."""
     return {
         "format": FORMAT,
@@ -45,7 +45,7 @@ def _item(held: SetAside) -> dict[str, Any]:
     }
 
 
-def verdict_text(verdict: Verdict) -> str:
+def verdict_text(verdict: QuarantineVerdict) -> str:
     lines = [line for held in verdict.held.values() for line in _lines(held)]
     lines += [visible(diagnostic.message) for diagnostic in verdict.found]
     return "\n".join(lines or ["Nothing is in quarantine."]) + "\n"
