@@ -209,7 +209,7 @@ def _judge_categories(j: _Judgement) -> None:
     # One that shares its id with one that is renamed may be that very category: the rename tells.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
     rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
-    for key in rows.keys() & j.aim.aside.keys():
+    for key in [key for key in rows if key in j.aim.aside]:
         if (cause := j.aim.aside[key]) != key:
             j.note(rows[key], "left-out", f"not deleted: it waits for {cause}, which is in quarantine")
         del rows[key]
@@ -326,7 +326,7 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
     elif j.scope.no_delete:
         j.note(row, "left-out", "--no-delete leaves the activity type as it is")
     elif j.aim.keeps_types is not None:
-        j.aim.aside[row.key] = j.aim.aside[j.aim.keeps_types]
+        j.aim.aside[row.key] = j.aim.keeps_types
         j.note(row, "left-out", f"not deleted: {j.aim.keeps_types} is in quarantine, and no sweep can complete")
     else:
         return not j.scope.whole

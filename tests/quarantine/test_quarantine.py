@@ -452,6 +452,24 @@ def test_a_saved_plan_that_would_send_it_is_stale(refused: Project) -> None:
     assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
 
 
+def test_a_saved_plan_that_would_delete_its_category_is_stale(project: Project, service: Refusing) -> None:
+    """The tag was to be retired, and would go with its category instead."""
+    members = [tag("BAD", category="old"), tag("STAYS")]
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tagCategories=[category("old")], tags=members)
+    service.refuse("BAD")
+    project.wants(tagCategories=[category("old")], tags=members[1:])
+    assert project.apply().code == 3
+    project.wants(tags=members[1:])
+    assert project.run("plan", "--out", "all.plan").code == 0
+    approvals = project.approvals()
+    aside(project, "tag/BAD", "--until", day(9))
+    done = project.run("apply", "all.plan", *approvals, "--format", "json")
+    assert (done.code, "tag/BAD was set aside" in done.out) == (5, True), done.out
+    assert planned(project)[0] == 0
+    assert service.categories() == {"old"}
+
+
 def test_less_than_was_reviewed_is_applied(refused: Project) -> None:
     """A quarantine after the review leaves something out."""
     refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])

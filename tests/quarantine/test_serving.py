@@ -24,13 +24,17 @@ def reconciled(project: Project, standing: Standing) -> str:
         serving = Reconciling(project.loaded(), project.url, environ, log=log, standing=standing, stop=stop)
         standing.reconciled = None
         running = asyncio.create_task(serving.run())
-        while standing.reconciled is None:
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(_wait_for, standing)
         stop.set()
         await running
 
     asyncio.run(once())
     return stream.getvalue()
+
+
+def _wait_for(standing: Standing) -> None:
+    while standing.reconciled is None:
+        time.sleep(0.01)
 
 
 def gauge(standing: Standing, name: str) -> float | None:
