@@ -78,9 +78,12 @@ def _update(connection: sa.Connection, keys: Sequence[Key], **values: str | None
         connection.execute(sa.update(REFUSALS).where(part).values(**values))
 
 
-def tidy(connection: sa.Connection) -> None:
-    """Drop the refusals of what was applied since."""
+def tidy(connection: sa.Connection) -> bool:
+    """Drop the refusals of what was applied since; whether there were any."""
+    if connection.execute(sa.select(REFUSALS.c.name).limit(1)).first() is None:
+        return False
     connection.execute(sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None)))
+    return True
 
 
 def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:

@@ -69,7 +69,8 @@ def open_state(
 class State:
     """Recorded rows, their journal, runs and the lock. Also a context manager that closes.
 
-    `doubted`: some row was doubted here that no call had left in doubt.
+    `doubted`: some row was doubted here that no call had left in doubt. Whether there are any refusals is asked once a
+    run, which has the lock.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class State:
         self._locks = Locks(database, now, seconds=seconds)
         self._clock = Clock.of_database(database.engine.dialect.name, seconds)
         self._run: Run | None = None
+        self._knows_refusals = True
         self._shared: sa.Connection | None = None
         self._new_generation = new_generation
 
@@ -236,7 +238,7 @@ class State:
         with self._writing() as connection:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
-            quarantine.tidy(connection)
+            self._knows_refusals = quarantine.tidy(connection)
             history.open_run(connection, run, self._now(), by_unit=approved is not None)
             self._settle_approvals(connection)
             if approved is not None:
@@ -257,14 +259,16 @@ class State:
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
-            quarantine.begin(connection, self._current().id, _keys_of(entries))
+            if self._knows_refusals:
+                quarantine.begin(connection, self._current().id, _keys_of(entries))
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
         """Record the removals of calls that were answered with a 2xx. Effects that are not passed stay in flight."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
-            quarantine.settle(connection, self._run_id, _keys_of(entries))
+            if self._knows_refusals:
+                quarantine.settle(connection, self._run_id, _keys_of(entries))
 
     def fail(self, entries: Sequence[CallFailure]) -> None:
         """Record that calls were refused: their rows become doubtful and keep all their content."""
@@ -276,6 +280,7 @@ class State:
         run = self._run_id
         refused = {key: content for entry in entries for key, content in entry.refused.items()}
         messages = {key: entry.message for entry in entries for key in entry.refused}
+        self._knows_refusals = self._knows_refusals or bool(refused)
         quarantine.refuse(connection, run, refused, messages, self._now())
         quarantine.begin(connection, run, (key for entry in entries for key in entry.keys if key not in entry.refused))
 
@@ -426,7 +431,8 @@ class State:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, 0.0)
             self._settle_approvals(connection)
-            quarantine.tidy(connection)
+            if self._knows_refusals:
+                quarantine.tidy(connection)
             history.close_run(connection, run.id, self._now(), outcome, counts)
             if outcome == "complete":
                 self._mark_applied(connection)
