@@ -266,7 +266,7 @@ def test_after_any_trouble_renames_end_at_what_the_manifests_say(history: list[S
     walk(history)
 
 
-@OFTEN
+@settings(OFTEN, max_examples=tried(max(1, HISTORIES // 3)))
 @given(refused_histories())
 def test_with_resources_in_quarantine_nothing_is_lost(history: list[Step]) -> None:
     """Nothing is sent or deleted of what is set aside; once that is lifted, the end is what the manifests say."""
