@@ -205,6 +205,8 @@ class ServiceInMemory:
 
     def _answer(self, operation: Operation, body: Any, what: str | None) -> Answer:
         items = len(body.get(operation.items, ())) if operation.items else 0
+        if what is None and (refusal := self._house.refusal(operation, body)) is not None:
+            return refusal
         match what:
             case "unavailable":
                 return Answer(503, text="unavailable")
@@ -312,6 +314,8 @@ class House:
         self.let_go: set[Key] = set()
         """Categories of which a run said that they stay, and which are not ours again since."""
         self.in_flight: list[InFlight] = []
+        self.refused: frozenset[str] = frozenset()
+        """Names that the service refuses for now."""
         self.waits = 0
         self._time = time
         self._numbers = numbers
@@ -371,6 +375,17 @@ class House:
         self._time.at += seconds
         while any(late.until <= self.at for late in self.in_flight):
             self.land()
+
+    def refusal(self, operation: Operation, body: Any) -> Answer | None:
+        """The answer to a call that names what the service refuses."""
+        items = body.get(operation.items, ()) if operation.items else (body,)
+        named = [any(each.get(name) in self.refused for _, name in IDENTITIES) for each in items]
+        if not any(named):
+            return None
+        if not operation.items:
+            return Answer(400, data={"message": "refused"}, text="refused")
+        errors = [{"index": index, "errorDescription": "refused"} for index, is_named in enumerate(named) if is_named]
+        return Answer(400, data={"errors": errors})
 
     def watch_sending(self, operation: Operation, body: Any) -> None:
         """Nothing is sent of what is set aside."""
