@@ -325,6 +325,7 @@ def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
 
 def _resume(home: House, ending: Ending, step: Step) -> None:
     """The saved plan of a run that was killed may be applied again, and is then done (docs/planning.md 6)."""
+    home.refused = frozenset()
     resumed = home.resume(ending)
     STATISTICS["stale" if resumed is None else "resumed"] += 1
     if resumed is not None:
