@@ -17,6 +17,7 @@ from msgspec import structs
 from syncengine.apply import applier, guards, reviewed
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
+from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.report import RECORDED_EXITS, Circumstances, Report, RunStatus
 from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import ApplyRun
@@ -91,10 +92,12 @@ class Application:
         self._chronicle = Chronicle(around.tell, project.warnings)
         self._patience = 0.0
         self._started = around.now()
+        self._is_saved = False
         self._team_name = project.service.team
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
+        self._is_saved = saved is not None
         self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
@@ -177,6 +180,7 @@ class Application:
         guards.refuse_elsewhere(saved, state, self._project.base_url())
         try:
             guards.refuse_changed(saved, state)
+            guards.refuse_quarantined(saved, state, self._project, self._around.now())
         except StalePlan as stale:
             plan = with_approvals(saved, self._project, self._request)
             if plan.is_denied or plan.gate.is_closed:  # exit 4 comes before 5
@@ -286,6 +290,8 @@ class Application:
                     max_errors=self._request.max_errors,
                     patience=Patience(service.landing, machine_seconds() + self._patience, now=self._around.now),
                     plan_leaves=plan.leaves,
+                    content=RefusedContent(plan),
+                    set_aside=frozenset(plan.set_aside),
                     unproven=unproven_paths(self._project, state),
                 )
                 with self._recorded_run(plan, state, holder, run):
@@ -327,6 +333,9 @@ class Application:
             approved,
         )
         self._chronicle.began = True
+        if plan.quarantine and not self._is_saved:
+            state.set_aside(plan.quarantine.begun)
+            state.end_quarantine(plan.quarantine.over)
         yield
         sources = plan.sources if plan.is_whole else None
         state.end_run(self._outcome(run), self._chronicle.counts(), sources)

@@ -94,8 +94,8 @@ async def _conclude_refused(
 ) -> None:
     error = CallError(refused.message, operation.id, 0 if len(items) == 1 else None, refused.status)
     if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
-        run.failed(call, items, error)
         run.stop_unauthorized(refused.message)
+        run.failed(call, items, error)
     elif refused.status == 402 and operation is UPSERT_TAGS:
         await _find_plan_limit(run, call, items, error)
     elif refused.status not in HALVED and operation is not UPSERT_TAG_CATEGORIES:
@@ -279,9 +279,10 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
         run.ledger.record([_there(row, other_name, category) for row in members])
     rows = [row for row in members if row.status is Status.ACTIVE]
     run.ledger.doubt([row.key for row in rows])
-    again = f": its {len(rows)} tags are sent again" if rows else ""
+    count = sum(row.key not in run.set_aside for row in rows)
+    again = f": its {count} tags are sent again" if count else ""
     run.remark("category-id-changed", f"{category} has another id than recorded ({server_id}){again}")
-    for row in rows:
+    for row in (row for row in rows if row.key not in run.set_aside):
         leave = Effect(
             key=Key(Kind.TAG, row.key.name),
             fields=row.body.fields,

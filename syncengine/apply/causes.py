@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from syncengine.resource import Key
-from syncengine.state.history import HistoryEntry
+from syncengine.state.history import HistoryEntry, last_writer
 from syncengine.state.store import State
 
 
 def last_change(state: State, key: Key) -> str | None:
     """The last run that wrote a resource, in words; None where the history knows of none."""
-    last = next(reversed(state.history(key)), None)
+    last = last_writer(state.history(key))
     return None if last is None or last.run is None else f"last changed by {_run(last)}"
 
 

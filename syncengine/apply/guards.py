@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from syncengine.apply.causes import last_change
+from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
@@ -19,15 +20,19 @@ from syncengine.plan.gate import Gate, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.review import WRITES
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.plan.tree import not_merged
 from syncengine.plan.units import RULE
 from syncengine.project import git
+from syncengine.project.model import Project
+from syncengine.project.quarantine import is_too_late
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import RuleSet
+from syncengine.state.refusals import BY_HAND, REMOVAL, Refusal
 from syncengine.state.store import Facts, State, open_state
 
 UNMERGED = "not-merged"
@@ -100,6 +105,34 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan("the plan was made for another state or service")
     if plan.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan was made for team {plan.basis.team!r}, the state belongs to {facts.team!r}")
+
+
+def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
+    """A saved plan that would send what was set aside since it was made (docs/quarantine.md)."""
+    content = RefusedContent(plan)
+    actions = {change.key: change.action for change in plan.changes}
+    for refusal in _set_aside_now(state, project, now):
+        key, action = refusal.key, actions.get(refusal.key)
+        is_removal = refusal.content.startswith(REMOVAL)  # or a cascade, whatever its own way out was
+        sends = action is not None and (
+            action not in WRITES if is_removal else content.of(key, action) == refusal.content
+        )
+        if sends or (plan.sweep is not None and key.kind is Kind.ACTIVITY_TYPE):
+            raise StalePlan(f"the plan is stale: {key} was set aside since it was made: plan again")
+
+
+def _set_aside_now(state: State, project: Project, now: float) -> Iterator[Refusal]:
+    """The refusals of what is in quarantine, if the manifests still ask for that."""
+    refusals, records = state.refusals(), state.quarantine()
+    over = {record.origin for record in records if record.ended is not None}
+    ends = [(record.key, record.until) for record in records if record.origin == BY_HAND]
+    ends += [(entry.key, entry.until) for entry in project.quarantine if entry.origin not in over]
+    for key, end in ends:
+        refusal = refusals.get(key)
+        if refusal is None or not refusal.is_last or (end is not None and end <= now):
+            continue
+        if not refusal.content.startswith(REMOVAL) or (end is not None and not is_too_late(end, now)):
+            yield refusal
 
 
 def refuse_changed(plan: Plan, state: State) -> None:

@@ -20,6 +20,7 @@ from syncengine.plan.since import Excess, Since
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.resource import Key, Recorded
+from syncengine.state.history import last_writer
 from syncengine.state.store import State
 
 MORE, NOT_REVIEWED = "more-than-reviewed", "not-reviewed"
@@ -66,7 +67,8 @@ class RecordedPast:
         return {run.id: frozenset(filter(None, (run.plan, *run.reviewed))) for run in self.state.runs_of(runs)}
 
     def last_run(self, key: Key) -> str | None:
-        return next((entry.run for entry in reversed(self.state.history(key))), None)
+        last = last_writer(self.state.history(key))
+        return last.run if last is not None else None
 
 
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
 from syncengine.apply.events import Event, ItemEnded, Remark
@@ -60,6 +61,8 @@ class Ledger(Protocol):
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None: ...
 
 
+NOTHING: Mapping[Key, str] = MappingProxyType({})
+
 FLUSH_AT = 256
 """Settled or failed calls that are written together."""
 
@@ -91,9 +94,9 @@ class Journal:
         self._settled.append(Settlement(call, leaves_of(items), server_ids or {}))
         self._flush_when_full()
 
-    def fail(self, call: str, items: Sequence[Item], message: str) -> None:
-        """Write that a call has no known good end for these items."""
-        self._failed.append(CallFailure(call, tuple(leave.key for leave in leaves_of(items)), message))
+    def fail(self, call: str, items: Sequence[Item], message: str, refused: Mapping[Key, str] = NOTHING) -> None:
+        """Write that a call has no known good end for these items; `refused` as in CallFailure."""
+        self._failed.append(CallFailure(call, tuple(leave.key for leave in leaves_of(items)), message, refused))
         self._flush_when_full()
 
     def give_up(self, call: str, at: float) -> Attempt:
@@ -153,7 +156,8 @@ class ApplyRun:
     `accepted_ids`: categories whose ids were refused or accepted with tags; `repeated_ids`: those whose recorded id the
     service returned again.
     `members_renamed`: records of the members of categories whose rename is not intended yet.
-    `patience` is for calls that may still be executed.
+    `patience` is for calls that may still be executed. `content` is what the plan asks of an item's resource, and
+    `set_aside` are resources of which nothing is sent.
     """
 
     service: ServiceCaller
@@ -164,6 +168,8 @@ class ApplyRun:
     max_errors: int | None = None
     patience: Patience = field(default_factory=Patience)
     plan_leaves: Callable[[], Iterable[Effect]] = tuple
+    content: Callable[[Item], str] = lambda item: ""
+    set_aside: Container[Key] = ()
     halt: str | None = None
     unauthorized: bool = False
     failures: int = 0
@@ -255,8 +261,10 @@ class ApplyRun:
             self.ledger.path_answered(operation.id, path)
 
     def failed(self, call: str, items: Sequence[Item], error: CallError, outcome: Outcome = Outcome.FAILED) -> None:
-        """Refused, of unknown outcome, or intended and then not sent."""
-        self.journal.fail(call, items, error.message)
+        """Refused, of unknown outcome, or intended and then not sent. Where the key is refused, no resource is."""
+        is_refused = outcome is Outcome.FAILED and not self.unauthorized
+        refused = {item.key: self.content(item) for item in items} if is_refused else NOTHING
+        self.journal.fail(call, items, error.message, refused)
         self.failures += len(items) if outcome is Outcome.FAILED else 0
         self.blocked_items(items, outcome, error)
 

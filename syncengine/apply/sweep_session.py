@@ -9,8 +9,9 @@ from enum import Enum
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, judge
 from syncengine.apply.batches import MAX_OFFENDERS, spell
 from syncengine.apply.events import SessionEnded, SessionOpened
+from syncengine.apply.refused_content import removal_by
 from syncengine.apply.report import CallError, Outcome
-from syncengine.apply.run import ApplyRun
+from syncengine.apply.run import ApplyRun, leaves_of
 from syncengine.plan.calls import Item
 from syncengine.plan.sweep import Sweep
 from syncengine.service.operations import (
@@ -212,10 +213,11 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
             session.removals = Outcome.UNKNOWN
             return session.end(End.GONE, f"the session no longer exists: {message}")
         case RefusedCall(message, status):
-            run.journal.fail(call, items, message)
-            session.removals = Outcome.FAILED
-            if status == 401:
+            if status == 401 or (status == 403 and await run.key_is_refused()):
                 run.stop_unauthorized(message)
+            leaves = () if run.unauthorized else leaves_of(items)
+            run.journal.fail(call, items, message, {leave.key: removal_by(leave) for leave in leaves})
+            session.removals = Outcome.FAILED
             return session.end(End.CANCELLED, message)
         case verdict:
             message = getattr(verdict, "message", "no answer")

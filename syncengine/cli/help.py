@@ -40,6 +40,10 @@ EXAMPLES: Mapping[str, Example] = {
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
     "state prune": Example("syncengine state prune --before 180d --dry-run", "how much history half a year back is"),
     "state erase": Example("syncengine state erase 'tag/Jane Doe'", "no trace of a name that must not be kept"),
+    "state quarantine": Example(
+        'syncengine state quarantine tag/2024-117 --reason "their ticket 4711"',
+        "go on without a resource that is refused",
+    ),
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),
     "state import": Example("syncengine state import state.jsonl", "read an export"),
     "state rebuild": Example(

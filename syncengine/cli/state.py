@@ -192,6 +192,34 @@ def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
     if obstacles := store.obstacles(keys, window):
         message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
         raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
+@state.command("quarantine")
+@click.argument("address", required=False, shell_complete=addresses)
+@click.option("--reason", metavar="TEXT", help="Why it is set aside; every plan repeats it.")
+@click.option("--until", metavar="DATE", help="The last day in UTC, or a time like 2027-01-31T09:00:00Z.")
+@click.option("--end", is_flag=True, help="End it: the next apply sends the resource again.")
+@printing_command
+def quarantine(
+    options: Globals, format: str, address: str | None, reason: str | None, until: str | None, end: bool
+) -> int:
+    """Set a resource aside that the service refuses, so that everything else goes on; or list what is."""
+    from syncengine.cli import state_quarantine as commands
+    from syncengine.render import quarantine as shown
+
+    if address is None:
+        if reason is not None or until is not None or end:
+            raise Usage("which resource? name its ADDRESS, as `plan` shows it")
+        verdict = commands.listed(options.project())
+        return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
+    key = _key(address)
+    if end:
+        if reason is not None or until is not None:
+            raise Usage("--end goes with neither --reason nor --until")
+        commands.end(options.project(), key)
+        return show(options, format, {"ended": address}, f"{address} is no longer in quarantine.\n")
+    if reason is None:
+        raise Usage("--reason TEXT is missing: every plan repeats it; or --end, to end the quarantine")
+    record = commands.set_aside(options.project(), key, reason, until)
+    return show(options, format, shown.record_document(record), shown.record_text(record))
 
 
 @state.command("export")
@@ -205,7 +233,8 @@ def export_rows(options: Globals, out: str | None) -> int:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
             head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
-            lines = transfer.lines_of(head, store.rows())
+            aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
+            lines = transfer.lines_of(head, store.rows(), aside)
             if out is None:
                 for line in lines:
                     output.data(line)
@@ -250,6 +279,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
         _refuse_other_team(store, exported.head.team)
         with named_run(store, "state import", os.environ) as counts:
             store.put(exported.rows)
+            store.import_quarantine(exported.aside)
             store.doubt_all()
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             store.use_up_approvals(project.approvals)

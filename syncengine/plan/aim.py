@@ -72,7 +72,9 @@ class Aim:
     `desired`: the selected desired resources, their bodies rewritten to the requests of this plan; `renames`
     maps a new key to the recorded ones it replaces (one for a category); `staying` are recorded activity types that no
     manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
-    category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along.
+    category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along. `aside`:
+    what a quarantine leaves alone, each with the resource that it is for; `keeps_types` is one that keeps any activity
+    type from being deleted.
     """
 
     desired: dict[Key, Resource] = field(default_factory=dict)
@@ -82,6 +84,8 @@ class Aim:
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
     cascades: dict[Key, list[PlannedRemoval]] = field(default_factory=dict)
+    aside: dict[Key, Key] = field(default_factory=dict)
+    keeps_types: Key | None = None
     notes: list[Note] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
 

@@ -28,6 +28,7 @@ from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
+from syncengine.plan.quarantine import SWEEP_LEFT_OUT, QuarantineVerdict, verdict_of, warnings
 from syncengine.plan.rule_units import with_rules
 from syncengine.plan.scope import Scope
 from syncengine.plan.stages import Stage, stages_of
@@ -55,7 +56,8 @@ def plan(
     that are left out since they are unchanged. `recent` and `records`: as the gate takes them.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
-    target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
+    verdict = _verdict(options, desired, recorded)
+    target = aim(rows, desired.resources, desired.removed, options.rules, options.scope, verdict.held)
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
     problems = (*target.problems, *objections(target, rows), *diagnostics)
@@ -67,7 +69,7 @@ def plan(
         recorded,
         basis,
         options.reassert,
-        lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
+        lambda delta: options.scope.whole and target.keeps_types is None and _sweeps_anyway(delta, options),
     )
     summary = replace(result.summary, unchanged=result.summary.unchanged + others)
     judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
@@ -82,15 +84,34 @@ def plan(
     judge = _judge(of_removals, of_rules, records, basis)
     everything = (delta.differences, result.sweep, desired.sources)
     whole = judge(*everything)
+    set_aside = _of_quarantine(verdict, target, options, desired, recorded)
     return replace(
         result,
         summary=summary,
         gate=whole,
         compared=side_of(options.other, *everything, whole, judge) if options.other else UNSET,
-        diagnostics=(*diagnostics, *judgement.diagnostics),
+        diagnostics=(*diagnostics, *judgement.diagnostics, *set_aside),
+        quarantine=verdict.use(target.aside) if options.quarantine else UNSET,
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
     )
+
+
+def _verdict(options: Options, desired: Desired, recorded: Mapping[Key, Recorded]) -> QuarantineVerdict:
+    """The quarantine's entries that hold."""
+    if options.quarantine is None:
+        return QuarantineVerdict()
+    return verdict_of(options.quarantine, desired, recorded, options.rules)
+
+
+def _of_quarantine(
+    verdict: QuarantineVerdict, target: Aim, options: Options, desired: Desired, recorded: Mapping[Key, Recorded]
+) -> Iterator[Diagnostic]:
+    if options.quarantine is not None:
+        yield from warnings(verdict, options.quarantine, target, desired.resources, recorded)
+        if options.sweep and target.keeps_types is not None:
+            message = f"--sweep is left out: {target.keeps_types} is in quarantine, and no sweep can complete"
+            yield Diagnostic(severity=Severity.WARNING, code=SWEEP_LEFT_OUT, message=message)
 
 
 def _judge(

@@ -23,6 +23,7 @@ from syncengine.project.model import Project
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.state.info import Facts
 from syncengine.state.losses import ApprovalRecord
+from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.removals import RemovalLine
 
 
@@ -128,4 +129,10 @@ class DeclaredState:
         return []
 
     def approvals(self) -> list[ApprovalRecord]:
+        return []
+
+    def refusals(self) -> dict[Key, Refusal]:
+        return {}
+
+    def quarantine(self) -> list[QuarantineRecord]:
         return []

@@ -19,9 +19,11 @@ from syncengine.plan.scope import Scope
 from syncengine.plan.since import Since
 from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
+from syncengine.project.quarantine import QuarantineEntry
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
 from syncengine.rules.model import NO_RULES, RuleSet
+from syncengine.state.refusals import NO_REFUSALS, QuarantineRecord, Refusal
 
 
 class ChangeOrigin(StrEnum):
@@ -117,11 +119,33 @@ class BasePlan(Struct, frozen=True, gc=False):
     sources: Mapping[str, int] = field(default_factory=dict)
 
 
+class Quarantine(Struct, frozen=True, gc=False):
+    """What a plan must know to set resources aside: entries of the project `file`, records of the state, the time."""
+
+    now: float
+    file: str = ""
+    entries: tuple[QuarantineEntry, ...] = ()
+    records: tuple[QuarantineRecord, ...] = ()
+    refusals: Mapping[Key, Refusal] = NO_REFUSALS
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.entries or self.records)
+
+
+class QuarantineUse(Struct, frozen=True, gc=False):
+    """The resources of which a plan sends nothing, and what its apply records: entries that hold from now on or end."""
+
+    set_aside: tuple[Key, ...] = ()
+    begun: tuple[QuarantineRecord, ...] = ()
+    over: tuple[QuarantineRecord, ...] = ()
+
+
 class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
 
     `other`: the plan that tells which changes are made without this pull request too.
-    `rule_set`: the rules that every change is judged by.
+    `rule_set`: the rules that every change is judged by. `quarantine`: None where nothing is set aside.
     """
 
     rules: Rules
@@ -132,6 +156,7 @@ class Options(Struct, frozen=True, gc=False):
     levels: Mapping[str, Level] = field(default_factory=dict)
     other: BasePlan | None = None
     rule_set: RuleSet = NO_RULES
+    quarantine: Quarantine | None = None
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -140,7 +165,8 @@ class Plan(Struct, frozen=True, gc=False):
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
     of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
-    comparison with plans that were reviewed; `compared`: the other side, where there is one.
+    comparison with plans that were reviewed; `compared`: the other side, where there is one. `refused`: the last
+    refusals of resources that it sends again, by address. `quarantine`: what it leaves alone.
     """
 
     basis: Basis
@@ -159,6 +185,8 @@ class Plan(Struct, frozen=True, gc=False):
     sources: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = False
     since: Since | UnsetType = UNSET
+    refused: Mapping[str, Refusal] | UnsetType = UNSET
+    quarantine: QuarantineUse | UnsetType = UNSET
 
     @property
     def id(self) -> str:
@@ -168,6 +196,15 @@ class Plan(Struct, frozen=True, gc=False):
     def base(self) -> Base | None:
         """The other side of a plan of two."""
         return self.compared if isinstance(self.compared, Base) else None
+
+    @property
+    def set_aside(self) -> tuple[Key, ...]:
+        """The resources in quarantine, with those that wait with them."""
+        return self.quarantine.set_aside if self.quarantine else ()
+
+    def refusal(self, key: Key) -> Refusal | None:
+        """The last refusal of a resource that it changes."""
+        return self.refused.get(str(key)) if self.refused else None
 
     @property
     def changes_something(self) -> bool:

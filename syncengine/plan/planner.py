@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import suggestion
@@ -28,7 +29,7 @@ from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.losses import Earlier, Loss, totals_of
-from syncengine.plan.model import BasePlan, Basis, Options, Plan, Tree
+from syncengine.plan.model import BasePlan, Basis, Options, Plan, Quarantine, Tree
 from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
@@ -44,6 +45,7 @@ from syncengine.resource import Kind, Resource
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
+from syncengine.state.refusals import Refusal
 from syncengine.state.sqlite_reader import recollection
 
 CACHE_FOLDER = ".syncengine"
@@ -71,7 +73,7 @@ def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> 
             return manifests
         with recollection(project.state, around.now) as state:
             facts = state.facts()
-            how = (options_of(project, request, facts), _basis(project, facts, around))
+            how = _how(project, request, state, around)
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
                 return manifests
         return manifests._replace(wanted=manifests.read(cache, digests))
@@ -136,14 +138,37 @@ def plan_in(
         message = "there is no folder manifests/, and without it everything that the state records would be removed"
         raise setting_problem("missing-manifests", message)
     facts = state.facts()
-    how = (replace(options_of(project, request, facts), other=other), _basis(project, facts, around))
+    options, basis = _how(project, request, state, around)
+    how = (replace(options, other=other), basis)
     with no_collection():
         if not _is_worth_keeping(manifests):
             draft = _whole(manifests.read(), state, how)
         else:
             with _cache_of(project, manifests) as cache:
                 draft = _Remembering(manifests, state, cache, *how).plan(facts, request)
-    return replace(draft, diagnostics=(*loosened(project, facts.limits), *draft.diagnostics))
+    return replace(
+        draft,
+        diagnostics=(*loosened(project, facts.limits), *draft.diagnostics),
+        refused=_refused(draft, state) or UNSET,
+    )
+
+
+def _how(project: Project, request: PlanRequest, state: StateReader, around: Runtime) -> tuple[Options, Basis]:
+    """How to plan a project in a state, and on which basis."""
+    facts = state.facts()
+    options, basis = options_of(project, request, facts), _basis(project, facts, around)
+    records = tuple(state.quarantine())
+    if not (project.quarantine or records):
+        return options, basis
+    now = datetime.fromisoformat(basis.created).timestamp()
+    quarantine = Quarantine(now, project.config_name, project.quarantine, records, state.refusals())
+    return replace(options, quarantine=quarantine), basis
+
+
+def _refused(draft: Plan, state: StateReader) -> dict[str, Refusal]:
+    """The last refusals of resources that a plan changes."""
+    refusals = state.refusals() if draft.changes else {}
+    return {str(c.key): refusals[c.key] for c in draft.changes if c.key in refusals} if refusals else {}
 
 
 def plan_of_other(
@@ -154,7 +179,7 @@ def plan_of_other(
     Its files are in the same cache, and are kept there as long as no other revision is.
     """
     facts = state.facts()
-    how = (options_of(project, request, facts), _basis(project, facts, around))
+    how = _how(project, request, state, around)
     with no_collection():
         if not _is_worth_keeping(manifests):
             draft = _whole(manifests.read(), state, how)
@@ -303,7 +328,7 @@ class _Remembering:
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
-        return is_plain(request, self.manifests)
+        return self.options.quarantine is None and is_plain(request, self.manifests)
 
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
@@ -399,13 +424,8 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
     The limits are the stricter of those and of the last complete apply's, so that a looser one counts from the next on.
     """
     policy = project.policy
-    rules = Rules(
-        tag_removal=policy.tag_removal,
-        activity_types=policy.activity_types,
-        deletes_tags=DELETE_TAG.id in project.service.endpoints,
-    )
     return Options(
-        rules,
+        rules_of(project),
         judged_since(policy, facts.limits),
         request.scope,
         sweep=request.sweep,
@@ -413,6 +433,12 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
         levels=policy.diagnostics,
         rule_set=rules_that_hold(project),
     )
+
+
+def rules_of(project: Project) -> Rules:
+    """The project's rules for removals."""
+    policy, deletes_tags = project.policy, DELETE_TAG.id in project.service.endpoints
+    return Rules(tag_removal=policy.tag_removal, activity_types=policy.activity_types, deletes_tags=deletes_tags)
 
 
 def with_approvals(draft: Plan, project: Project, request: PlanRequest) -> Plan:

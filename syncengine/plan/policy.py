@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, may_be_held, row_to_compare
+from syncengine.plan.companions import Estate, keeper_of_types, with_companions
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import (
@@ -66,10 +67,15 @@ def aim(
     statements: Mapping[Key, Removed],
     rules: Rules,
     scope: Scope,
+    held: Iterable[Key] = (),
 ) -> Aim:
-    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
+    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised.
+
+    `held` are in quarantine.
+    """
     judgement = _Judgement(recorded, desired, statements, rules, scope)
     _find_renames(judgement)
+    _set_aside(judgement, held)
     _choose_wanted(judgement)
     _judge_categories(judgement)
     _judge_activity_types(judgement)
@@ -110,12 +116,20 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
     return may_be_held(old) and old.server_id is not None and same_category
 
 
+def _set_aside(j: _Judgement, held: Iterable[Key]) -> None:
+    """Leave alone what is in quarantine, and what waits with it."""
+    if held := tuple(held):
+        estate = Estate(j.recorded, j.desired, j.aim.renames, j.taken_over)
+        j.aim.aside.update(with_companions(held, estate))
+        j.aim.keeps_types = keeper_of_types(j.aim.aside, estate)
+
+
 def _choose_wanted(j: _Judgement) -> None:
-    if j.scope.whole:
+    if j.scope.whole and not j.aim.aside:
         j.aim.desired.update(j.desired)
         return
     for key, resource in j.desired.items():
-        if _is_selected(j, key, resource):
+        if key not in j.aim.aside and _is_selected(j, key, resource):
             j.aim.desired[key] = _wanted(j, resource)
     if j.scope.selective:
         _bring_needed_categories(j)
@@ -195,6 +209,10 @@ def _judge_categories(j: _Judgement) -> None:
     # One that shares its id with one that is renamed may be that very category: the rename tells.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
     rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
+    for key in [key for key in rows if key in j.aim.aside]:
+        if (cause := j.aim.aside[key]) != key:
+            j.note(rows[key], "left-out", f"not deleted: it waits for {cause}, which is in quarantine")
+        del rows[key]
     if not rows:
         return
     members = members_of(j.recorded, rows)
@@ -307,7 +325,7 @@ def _asks_for_a_sweep(row: Recorded) -> bool:
 
 def _stays(j: _Judgement, row: Recorded) -> bool:
     """Whether an activity type that no manifest wants stays on the service; adds its note."""
-    if not j.scope.selects((row.key, row.source)):
+    if not j.scope.selects((row.key, row.source)) or row.key in j.aim.aside:
         return True
     if row.protect:
         j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
@@ -315,6 +333,9 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
         j.keep(row, "policy.activityTypes is additive: it stays on the service")
     elif j.scope.no_delete:
         j.note(row, "left-out", "--no-delete leaves the activity type as it is")
+    elif j.aim.keeps_types is not None:
+        j.aim.aside[row.key] = j.aim.keeps_types
+        j.note(row, "left-out", f"not deleted: {j.aim.keeps_types} is in quarantine, and no sweep can complete")
     else:
         return not j.scope.whole
     return True
@@ -326,7 +347,7 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
 def _judge_tags(j: _Judgement) -> None:
     renamed = j.taken_over
     for row in j.unwanted(Kind.TAG):
-        if row.key in j.aim.leaving:
+        if row.key in j.aim.leaving or row.key in j.aim.aside:
             continue
         if row.key in renamed:
             if renamed[row.key] in j.aim.desired:

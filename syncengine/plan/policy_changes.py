@@ -17,6 +17,7 @@ from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.schema import SECTIONS
 from syncengine.plan.origins import LIMIT_LOOSENED, POLICY_CHANGED
 from syncengine.project.model import Policy, Project
+from syncengine.project.quarantine import QuarantineEntry, until_text
 from syncengine.project.schema import Level, Limit, limit
 from syncengine.resource import Kind
 from syncengine.rules.model import RuleChange, rule_changes
@@ -52,6 +53,7 @@ def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
     for name in dict.fromkeys((*was, *now)):
         if was.get(name) != now.get(name):
             yield _changed(head, "policy", name, was.get(name), now.get(name), head.policy_lines.get(name))
+    yield from _quarantine_changes(head, base)
     yield from map(_changed_rule, rule_changes(rule_set(head), rule_set(base)))
     defaults_before, defaults = _defaults(base), _defaults(head)
     before, after = _flat(defaults_before), _flat(defaults)
@@ -60,6 +62,23 @@ def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
             line = next((place(v)[0] for node in defaults.nodes.get(kind, ()) if (v := node.get(name))), None)
             address = f"{_NAMES[kind]}.{name}"
             yield _changed(head, "defaults", address, before.get((kind, name)), after.get((kind, name)), line)
+
+
+def _quarantine_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
+    """Resources that a pull request sets aside, or takes back."""
+    was, now = ({each.key: each for each in side.quarantine} for side in (base, head))
+    for key in dict.fromkeys((*was, *now)):
+        before, after = was.get(key), now.get(key)
+        if (before and before.origin) != (after and after.origin):
+            line = after.line if after else None
+            yield _changed(head, "policy", f"quarantine of {key}", _why(before), _why(after), line)
+
+
+def _why(entry: QuarantineEntry | None) -> str | None:
+    if entry is None:
+        return None
+    until = f" until {until_text(entry.until)}" if entry.until is not None else ""
+    return f'"{entry.reason}"{until}'
 
 
 def _changed_rule(change: RuleChange) -> Diagnostic:

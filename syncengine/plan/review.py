@@ -179,9 +179,10 @@ class _Review:
         going = [c.key for c in reviewed.changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
         if not missing or not (going or any(change.previously for change in reviewed.changes.values())):
             return
+        aside = {*self.plan.set_aside}
         ids = {row.server_id: key for key, row in self.past.rows(going).items() if row.server_id}
         for unit in _units(reviewed.changes, ids):
-            parts = [key for key in unit if key in missing]
+            parts = [key for key in unit if key in missing and key not in aside]
             present = next(
                 (key for key in unit if key in today and _takes_part(today[key], reviewed.changes[key])), None
             )

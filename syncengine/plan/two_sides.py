@@ -34,6 +34,7 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.losses import ApprovalRecord
+from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.removals import RemovalLine
 from syncengine.state.sqlite_reader import recollection
 
@@ -151,3 +152,9 @@ class _ReadOnce:
 
     def approvals(self) -> list[ApprovalRecord]:
         return self.state.approvals()
+
+    def refusals(self) -> dict[Key, Refusal]:
+        return self.state.refusals()
+
+    def quarantine(self) -> list[QuarantineRecord]:
+        return self.state.quarantine()

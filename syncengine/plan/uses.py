@@ -13,6 +13,7 @@ from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import rule_units
 from syncengine.plan.units import is_approvable_by_line, line_text
+from syncengine.resource import Key
 from syncengine.state.losses import ApprovalRecord, Approved
 
 UNUSED, USED = "approval-unused", "approval-used"
@@ -30,7 +31,15 @@ def approved_of(plan: Plan) -> Approved:
         frozenset((*losses, *swept, *ruled)),
         frozenset(change.key for change in plan.changes),
         plan.is_whole,
+        frozenset(_left_alone(plan)),
     )
+
+
+def _left_alone(plan: Plan) -> Iterator[Key]:
+    """The resources in quarantine; with an activity type among them, the sweep."""
+    yield from plan.set_aside
+    if any(key.kind is SWEEP.key.kind for key in plan.set_aside):
+        yield SWEEP.key
 
 
 def _of_units(gate: Gate, losses: tuple[Loss, ...]) -> dict[str, tuple[Loss, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 
 from syncengine.resource import Key, Kind
-from syncengine.state.history import REFUSED, HistoryEntry, Run
+from syncengine.state.history import REFUSED, HistoryEntry, Run, last_writer
 from syncengine.state.info import StateReader
 from syncengine.state.store import State, open_state
 
@@ -58,7 +58,7 @@ def _general(commit: str, runs: Iterable[Run]) -> str:
 
 def _reason(history: list[HistoryEntry], general: str) -> str:
     """Why a change waits: a call of it failed, somebody edited its row, or a reason that all have."""
-    last = history[-1] if history else None
+    last = last_writer(history)
     if last is None:
         return general
     when = _run(last.run, last.commit, last.at)

@@ -25,12 +25,13 @@ _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
 class EnvironmentSettings(NamedTuple):
-    """The settings of one environment, the places of all secrets, and the lines of its approvals and its policy."""
+    """The settings of one environment, the places of all secrets, and the lines of approvals, policy and quarantine."""
 
     here: Overlay
     secrets: SecretPlaces = SecretPlaces()
     approval_lines: AnyMapping[str, int] = {}
     policy_lines: AnyMapping[str, int] = {}
+    quarantine_lines: tuple[int, ...] = ()
 
 
 UNUSED = {"upsertTag": "a single tag is sent by `upsertTags` too, whose answer names what it rejects"}
@@ -65,8 +66,17 @@ def settings_of(
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
     return EnvironmentSettings(
-        settings, secrets, _lines(merged.get("approvals")), dict(_lines_below(merged.get("policy")))
+        settings,
+        secrets,
+        _lines(merged.get("approvals")),
+        dict(_lines_below(merged.get("policy"))),
+        _lines_of_items(merged.get("quarantine")),
     )
+
+
+def _lines_of_items(node: Node | None) -> tuple[int, ...]:
+    """The line of each item of a list."""
+    return tuple(place(item)[0] for item in node.items) if isinstance(node, Sequence) else ()
 
 
 def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]:

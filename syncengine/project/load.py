@@ -34,6 +34,7 @@ from syncengine.project.model import (
     Service,
     default_landing,
 )
+from syncengine.project.quarantine import QuarantineEntry, entry_of
 from syncengine.project.references import Secret, secret_at
 from syncengine.project.schema import (
     APPROVAL,
@@ -141,6 +142,7 @@ class _Assembly:
             approvals=(*(settings.approvals or ()), *self._approvals()),
             approval_lines=self.read.approval_lines,
             policy_lines=self.read.policy_lines,
+            quarantine=self._quarantine(settings),
             checkout=self.checkout,
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},
@@ -154,6 +156,10 @@ class _Assembly:
             _state=self._state(),
             _secrets=self.read.secrets,
         )
+
+    def _quarantine(self, settings: Overlay) -> tuple[QuarantineEntry, ...]:
+        items = zip(settings.quarantine or (), self.read.quarantine_lines, strict=True)
+        return tuple(entry_of(each.address, each.reason, each.until, line) for each, line in items)
 
     def _policies(self, settings: Overlay) -> tuple[Path, ...] | None:
         """Return the files and folders with rules that are named."""

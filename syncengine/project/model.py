@@ -12,6 +12,7 @@ from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project.delivery_schema import PostedTimeSection, SourceConfig
+from syncengine.project.quarantine import QuarantineEntry
 from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, sqlite_file, state_at
 from syncengine.project.schema import EndpointOverride, Level, Limit, Ownership
 from syncengine.project.secret_places import SecretPlaces, sqlite_files
@@ -109,7 +110,7 @@ class Project:
     are rules in the project file, as nodes; the rules of `other_judges` hold as well.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `policy_lines`: where its limits and rules stand, by their names below `policy`. `blob`: the address of a line of a
-    file, at the host of the repository.
+    file, at the host of the repository. `quarantine`: what the project file sets aside.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -127,6 +128,7 @@ class Project:
     approvals: tuple[str, ...] = ()
     approval_lines: Mapping[str, int] = field(default_factory=dict)
     policy_lines: Mapping[str, int] = field(default_factory=dict)
+    quarantine: tuple[QuarantineEntry, ...] = ()
     allow_env: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -36,7 +36,8 @@ from syncengine.document.setting_types import (
 )
 from syncengine.project.allowed_names import AllowedNames
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceSection
-from syncengine.resource import Removal
+from syncengine.project.quarantine import until_of
+from syncengine.resource import Key, Kind, Removal
 
 Number = TypeVar("Number", int, float)
 
@@ -92,6 +93,13 @@ def limit(text: str) -> Limit | None:
     if (match := re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]+)?)%", text)) and float(match[1]) <= 100:
         return Limit(percent=float(match[1]))
     return None
+
+
+def address(text: str) -> str | None:
+    try:
+        return str(Key.parse(text))
+    except ValueError:
+        return None
 
 
 def approval(text: str) -> str | None:
@@ -209,6 +217,32 @@ class LinksSection(Model, frozen=True):
     ] = None
 
 
+class QuarantineItem(Model, frozen=True, kw_only=True):
+    """A resource that is set aside, since the service refuses it."""
+
+    address: Annotated[
+        Annotated[
+            str,
+            Reads(parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")),
+            JsonSchema({"type": "string", "pattern": f"^({'|'.join(Kind)})/."}),
+        ],
+        Meta(description="tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
+    ]
+    reason: Annotated[Filled, Meta(description="Said in every plan.")]
+    until: Annotated[
+        Annotated[
+            float,
+            Reads(parse_reader(until_of, "a date like 2027-01-31, or a date and time like 2027-01-31T09:00:00Z")),
+            JsonSchema({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ].+)?$"}),
+        ]
+        | None,
+        Meta(
+            description="The last day, in UTC, or the instant at which it ends; "
+            "a removal needs one, at most 30 days away."
+        ),
+    ] = None
+
+
 class PolicySection(Model, frozen=True):
     """What a plan may do."""
 
@@ -259,6 +293,10 @@ class Overlay(Model, frozen=True):
     links: Annotated[LinksSection | None, Meta(description="Where people read the files of the repository.")] = None
     approvals: Annotated[
         Approvals | None, Meta(description="COUNT@HASH of removals that are approved, as a plan prints it.")
+    ] = None
+    quarantine: Annotated[
+        tuple[QuarantineItem, ...] | None,
+        Meta(description="Resources that the service refuses and that are set aside, each with its reason."),
     ] = None
     posted_time: Annotated[PostedTimeSection | None, Meta(description="Where posted time is delivered.")] = None
     serve: Annotated[ServeSection | None, Meta(description="The long-running connector.")] = None

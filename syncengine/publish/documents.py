@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +34,7 @@ from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
 from syncengine.resource import Key
 from syncengine.service.operations import COMPLETE_SYNC_SESSION
+from syncengine.state.refusals import Refusal
 
 CURE = "`syncengine plan --report json=FILE` writes one, whatever its exit code"
 PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
@@ -167,7 +168,18 @@ def plan_of(document: formats.PlanFormat) -> Plan:
         diagnostics=diagnostics_of(document.diagnostics),
         compared=_base(document, document.base) if document.base else msgspec.UNSET,
         since=_since(document.since) if document.since else msgspec.UNSET,
+        refused=dict(_refused(document.changes)) or msgspec.UNSET,
     )
+
+
+def _refused(changes: Iterable[formats.ChangeItem]) -> Iterator[tuple[str, Refusal]]:
+    """The refusals that changes quote."""
+    for change in changes:
+        if (item := change.refused) is not None:
+            since = datetime.fromisoformat(item.since).timestamp()
+            key = Key.parse(change.address)
+            refusal = Refusal(key=key, times=item.times, since=since, at=since, message=item.message, content="")
+            yield change.address, refusal
 
 
 def _basis(document: formats.PlanFormat, basis: formats.PlanBasis | None) -> Basis:

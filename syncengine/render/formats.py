@@ -183,6 +183,14 @@ class MetadataChange(OpenModel, frozen=True):
     before: Annotated[Mapping[str, str], "Recorded values of the entries that would be changed or deleted."] = {}
 
 
+class RefusedItem(OpenModel, frozen=True):
+    """What the service refused of a resource that was not applied since."""
+
+    times: Annotated[int, "The number of runs in which it was refused."]
+    since: Annotated[str, "The first of them, RFC 3339 in UTC."]
+    message: Annotated[str, "The service's words, of the last."]
+
+
 class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     """The changes of one resource."""
 
@@ -201,6 +209,9 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
         "Whether the plan of the base makes this change too (`waiting`); with `plan --base` only.",
     ] = None
     waits: Annotated[str | None, "Why it waits, which `reason` ends with; with `plan --base` only."] = None
+    refused: Annotated[RefusedItem | None, "Its last refusal; absent where it was not refused, or applied since."] = (
+        None
+    )
 
 
 class PlanBasis(OpenModel, frozen=True):

@@ -109,7 +109,16 @@ def _note(note: Note) -> formats.NoteItem:
 
 def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
     """The function that shows a change of this plan."""
-    return _change if plan.base is None else partial(_change_of_two_sides, plan.base)
+    show = _change if plan.base is None else partial(_change_of_two_sides, plan.base)
+    return partial(_change_refused, plan, show) if plan.refused else show
+
+
+def _change_refused(plan: Plan, show: Callable[[Change], formats.ChangeItem], change: Change) -> formats.ChangeItem:
+    refusal = plan.refusal(change.key)
+    if refusal is None:
+        return show(change)
+    item = formats.RefusedItem(refusal.times, when(refusal.since) or "", refusal.message)
+    return structs.replace(show(change), refused=item)
 
 
 def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
 from syncengine.plan.build import narrowed
-from syncengine.plan.diff import Change
+from syncengine.plan.diff import UNKNOWN_END, Change
 from syncengine.plan.model import Base, ChangeOrigin, Plan
 from syncengine.plan.origins import POLICY_CHANGED, SAID_FIRST, Whose, whose
+from syncengine.plan.quarantine import refused_words
 from syncengine.plan.state_checks import SAID_FIRST as DOUBTS_OF_STATE
 from syncengine.render.escape import visible
 from syncengine.render.gate import asks_about_removals_alone
@@ -54,10 +57,27 @@ def first_sentence(diagnostic: Diagnostic) -> str:
 def own_part(plan: Plan) -> Plan:
     """The changes of the pull request alone; of a plan with one side, all."""
     base = plan.base
+    plan = with_refusals(plan)
     if base is None:
         return plan
     own = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.PULL_REQUEST)
     return replace(own, sweep=None) if base.sweeps else own
+
+
+def with_refusals(plan: Plan) -> Plan:
+    """The plan whose reasons quote the last refusal of each resource, which was refused before."""
+    if not plan.refused:
+        return plan
+    now = datetime.fromisoformat(plan.basis.created).timestamp()
+
+    def quoted(change: Change) -> Change:
+        if (refusal := plan.refusal(change.key)) is None:
+            return change
+        other = None if change.reason == UNKNOWN_END else change.reason
+        reasons = (other, refused_words(refusal, now))
+        return replace(change, reason="; ".join(filter(None, reasons)))
+
+    return replace(plan, changes=tuple(map(quoted, plan.changes)), refused=UNSET)
 
 
 def waiting_part(plan: Plan) -> Plan | None:
@@ -65,6 +85,7 @@ def waiting_part(plan: Plan) -> Plan | None:
     base = plan.base
     if base is None or not base.waiting:
         return None
+    plan = with_refusals(plan)
     waiting = narrowed(plan, lambda change: base.origin(change.key) is ChangeOrigin.WAITING)
     changes = tuple(_with_reason(change, base) for change in waiting.changes)
     return replace(waiting, changes=changes, notes=(), sweep=plan.sweep if base.sweeps else None)

@@ -29,6 +29,12 @@ class Metrics:
         self.fetches = Counter("syncengine_fetches", "Fetches that were answered.", registry=own)
         self.reconciles = Counter("syncengine_reconciles", "Applies, by how they ended.", ["outcome"], registry=own)
         self.reconciled = Gauge("syncengine_reconciled_timestamp_seconds", "The last complete apply.", registry=own)
+        self.quarantined = Gauge(
+            "syncengine_quarantined_resources", "Resources in quarantine, and those that wait with them.", registry=own
+        )
+        self.refused = Gauge(
+            "syncengine_refused_resources", "Resources that were refused, and not applied since.", registry=own
+        )
         self.inbox = Gauge("syncengine_inbox_groups", "Groups in the inbox, by state.", ["state"], registry=own)
         self.drift = Gauge(
             "syncengine_drift_tags",

@@ -9,13 +9,14 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.apply.report import Outcome
 from syncengine.engine import Application, Applied
-from syncengine.errors import Diagnostic, ExitCode, Severity
+from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
+from syncengine.plan.quarantine import CODES
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
@@ -23,6 +24,7 @@ from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.serve.log import Log
 from syncengine.serve.readiness import Standing
+from syncengine.state.store import open_state
 
 LOCK_PATIENCE = 30.0
 """Seconds that the lock of another run is waited for; after that there is a next time."""
@@ -122,9 +124,19 @@ class Reconciling:
         around = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
-            return Application(self._project, request, around, self._serving).execute()
+            done = Application(self._project, request, around, self._serving).execute()
+            self._count_refused(done)
+            return done
         finally:
             gc.unfreeze()  # what the engine froze for the time of its process would be kept for the time of ours
+
+    def _count_refused(self, done: Applied) -> None:
+        """Keep the gauges; what cannot be read now is read after the next round."""
+        metrics = self._standing.metrics
+        if done.plan is not None:
+            metrics.quarantined.set(len(done.plan.set_aside))
+        with suppress(SyncengineError), open_state(self._project.state, write=False) as state:
+            metrics.refused.set(len(state.refusals()))
 
     def _serving(self) -> AbstractContextManager[str]:
         return nullcontext(self._base_url)
@@ -145,6 +157,7 @@ class Reconciling:
         self._standing.metrics.reconciles.labels(outcome).inc()
         if done.exit_code is ExitCode.DONE:
             self._standing.metrics.reconciled.set(self._log.now())
+        self._warn_of_quarantine(done)
         counts = {name.value: sum(r.outcome is name for r in done.report.results) for name in Outcome}
         if done.exit_code is ExitCode.DONE and not any(counts.values()):
             if is_new:
@@ -154,6 +167,12 @@ class Reconciling:
         say = self._log.info if done.exit_code is ExitCode.DONE else self._log.error
         say("reconciled", f"manifests reconciled, {outcome}: {summary}", outcome=outcome, **counts)
         self._tell_trouble(done)
+
+    def _warn_of_quarantine(self, done: Applied) -> None:
+        """Each once: what is set aside is no trouble of this process."""
+        for diagnostic in done.report.diagnostics:
+            if diagnostic.code in CODES and self._standing.is_first(diagnostic.code, diagnostic.message):
+                self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
 
     def _tell_trouble(self, done: Applied) -> None:
         for result in not_applied(done.report):

@@ -14,7 +14,7 @@ from syncengine.state import packed_lines
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.holder import Holder, actor
 from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, PRUNED, SETTLED
+from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, PRUNED, QUARANTINE_ENDED, QUARANTINED, SETTLED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
@@ -223,6 +223,11 @@ def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEn
         entries |= _packed(connection, key)
     intents = [entry for of_line in entries.values() for entry in of_line if entry.outcome == INTENDED]
     return _folded(entries, _ends(connection, key, intents, version))
+
+
+def last_writer(entries: Sequence[HistoryEntry]) -> HistoryEntry | None:
+    """The last entry of a resource that says something of its row; that it was set aside says nothing of it."""
+    return next((entry for entry in reversed(entries) if entry.outcome not in (QUARANTINED, QUARANTINE_ENDED)), None)
 
 
 def _packed(connection: sa.Connection, key: Key) -> ByLine:

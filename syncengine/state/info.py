@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.losses import ApprovalRecord
+from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.removals import RemovalLine
 
-VERSION = 8
+VERSION = 9
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 PACKED_SINCE = 7
@@ -19,6 +20,9 @@ PACKED_SINCE = 7
 
 APPROVALS_SINCE = 8
 """The first schema that knows what approvals cover."""
+
+QUARANTINE_SINCE = 9
+"""The first schema that counts refusals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +92,12 @@ class StateReader(Protocol):
 
     def approvals(self) -> list[ApprovalRecord]:
         """The approvals that applies began with, oldest first."""
+        ...
+
+    def refusals(self) -> dict[Key, Refusal]:
+        """Resources that were refused, and not applied since."""
+        ...
+
+    def quarantine(self) -> list[QuarantineRecord]:
+        """Resources that are set aside, and entries of the project file that count no more."""
         ...

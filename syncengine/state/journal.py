@@ -28,6 +28,7 @@ from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert_one, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
+QUARANTINED, QUARANTINE_ENDED = "quarantined", "quarantine-ended"
 
 ANSWERED, PATH = "answered", "path"
 """Verb and kind of a line for an operation's method and path, once it has answered with a 2xx for this state."""
@@ -80,11 +81,15 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """The keys of a call that were refused, or have no known outcome for good."""
+    """The keys of a call that were refused, or have no known outcome for good.
+
+    `refused`: the keys that the service refused itself, each with the content of that (`refusals.content_of`).
+    """
 
     call: str
     keys: tuple[Key, ...]
     message: str
+    refused: Mapping[Key, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,20 +122,22 @@ class Approved:
     """The removals of a plan when its apply begins, and the approvals of them.
 
     `touched` are the keys of all its changes; `is_whole`: no selection, so that whatever it leaves alone nobody wants
-    removed.
+    removed, unless it is `set_aside`.
     """
 
     uses: Mapping[str, tuple[Loss, ...]]
     losses: frozenset[Loss] = frozenset()
     touched: frozenset[Key] = frozenset()
     is_whole: bool = False
+    set_aside: frozenset[Key] = frozenset()
 
     def asks_for(self, loss: Loss) -> bool:
         return loss in self.losses or any(loss.covers(each) for each in self.losses if each.key == loss.key)
 
     def drops(self, loss: Loss) -> bool:
         """Whether nobody asks for this removal any more, so that its approval ends."""
-        return not self.asks_for(loss) and (self.is_whole or loss.key in self.touched)
+        is_left_alone = not self.is_whole or loss.key in self.set_aside
+        return not self.asks_for(loss) and (loss.key in self.touched or not is_left_alone)
 
 
 def to_list(losses: Iterable[Loss]) -> list[list[str]]:

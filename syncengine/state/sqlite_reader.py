@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from syncengine.database.sqlite import connect
 from syncengine.resource import Key, Kind, Recorded
@@ -29,6 +30,14 @@ from syncengine.state.info import (
 )
 from syncengine.state.location import refuse_no_state
 from syncengine.state.losses import ALL_RECORDS, ApprovalRecord, record_of
+from syncengine.state.refusals import (
+    ALL_QUARANTINE,
+    ALL_REFUSALS,
+    QuarantineRecord,
+    Refusal,
+    quarantine_of,
+    refusals_of,
+)
 from syncengine.state.removals import RemovalLine, removals_since
 
 NO_FACTS = Facts("", None, None, False, None)
@@ -83,6 +92,17 @@ class SqliteReader:
             return []
         with as_state_errors(self._name):
             return [record_of(row, json.loads) for row in self._connection.execute(ALL_RECORDS)]
+
+    def refusals(self) -> dict[Key, Refusal]:
+        with as_state_errors(self._name):
+            return refusals_of(self._all(ALL_REFUSALS))
+
+    def quarantine(self) -> list[QuarantineRecord]:
+        with as_state_errors(self._name):
+            return quarantine_of(self._all(ALL_QUARANTINE))
+
+    def _all(self, query: str) -> list[tuple[Any, ...]]:
+        return [] if self._connection is None else self._connection.execute(query).fetchall()
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

@@ -17,17 +17,28 @@ from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import approvals, attempts, history, info, journal, queries, settling, tables
+from syncengine.state import approvals, attempts, history, info, journal, quarantine, queries, settling, tables
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
-from syncengine.state.info import APPROVALS_SINCE, LAST_LIMITS, PACKED_SINCE, SAYS_LIMITS, Facts, facts_of, limits_of
+from syncengine.state.info import (
+    APPROVALS_SINCE,
+    LAST_LIMITS,
+    PACKED_SINCE,
+    QUARANTINE_SINCE,
+    SAYS_LIMITS,
+    Facts,
+    facts_of,
+    limits_of,
+)
 from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
+from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
+from syncengine.state.transfer import SetAsideRows
 
 if TYPE_CHECKING:
     from syncengine.state.erase import Erased, Obstacle
@@ -62,7 +73,8 @@ def open_state(
 class State:
     """Recorded rows, their journal, runs and the lock. Also a context manager that closes.
 
-    `doubted`: some row was doubted here that no call had left in doubt.
+    `doubted`: some row was doubted here that no call had left in doubt. Whether there are any refusals is asked once a
+    run, which has the lock.
     """
 
     def __init__(
@@ -81,6 +93,7 @@ class State:
         self._locks = Locks(database, now, seconds=seconds)
         self._clock = Clock.of_database(database.engine.dialect.name, seconds)
         self._run: Run | None = None
+        self._knows_refusals = True
         self._shared: sa.Connection | None = None
         self._new_generation = new_generation
 
@@ -121,6 +134,20 @@ class State:
             return []
         with self.database.transaction() as connection:
             return approvals.records(connection)
+
+    def refusals(self) -> dict[Key, Refusal]:
+        """Resources that were refused, and not applied since."""
+        if self.database.version < QUARANTINE_SINCE:
+            return {}
+        with self.database.transaction() as connection:
+            return quarantine.refusals(connection)
+
+    def quarantine(self) -> list[QuarantineRecord]:
+        """Resources that are set aside, and entries of the project file that count no more."""
+        if self.database.version < QUARANTINE_SINCE:
+            return []
+        with self.database.transaction() as connection:
+            return quarantine.quarantine(connection)
 
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""
@@ -225,6 +252,7 @@ class State:
         with self._writing() as connection:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
+            self._knows_refusals = quarantine.tidy(connection)
             history.open_run(connection, run, self._now(), by_unit=approved is not None)
             self._settle_approvals(connection)
             if approved is not None:
@@ -245,17 +273,53 @@ class State:
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
+            if self._knows_refusals:
+                quarantine.begin(connection, self._current().id, _keys_of(entries))
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
         """Record the removals of calls that were answered with a 2xx. Effects that are not passed stay in flight."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
+            if self._knows_refusals:
+                quarantine.settle(connection, self._run_id, _keys_of(entries))
 
     def fail(self, entries: Sequence[CallFailure]) -> None:
         """Record that calls were refused: their rows become doubtful and keep all their content."""
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)
+            self._count_refusals(connection, entries)
+
+    def _count_refusals(self, connection: sa.Connection, entries: Sequence[CallFailure]) -> None:
+        run = self._run_id
+        refused = {key: content for entry in entries for key, content in entry.refused.items()}
+        messages = {key: entry.message for entry in entries for key in entry.refused}
+        self._knows_refusals = self._knows_refusals or bool(refused)
+        quarantine.refuse(connection, run, refused, messages, self._now())
+        quarantine.begin(connection, run, (key for entry in entries for key in entry.keys if key not in entry.refused))
+
+    def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
+        """Set resources aside, in the place of what was known of their quarantine."""
+        with self._writing() as connection:
+            quarantine.put(connection, records)
+            by_hand = [record.key for record in records if record.origin == BY_HAND]
+            journal.note(connection, self._stamp(), journal.QUARANTINED, by_hand)
+
+    def end_quarantine(self, over: Sequence[QuarantineRecord]) -> None:
+        """End these; of an entry of the project file it is remembered that it counts no more."""
+        with self._writing() as connection:
+            now = self._now()
+            quarantine.put(connection, [with_end(record, now) for record in over if record.origin != BY_HAND])
+            by_hand = [record.key for record in over if record.origin == BY_HAND]
+            for key in by_hand:
+                quarantine.end(connection, key, BY_HAND)
+            journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, by_hand)
+
+    def import_quarantine(self, aside: SetAsideRows) -> None:
+        """Write what another state knows of refusals, after its rows."""
+        with self._writing() as connection:
+            quarantine.import_refusals(connection, aside.refusals.values())
+            quarantine.put(connection, aside.quarantine)
 
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
         """Drop calls that can land no more; keep `lingering` ones, with the seconds since each was given up."""
@@ -299,6 +363,7 @@ class State:
         """Write whole rows in place of whatever is recorded: `adopt`, `state import`."""
         with self._writing() as connection:
             journal.put(connection, self._stamp(), rows)
+            quarantine.forget(connection, (row.key for row in rows))
             # Whatever stands in the row, a call that may still be executed for it has another content.
             late = attempts.in_question(connection, self._clock, math.inf, [row.key for row in rows])
             journal.doubt(connection, late)
@@ -343,6 +408,7 @@ class State:
                 key, seconds = next(iter(late.items()))
                 message = f"{key}: an earlier call for it may still be executed; forget it in {math.ceil(seconds)} s"
                 raise SyncengineError(message, code="landing")
+            quarantine.forget(connection, keys)
             return journal.forget(connection, self._stamp(), keys)
 
     def prune(self, before: float, *, is_trial: bool = False) -> Pruned:
@@ -415,6 +481,8 @@ class State:
             journal.abandon(connection)
             attempts.take_over(connection, self._clock, 0.0)
             self._settle_approvals(connection)
+            if self._knows_refusals:
+                quarantine.tidy(connection)
             history.close_run(connection, run.id, self._now(), outcome, counts)
             if outcome == "complete":
                 self._mark_applied(connection)
@@ -454,6 +522,10 @@ class State:
             raise RuntimeError("begin_run comes first")
         return self._run
 
+    @property
+    def _run_id(self) -> str | None:
+        return self._run.id if self._run else None
+
     def _stamp(self) -> Stamp:
         run, lease = self._run, self.lease
         return Stamp(run.id if run else None, run.plan if run else None, lease.epoch if lease else 0, self._now())
@@ -470,3 +542,7 @@ class State:
         commit = self._current().commit
         if commit is not None:
             connection.execute(sa.update(FACTS).values(revision=commit))
+
+
+def _keys_of(entries: Iterable[Intent | Settlement]) -> list[Key]:
+    return [leave.key for entry in entries for leave in entry.leaves]

@@ -153,6 +153,36 @@ APPROVALS = sa.Table(
     comment="Approvals that applies began with: each is good for one removal of what it covers.",
 )
 
+REFUSALS = sa.Table(
+    "state_refusals",
+    METADATA,
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("times", sa.Integer, nullable=False, comment="Runs, since it was last applied"),
+    sa.Column("since", sa.Double, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("message", sa.Text, nullable=False, comment="The service's words"),
+    sa.Column("content", sa.Text, nullable=False, comment="The digest of what was refused, as refusals.content_of"),
+    sa.Column("run", sa.Text, comment="The last that was refused"),
+    sa.Column("pending", sa.Text, comment="A later run whose call has no known end; NULL: the refusal is the last"),
+    sa.Column("settled", sa.Text, comment="A later run that applied it: this is over"),
+    comment="What the service refused of resources that are not applied since: as large as what fails.",
+)
+
+QUARANTINE = sa.Table(
+    "state_quarantine",
+    METADATA,
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("origin", NAME, primary_key=True, comment="`state`, or the digest of an entry of the project file"),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("until", sa.Double),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("content", sa.Text, nullable=False, comment="The digest of what was refused when it was set aside"),
+    sa.Column("ended", sa.Double, comment="From when on an entry of the project file counts no more"),
+    comment="Resources that are set aside.",
+)
+
 SESSIONS = sa.Table(
     "state_sessions",
     METADATA,
@@ -232,6 +262,16 @@ def _approvals(connection: sa.Connection) -> None:
     write_many(connection, APPROVALS, COLUMNS, list(used.values()))
 
 
+def _operation(connection: sa.Connection) -> None:
+    """8 → 9: what running a project every day needs."""
+    _quarantine(connection)
+
+
+def _quarantine(connection: sa.Connection) -> None:
+    """Refusals, and what is set aside for them; those of before are counted from the next one on."""
+    METADATA.create_all(connection, tables=[REFUSALS, QUARANTINE])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _inbox_arrives,
     _generations,
@@ -240,6 +280,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _attempts,
     _packed_lines,
     _approvals,
+    _operation,
 )
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""

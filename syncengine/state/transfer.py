@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
 from syncengine.state.codec import frozen
+from syncengine.state.refusals import QuarantineRecord, Refusal
 
 FORMAT = "syncengine.state-export/v1"
 
@@ -30,6 +31,33 @@ class _Place(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     data: Row | None = None
 
 
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
+
+
+class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Its refusals; times in seconds since epoch."""
+
+    times: Annotated[int, msgspec.Meta(ge=1)]
+    since: Seconds
+    at: Seconds
+    message: str
+    content: str
+    last: bool = True
+
+
+class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Why it is set aside."""
+
+    origin: str
+    reason: str
+    at: Seconds
+    content: str
+    until: Seconds | None = None
+    ended: Seconds | None = None
+
+
 class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A recorded resource."""
 
@@ -46,22 +74,32 @@ class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tru
     former_categories: tuple[str, ...] = ()
     run: str | None = None
     plan: str | None = None
+    refused: _Refused | None = None
+    quarantine: tuple[_Quarantine, ...] = ()
+
+
+class SetAsideRows(NamedTuple):
+    """What a state knows of refusals."""
+
+    refusals: Mapping[Key, Refusal]
+    quarantine: Sequence[QuarantineRecord]
 
 
 class Exported(NamedTuple):
     head: Head
     rows: list[Recorded]
+    aside: SetAsideRows
 
 
 _encode = msgspec.json.Encoder().encode
 _HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
 
 
-def lines_of(head: Head, rows: Iterable[Recorded]) -> Iterator[str]:
+def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Iterator[str]:
     """The lines, each with its line feed."""
     yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
     for row in rows:
-        yield _encode(_line(row)).decode() + "\n"
+        yield _encode(_with_aside(_line(row), row.key, aside)).decode() + "\n"
 
 
 def read(data: bytes, file: str) -> Exported:
@@ -70,17 +108,22 @@ def read(data: bytes, file: str) -> Exported:
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
     head = _head(lines[0][1] if lines else b"", file)
     rows: dict[Key, Recorded] = {}
+    refusals: dict[Key, Refusal] = {}
+    quarantine: list[QuarantineRecord] = []
     for number, line in lines[1:]:
         try:
-            row = _row(_LINE.decode(line))
+            parts = _LINE.decode(line)
+            row = _row(parts)
         except (msgspec.MsgspecError, ValueError) as error:
             problems.append(_finding(file, number, "bad-row", f"this is not a recorded resource: {error}"))
             continue
         if rows.setdefault(row.key, row) is not row:
             problems.append(_finding(file, number, "duplicate-resource", f"{row.key} appears twice in this file"))
+        refusals.update(_refusals(row.key, parts))
+        quarantine += _quarantine(row.key, parts)
     if problems:
         raise Problems(problems)
-    return Exported(head, list(rows.values()))
+    return Exported(head, list(rows.values()), SetAsideRows(refusals, quarantine))
 
 
 def _head(line: bytes, file: str) -> Head:
@@ -115,6 +158,47 @@ def _line(row: Recorded) -> _Line:
         run=row.run,
         plan=row.plan,
     )
+
+
+def _with_aside(line: _Line, key: Key, aside: SetAsideRows) -> _Line:
+    refusal = aside.refusals.get(key)
+    if refusal is None:
+        return line
+    last = refusal.is_last
+    refused = _Refused(refusal.times, refusal.since, refusal.at, refusal.message, refusal.content, last)
+    records = tuple(
+        _Quarantine(each.origin, each.reason, each.at, each.content, each.until, each.ended)
+        for each in aside.quarantine
+        if each.key == key
+    )
+    return msgspec.structs.replace(line, refused=refused, quarantine=records)
+
+
+def _refusals(key: Key, line: _Line) -> Iterator[tuple[Key, Refusal]]:
+    if (each := line.refused) is not None:
+        refusal = Refusal(
+            key=key,
+            times=each.times,
+            since=each.since,
+            at=each.at,
+            message=each.message,
+            content=each.content,
+            is_last=each.last,
+        )
+        yield key, refusal
+
+
+def _quarantine(key: Key, line: _Line) -> Iterator[QuarantineRecord]:
+    for each in line.quarantine:
+        yield QuarantineRecord(
+            key=key,
+            origin=each.origin,
+            reason=each.reason,
+            until=each.until,
+            at=each.at,
+            content=each.content,
+            ended=each.ended,
+        )
 
 
 def _row(line: _Line) -> Recorded:

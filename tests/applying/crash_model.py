@@ -24,6 +24,7 @@ from syncengine.apply import applier, report
 from syncengine.apply.events import Event, Remark
 from syncengine.apply.guards import refuse_inconsistent, refuse_stale, with_gate_of_today
 from syncengine.apply.landing import Patience
+from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.reviewed import RecordedPast
 from syncengine.apply.run import ApplyRun
@@ -33,11 +34,12 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.losses import SWEEP, Loss, losses_of
-from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.model import Basis, Options, Plan, Quarantine
 from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.since import Excess
 from syncengine.plan.units import REMOVED
 from syncengine.plan.uses import approved_of
+from syncengine.project.quarantine import DAY
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox import activity_types
@@ -47,6 +49,7 @@ from syncengine.sandbox.world import Draft, World
 from syncengine.service.client import Answer
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
+from syncengine.state.refusals import BY_HAND, QuarantineRecord
 from syncengine.state.store import State
 
 LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywords", "metadata", "fields")}
@@ -71,6 +74,12 @@ class Trouble(NamedTuple):
 DEATHS = ("dies before", "dies during", "dies after", "dies and lands late")
 ANSWERS = ("unavailable", "answer lost", "gateway page", "refused", "item refused", "items refused", "session gone")
 LATE = ("unavailable and lands late", "answered twice")
+IDENTITIES = (
+    (Kind.TAG, "name"),
+    (Kind.TAG, "tagName"),
+    (Kind.CATEGORY, "externalId"),
+    (Kind.ACTIVITY_TYPE, "code"),
+)
 LANDS = "lands"
 """At this instant the call that was sent first of all that are in flight is executed."""
 
@@ -182,6 +191,7 @@ class ServiceInMemory:
         if self._clockwork.dead or what == "dies before":
             self._clockwork.die()
         sent = orjson.loads(orjson.dumps(body or {}))
+        self._house.watch_sending(operation, sent)
         if what == "dies and lands late":
             self._house.send_off(operation, sent)
             self._clockwork.die()
@@ -195,6 +205,8 @@ class ServiceInMemory:
 
     def _answer(self, operation: Operation, body: Any, what: str | None) -> Answer:
         items = len(body.get(operation.items, ())) if operation.items else 0
+        if what is None and (refusal := self._house.refusal(operation, body)) is not None:
+            return refusal
         match what:
             case "unavailable":
                 return Answer(503, text="unavailable")
@@ -261,11 +273,13 @@ class Approvals:
             yield from (f"{text} is used again for {loss}" for loss in self.over[text].intersection(losses))
 
     def begin(self, plan: Plan) -> None:
-        """Whatever this run does not want is over for all approvals of before."""
+        """Whatever this run does not want is over for all approvals of before, but what is set aside."""
+        waits = approved_of(plan).set_aside
         wanted = {loss for change in plan.changes for loss in losses_of(change)}
         wanted |= {SWEEP} if plan.sweep is not None else set()
         for text, covers in self.given.items():
-            self.over[text] |= {loss for loss in covers if not any(loss.covers(each) for each in wanted)}
+            rest = {loss for loss in covers if loss.key not in waits}
+            self.over[text] |= {loss for loss in rest if not any(loss.covers(each) for each in wanted)}
 
 
 class InFlight(NamedTuple):
@@ -300,6 +314,8 @@ class House:
         self.let_go: set[Key] = set()
         """Categories of which a run said that they stay, and which are not ours again since."""
         self.in_flight: list[InFlight] = []
+        self.refused: frozenset[str] = frozenset()
+        """Names that the service refuses for now."""
         self.waits = 0
         self._time = time
         self._numbers = numbers
@@ -360,6 +376,25 @@ class House:
         while any(late.until <= self.at for late in self.in_flight):
             self.land()
 
+    def refusal(self, operation: Operation, body: Any) -> Answer | None:
+        """The answer to a call that names what the service refuses."""
+        items = body.get(operation.items, ()) if operation.items else (body,)
+        named = [any(each.get(name) in self.refused for _, name in IDENTITIES) for each in items]
+        if not any(named):
+            return None
+        if not operation.items:
+            return Answer(400, data={"message": "refused"}, text="refused")
+        errors = [{"index": index, "errorDescription": "refused"} for index, is_named in enumerate(named) if is_named]
+        return Answer(400, data={"errors": errors})
+
+    def watch_sending(self, operation: Operation, body: Any) -> None:
+        """Nothing is sent of what is set aside."""
+        waits = set(self._plan.set_aside) if self._plan is not None else set()
+        items = body.get(operation.items, ()) if operation.items else (body,)
+        names = {Key(kind, each[name]) for each in items for kind, name in IDENTITIES if each.get(name)}
+        named = names & waits
+        self.violations += [f"{operation.id} was sent for {key}, which is set aside" for key in named]
+
     def expire_sessions(self) -> None:
         draft = Draft(self.world)
         activity_types.expire(draft, None)
@@ -376,6 +411,8 @@ class House:
             kind = Kind.ACTIVITY_TYPE
             lost = {code for code, row in changes.get("activity_types", {}).items() if row.deleted} - self.others.types
             self.others.types.clear()
+        waits = {key.name for key in plan.set_aside if key.kind is kind}
+        self.violations += [f"{operation.id} took {kind} {name}, which is set aside" for name in lost & waits]
         announced = {c.key.name for c in plan.changes if c.key.kind is kind and c.action.word == "delete"}
         wanted = {key.name for key in manifest.resources if key.kind is kind}
         self.violations += [f"{operation.id} took {kind} {name}, which is desired" for name in lost & wanted]
@@ -414,10 +451,29 @@ class House:
         return plan(
             Desired(manifest.resources, manifest.removed),
             recorded,
-            Options(manifest.rules, LIMITS, reassert=reassert),
+            Options(manifest.rules, LIMITS, reassert=reassert, quarantine=self._quarantine()),
             basis,
             records=lambda: records_of(self.state.approvals()),
         )
+
+    def _quarantine(self) -> Quarantine | None:
+        records = tuple(self.state.quarantine())
+        return Quarantine(0.0, "", (), records, self.state.refusals()) if records else None
+
+    def set_aside(self, chosen: int) -> None:
+        """Set resources aside whose last call was refused: those whose bits are set in `chosen`."""
+        refusals = [each for each in self.state.refusals().values() if each.is_last]
+        self.state.set_aside(
+            [
+                QuarantineRecord(key=each.key, origin=BY_HAND, reason="r", until=DAY, at=0.0, content=each.content)
+                for bit, each in enumerate(refusals)
+                if chosen >> bit & 1
+            ]
+        )
+
+    def lift(self) -> None:
+        """End all quarantine."""
+        self.state.end_quarantine(self.state.quarantine())
 
     def apply(
         self,
@@ -473,6 +529,8 @@ class House:
         run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None, reviewed=reviewed)
         self.approvals.begin(planned)
         self.state.begin_run(run, approved=approved_of(planned))
+        if planned.quarantine:
+            self.state.end_quarantine(planned.quarantine.over)
         chronicle = Chronicle(lambda event: None)
         chronicle.plan, chronicle.began = planned, True
         ledger: Any = MortalLedger(self.state, clockwork)
@@ -484,6 +542,8 @@ class House:
             concurrency=3,
             patience=Patience(BOUND, seconds=self._time.seconds, pause=self.pause),
             plan_leaves=planned.leaves,
+            content=RefusedContent(planned),
+            set_aside=frozenset(planned.set_aside),
         )
         try:
             asyncio.run(applier.perform(applying, planned))

@@ -146,10 +146,13 @@ class Step:
     resumes: bool
     lands: bool = False
     approves: bool = True
+    sets_aside: int = 0
+    refuses: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         more = f"{'reasserts ' * self.reasserts}{'resumes ' * self.resumes}{'lands ' * self.lands}"
-        more += "asks" * (not self.approves)
+        more += "asks " * (not self.approves) + f"sets aside {self.sets_aside:b}" * bool(self.sets_aside)
+        more += f" refuses {sorted(self.refuses)}" * bool(self.refuses)
         return f"\n  {self.manifest}, {self.troubles}, {self.others} {more}"
 
 
@@ -158,6 +161,37 @@ OFTEN_APPROVED = st.sampled_from([True, True, False])
 HISTORY = st.lists(
     st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans(), RARELY, OFTEN_APPROVED), min_size=1, max_size=5
 )
+REFUSALS = st.lists(
+    st.builds(
+        Trouble,
+        st.integers(0, 16),
+        st.sampled_from(["item refused", "items refused", "refused", "item refused", *DEATHS, *ANSWERS, *LATE, LANDS]),
+    ),
+    max_size=5,
+    unique_by=lambda trouble: trouble.instant,
+)
+
+
+@st.composite
+def refused_histories(draw: Any) -> list[Step]:
+    """Few manifests that are applied again and again, with refusals, and some of what was refused set aside."""
+    wanted = draw(st.lists(manifests(), min_size=1, max_size=3))
+    step = st.builds(
+        Step,
+        st.sampled_from(wanted),
+        REFUSALS,
+        ACTS,
+        RARELY,
+        RARELY,
+        RARELY,
+        OFTEN_APPROVED,
+        st.sampled_from([0xFF, 0xFF, 1, 2, 0]),
+        st.frozensets(st.sampled_from([*TAGS, *CATEGORIES, *TYPES]), max_size=4),
+    )
+    steps: list[Step] = draw(st.lists(step, min_size=2, max_size=6))
+    return steps
+
+
 FEW_TROUBLES = st.lists(st.builds(Trouble, st.integers(0, 7), KINDS_OF_TROUBLE), max_size=1)
 RENAMES = st.lists(
     st.builds(Step, renames(), FEW_TROUBLES, st.just([]), st.just(False), RARELY, RARELY), min_size=3, max_size=4
@@ -235,9 +269,17 @@ def test_after_any_trouble_renames_end_at_what_the_manifests_say(history: list[S
     walk(history)
 
 
+@settings(OFTEN, max_examples=tried(max(1, HISTORIES // 3)))
+@given(refused_histories())
+def test_with_resources_in_quarantine_nothing_is_lost(history: list[Step]) -> None:
+    """Nothing is sent or deleted of what is set aside; once that is lifted, the end is what the manifests say."""
+    walk(history)
+
+
 def walk(history: list[Step]) -> None:
     with house() as home:
         for step in history:
+            home.refused = step.refuses
             ending = home.apply(step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves)
             _count(ending)
             if ending.died:
@@ -251,6 +293,11 @@ def walk(history: list[Step]) -> None:
                 _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
             for act in step.others:
                 home.others_act(*act)
+            if step.sets_aside:
+                home.set_aside(step.sets_aside)
+            STATISTICS["set aside"] += bool(home.state.quarantine())
+        home.refused = frozenset()
+        home.lift()
         last = _possible(history[-1].manifest)
         ids = {} if home.in_flight else _ids_to_keep(home, last)
         _end(home, last)
@@ -278,6 +325,7 @@ def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
 
 def _resume(home: House, ending: Ending, step: Step) -> None:
     """The saved plan of a run that was killed may be applied again, and is then done (docs/planning.md 6)."""
+    home.refused = frozenset()
     resumed = home.resume(ending)
     STATISTICS["stale" if resumed is None else "resumed"] += 1
     if resumed is not None:

@@ -12,7 +12,7 @@ from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service
 
 PAGE = REPOSITORY / "docs/commands.md"
-ROW = re.compile(r"\| (?P<code>[3-9]) \| (?P<reason>[^|]+) \| `(?P<name>[a-z0-9-]+)` \| (?P<next>[0-9]) \|")
+ROW = re.compile(r"\| (?P<code>[03-9]) \| (?P<reason>[^|]+) \| `(?P<name>[a-z0-9-]+)` \| (?P<next>[0-9]) \|")
 HELD = [tag("HELD-1"), tag("HELD-2")]
 DENIES = 'rules: [{name: no-new-tags, for: tag, deny: action == "create", message: "No new tags."}]\n'
 
@@ -56,6 +56,14 @@ class Scene:
     def rejected(self) -> None:
         self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}], times=None)
 
+    def quarantined(self) -> None:
+        """Another tag was refused before, and is set aside."""
+        self.tags.insert(0, tag("ASIDE-1"))
+        self.project.wants(tags=[*HELD, tag("ASIDE-1")])
+        self.service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room for it"}])
+        assert self.project.run("apply", "-y").code == 3
+        assert self.project.run("state", "quarantine", "tag/ASIDE-1", "--reason", "no room").code == 0
+
     def apply(self) -> Ended:
         self.project.wants(tags=self.tags[-1:] if self.is_ungated else self.tags)
         return self.project.run("apply", "-y", "--format", "json", *self.words, environ=self.environ)
@@ -70,6 +78,7 @@ REASONS: dict[str, tuple[Callable[[Scene], None], int]] = {
     "more-than-reviewed": (Scene.more_than_reviewed, 5),
     "unreachable": (Scene.unreachable, 9),
     "refused": (Scene.rejected, 3),
+    "quarantined": (Scene.quarantined, 0),
 }
 """In the order in which they count: the first that is met decides."""
 
@@ -83,7 +92,7 @@ def scene(project: Project, service: Service) -> Iterator[Scene]:
 @pytest.mark.parametrize(("first", "second"), list(combinations(REASONS, 2)))
 def test_of_two_reasons_the_graver_one_is_the_exit_code(scene: Scene, first: str, second: str) -> None:
     """Nothing that the graver one forbids is done for the other one."""
-    for name in (first, second):
+    for name in sorted((first, second), key="quarantined".__ne__):  # which must be applied before
         REASONS[name][0](scene)
     done = scene.apply()
     assert done.code == REASONS[first][1], done.out

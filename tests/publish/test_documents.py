@@ -26,7 +26,9 @@ READ = {
     formats.GateApproval: "by line",
     formats.SweepItem: "known unknown",
     formats.NoteItem: "address kind message source",
-    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin waits",
+    formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin waits"
+    " refused",
+    formats.RefusedItem: "times since message",
     formats.FieldChangeItem: "name before after effect",
     formats.KeywordChange: "add delete",
     formats.MetadataChange: "set delete before",

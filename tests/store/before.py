@@ -23,6 +23,8 @@ UNPACKED = (
     "ALTER TABLE state_journal DROP COLUMN entry",
     "DROP TABLE state_open",
     "DROP TABLE state_approvals",
+    "DROP TABLE state_refusals",
+    "DROP TABLE state_quarantine",
     "CREATE TABLE state_open (kind TEXT, name TEXT, call TEXT, PRIMARY KEY (kind, name, call))",
     "UPDATE state_facts SET version = 6",
 )

@@ -1,0 +1,48 @@
+"""Item that was refused → the digest of what its plan asks of the resource, by which a quarantine knows it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from syncengine.effects import Effect
+from syncengine.plan.calls import Item
+from syncengine.plan.diff import Action
+from syncengine.plan.model import Plan
+from syncengine.resource import Body, Key, Status
+from syncengine.state.refusals import REMOVAL, content_of
+
+WAYS: Mapping[Status | None, str] = {Status.DELETED: "delete", Status.RETIRED: "retire"}
+
+
+class RefusedContent:
+    """The contents of one plan; looked up when the first item is refused."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __call__(self, item: Item) -> str:
+        leave = item.leaves[0]
+        whole = leave if leave.whole else self._upserts.get(leave.key)
+        return _asked(whole) if whole is not None else removal_by(leave)
+
+    def of(self, key: Key, action: Action) -> str:
+        """The content of a change."""
+        whole = self._upserts.get(key)
+        return _asked(whole) if whole is not None else REMOVAL + action.word
+
+    @cached_property
+    def _upserts(self) -> Mapping[Key, Effect]:
+        """The upserts of all that is sent, of tags also where single calls send a part."""
+        upserts = {key: item.leaves[0] for key, item in self._plan.wholes.items()}
+        items = (item for stage in self._plan.stages for call in stage.calls for item in call.items)
+        return upserts | {item.key: item.leaves[0] for item in items if item.leaves[0].whole}
+
+
+def _asked(leave: Effect) -> str:
+    return content_of(Body(leave.fields, leave.keywords, leave.metadata))
+
+
+def removal_by(leave: Effect) -> str:
+    """The content of a removal."""
+    return REMOVAL + WAYS.get(leave.status, "")

@@ -1,0 +1,108 @@
+"""state quarantine: set a refused resource aside, list what is, and end it (docs/quarantine.md)."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from syncengine.cli.state_writing import named_run, writing
+from syncengine.errors import SyncengineError, Usage
+from syncengine.manifest.desired import manifest_set
+from syncengine.plan.model import Quarantine
+from syncengine.plan.planner import declared_by, rules_of
+from syncengine.plan.quarantine import NEVER, REMOVALS, QuarantineVerdict, obstacle, verdict_of
+from syncengine.project.model import Project
+from syncengine.project.quarantine import until_of, until_text
+from syncengine.resource import Key
+from syncengine.state.refusals import BY_HAND, QuarantineRecord
+from syncengine.state.store import State, open_state
+
+NOT_REFUSED, NOT_QUARANTINED = "not-refused", "not-quarantined"
+LONGEST_REASON = 500
+
+
+def set_aside(project: Project, key: Key, reason: str, until: str | None) -> QuarantineRecord:
+    """Set a resource aside whose last call was refused; SyncengineError of any other."""
+    end, why = _until(until), _reason(reason)
+    _refuse_unrecorded(project, key)
+    desired = declared_by(project, manifest_set(project))
+    with writing(project, "state quarantine") as store:
+        rows, now = store.get([key]), time.time()
+        refusals = store.refusals()
+        trouble = obstacle(Quarantine(now, refusals=refusals), desired, rows, rules_of(project), key, end)
+        if trouble is not None:
+            raise _refused(key, trouble, is_known=key in rows)
+        content = refusals[key].content
+        record = QuarantineRecord(key=key, origin=BY_HAND, reason=why, until=end, at=now, content=content)
+        with named_run(store, "state quarantine", os.environ) as counts:
+            store.set_aside([record])
+            counts["applied"] = 1
+    return record
+
+
+def _refused(key: Key, why: str, *, is_known: bool) -> SyncengineError:
+    if not is_known and why == NEVER:
+        return SyncengineError(f"{key} is not recorded: there is nothing to set aside", code="not-recorded")
+    if why in REMOVALS:
+        return Usage(f"{key} is not set aside: {REMOVALS[why]}")
+    return SyncengineError(f"{key} is not set aside: {why}", code=NOT_REFUSED)
+
+
+def _refuse_unrecorded(project: Project, key: Key) -> None:
+    """Refuse where there is no state, which is not made for this."""
+    with open_state(project.state, write=False) as looked:
+        if key not in looked.get([key]):
+            raise SyncengineError(f"{key} is not recorded: there is nothing to set aside", code="not-recorded")
+
+
+def _until(text: str | None) -> float | None:
+    if text is None:
+        return None
+    until = until_of(text)
+    if until is None:
+        raise Usage(f"--until {text!r} is neither a date like 2027-01-31 nor a time like 2027-01-31T09:00:00Z")
+    if until <= time.time():
+        raise Usage(f"--until {until_text(until)} has passed")
+    return until
+
+
+def _reason(text: str) -> str:
+    reason = text.strip()
+    if not reason:
+        raise Usage("--reason needs a few words, which every plan repeats")
+    if len(reason) > LONGEST_REASON:
+        raise Usage(f"--reason may have {LONGEST_REASON} letters, and this has {len(reason)}")
+    return reason
+
+
+def end(project: Project, key: Key) -> None:
+    """End a quarantine that was set by hand."""
+    with open_state(project.state, write=False) as looked:
+        if not _by_hand(looked, key):
+            raise SyncengineError(_not_by_hand(project, key), code=NOT_QUARANTINED)
+    with writing(project, "state quarantine") as store:
+        found = _by_hand(store, key)
+        with named_run(store, "state quarantine", os.environ) as counts:
+            store.end_quarantine(found)
+            counts["applied"] = 1
+
+
+def _by_hand(store: State, key: Key) -> list[QuarantineRecord]:
+    return [record for record in store.quarantine() if record.key == key and record.origin == BY_HAND]
+
+
+def _not_by_hand(project: Project, key: Key) -> str:
+    for entry in project.quarantine:
+        if entry.key == key:
+            return f"{key} is in quarantine by {project.config_name}:{entry.line}: remove that entry"
+    return f"{key} is not in quarantine"
+
+
+def listed(project: Project) -> QuarantineVerdict:
+    """All entries, as a plan would judge them."""
+    desired = declared_by(project, manifest_set(project))
+    with open_state(project.state, write=False) as store:
+        rows = {row.key: row for row in store.rows()}
+        entries, records = project.quarantine, tuple(store.quarantine())
+        quarantine = Quarantine(time.time(), project.config_name, entries, records, store.refusals())
+    return verdict_of(quarantine, desired, rows, rules_of(project))

@@ -1,0 +1,122 @@
+"""Resources in quarantine → all that waits with them, so that nothing is deleted beside them; pure.
+
+A rename has two halves. A category that stays out takes along the tags whose calls need it; one that would go takes
+along the members that would go with it. A tag that may still be in a category keeps that from being deleted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncengine.plan.aim import may_be_held
+from syncengine.resource import Key, Kind, Recorded, Resource, Status, category_references
+
+CODE = "defaultActivityTypeCode"
+
+
+@dataclass(slots=True)
+class Estate:
+    """All that is recorded and desired, with its renames: new keys to former ones, and back. Indexed when asked."""
+
+    recorded: Mapping[Key, Recorded]
+    desired: Mapping[Key, Resource]
+    renames: Mapping[Key, Sequence[Key]]
+    taken_over: Mapping[Key, Key]
+    _tags: dict[str, list[Key]] | None = field(default=None)
+    _members: dict[str, list[Key]] | None = field(default=None)
+    _owners: dict[str, list[Key]] | None = field(default=None)
+
+    def companions(self, key: Key) -> Iterator[Key]:
+        """Whatever waits with a resource, directly."""
+        yield from self.renames.get(key, ())
+        if (new := self.taken_over.get(key)) is not None:
+            yield new
+        if key.kind is Kind.CATEGORY:
+            yield from self._of_category(key)
+        elif key.kind is Kind.TAG and (row := self.recorded.get(key)) is not None:
+            yield from self._categories_going(row)
+
+    def _of_category(self, key: Key) -> Iterator[Key]:
+        row = self.recorded.get(key)
+        references = (str(key), *((f"id/{row.server_id}",) if row is not None and row.server_id else ()))
+        if self._is_going(key):
+            members = self._members = self._members or self._members_of_rows()
+            yield from (member for reference in references for member in members.get(reference, ()))
+        tags = self._tags = self._tags or self._desired_tags()
+        yield from (tag for reference in references for tag in tags.get(reference, ()))
+
+    def _is_going(self, key: Key) -> bool:
+        """Whether the manifests let go of a category that the service may hold, and that is ours to delete."""
+        row = self.recorded.get(key)
+        is_held = row is not None and may_be_held(row) and row.status is not Status.RELEASED and not row.protect
+        return is_held and key not in self.desired and key not in self.taken_over
+
+    def _categories_going(self, tag: Recorded) -> Iterator[Key]:
+        owners = self._owners = self._owners or self._owners_of_ids()
+        for reference in tag.category_references():
+            yield from (key for key in owners.get(reference, ()) if self._is_going(key))
+
+    def _desired_tags(self) -> dict[str, list[Key]]:
+        """Desired tags by their references to a category."""
+        tags: dict[str, list[Key]] = defaultdict(list)
+        for key, resource in self.desired.items():
+            if key.kind is Kind.TAG:
+                for reference in category_references(resource.body.fields):
+                    tags[reference].append(key)
+        return tags
+
+    def _members_of_rows(self) -> dict[str, list[Key]]:
+        """Recorded tags that no manifest declares, by their references to a category."""
+        members: dict[str, list[Key]] = defaultdict(list)
+        for key, row in self.recorded.items():
+            if key.kind is Kind.TAG and key not in self.desired and key not in self.taken_over and may_be_held(row):
+                for reference in row.category_references():
+                    members[reference].append(key)
+        return members
+
+    def _owners_of_ids(self) -> dict[str, list[Key]]:
+        """Recorded categories by every reference to them, and by those of the same one under another name."""
+        owners: dict[str, list[Key]] = defaultdict(list)
+        by_id: dict[str, list[Key]] = defaultdict(list)
+        for key, row in self.recorded.items():
+            if key.kind is Kind.CATEGORY:
+                by_id[row.server_id or str(key)].append(key)
+        for server_id, keys in by_id.items():
+            owners[f"id/{server_id}"] = keys
+            owners.update((str(key), keys) for key in keys)
+        return owners
+
+
+def with_companions(held: Iterable[Key], estate: Estate) -> dict[Key, Key]:
+    """All that is left alone, each with the resource in quarantine that it waits for."""
+    aside = {key: key for key in held}
+    queue = list(aside)
+    while queue:
+        key = queue.pop()
+        for companion in estate.companions(key):
+            if companion not in aside:
+                aside[companion] = aside[key]
+                queue.append(companion)
+    return aside
+
+
+def keeper_of_types(aside: Mapping[Key, Key], estate: Estate) -> Key | None:
+    """What keeps a sweep from completing: an activity type in quarantine, or a tag that may carry one that goes.
+
+    A row says what was sent last: of a tag that was refused, the service may hold an earlier code than that.
+    """
+    for key, cause in aside.items():
+        if key.kind is Kind.ACTIVITY_TYPE:
+            return cause
+    types = (row for key, row in estate.recorded.items() if key.kind is Kind.ACTIVITY_TYPE)
+    codes = {row.key.name for row in types if row.key not in estate.desired and may_be_held(row)}
+    for key, cause in aside.items() if codes else ():
+        row, resource = estate.recorded.get(key), estate.desired.get(key)
+        if resource is not None and resource.body.fields.get(CODE) in codes:
+            return cause
+        carried = row.body.fields.get(CODE) if row is not None and may_be_held(row) else None
+        if row is not None and carried and (row.doubtful or carried in codes):
+            return cause
+    return None

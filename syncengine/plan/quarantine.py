@@ -1,0 +1,255 @@
+"""Entries of a quarantine → which resources are set aside, and what is said of each; pure (docs/quarantine.md).
+
+A resource whose last call was refused is left alone as if it were not selected, until its manifest asks for something
+else or its date has passed. It is never taken for gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from syncengine.errors import Diagnostic, Severity
+from syncengine.manifest.desired import Desired
+from syncengine.plan.aim import Aim, Rules
+from syncengine.plan.model import Quarantine, QuarantineUse
+from syncengine.project.quarantine import QuarantineEntry, is_too_late, until_text
+from syncengine.resource import Key, Kind, Recorded, Removal, Removed, Resource, Source, found_at
+from syncengine.state.refusals import BY_HAND, REMOVAL, QuarantineRecord, Refusal, content_of
+
+QUARANTINED, ENDED, UNUSED = "quarantined", "quarantine-ended", "quarantine-unused"
+SWEEP_LEFT_OUT = "sweep-left-out"
+CODES = frozenset({QUARANTINED, ENDED, UNUSED, SWEEP_LEFT_OUT})
+"""Warnings about quarantine, which every plan judges anew."""
+
+NEVER = "its last call was not refused"
+NOWHERE = "no manifest declares it, and the state does not know it"
+CHANGED = "its manifest changed since it was refused"
+UNKNOWN = "nobody knows what became of its last call: the next apply sends it again"
+NEEDS_UNTIL = "it is to be removed, and that waits for 30 days at most: the entry needs `until`"
+TOO_LATE = "it is to be removed, and that waits for 30 days at most"
+APPLIED = "it was applied"
+REMOVALS: Mapping[str, str] = {
+    NEEDS_UNTIL: "it is to be removed, and that waits for 30 days at most: add --until DATE",
+    TOO_LATE: f"{TOO_LATE}: choose an earlier --until",
+}
+"""Reasons why a removal is not set aside, as the command says them."""
+FOR_NOW = frozenset({NEVER, NOWHERE, UNKNOWN, NEEDS_UNTIL, TOO_LATE})
+"""Reasons that end nothing."""
+
+
+class SetAside(Struct, frozen=True, gc=False):
+    """A resource that is set aside itself, with why and until when. `line`: that of its entry in the project file."""
+
+    key: Key
+    reason: str
+    until: float | None
+    refusal: Refusal
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class QuarantineVerdict:
+    """The part of a quarantine that holds.
+
+    `held` are set aside. An apply records the entries that have `begun`, and ends those that are `over`. `found` is
+    said of entries that do not hold.
+    """
+
+    held: dict[Key, SetAside] = field(default_factory=dict)
+    begun: list[QuarantineRecord] = field(default_factory=list)
+    over: list[QuarantineRecord] = field(default_factory=list)
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def use(self, aside: Iterable[Key]) -> QuarantineUse:
+        return QuarantineUse(tuple(aside), tuple(self.begun), tuple(self.over))
+
+
+def obstacle(
+    quarantine: Quarantine,
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    rules: Rules,
+    key: Key,
+    until: float | None,
+) -> str | None:
+    """Why a resource cannot be set aside now; None where it can."""
+    judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
+    return judge.obstacle(key, until, quarantine.now, None)
+
+
+def verdict_of(
+    quarantine: Quarantine, desired: Desired, recorded: Mapping[Key, Recorded], rules: Rules
+) -> QuarantineVerdict:
+    """Judge every entry: of the state, and of the project file."""
+    judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
+    for record in quarantine.records:
+        if record.origin == BY_HAND:
+            judge.by_hand(record)
+    records = {(record.key, record.origin): record for record in quarantine.records}
+    for entry in quarantine.entries:
+        judge.listed(entry, records.pop((entry.key, entry.origin), None))
+    return judge.verdict
+
+
+@dataclass(slots=True)
+class _Judge:
+    quarantine: Quarantine
+    desired: Mapping[Key, Resource]
+    removed: Mapping[Key, Removed]
+    recorded: Mapping[Key, Recorded]
+    rules: Rules
+    verdict: QuarantineVerdict = field(default_factory=QuarantineVerdict)
+
+    def by_hand(self, record: QuarantineRecord) -> None:
+        """One that the command set."""
+        since = min(record.at, self.quarantine.now)
+        why = self.obstacle(record.key, record.until, since, record.content)
+        if why is None:
+            self._hold(record.key, record.reason, record.until)
+        elif why in FOR_NOW:
+            self._say(UNUSED, record.key, f"{record.key} is not in quarantine: {why}", None)
+        else:
+            self.verdict.over.append(record)
+            self._say(ENDED, record.key, f"the quarantine of {record.key} has ended: {why}", None)
+
+    def listed(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
+        """One of the project file; `record` is what an apply knows of it."""
+        now = self.quarantine.now
+        if record is not None and record.ended is not None:
+            message = f"the quarantine of {entry.key} has ended: remove the entry, or write a new one"
+            self._say(ENDED, entry.key, message, entry)
+            return
+        content = record.content if record is not None else None
+        why = self.obstacle(entry.key, entry.until, record.at if record else now, content)
+        if why is None:
+            self._begin(entry, record)
+        elif record is not None and why not in FOR_NOW:
+            self.verdict.over.append(record)
+            self._say(ENDED, entry.key, f"the quarantine of {entry.key} has ended: {why}; remove the entry", entry)
+        else:
+            self._say(UNUSED, entry.key, f"{entry.key} is not in quarantine: {why}", entry)
+
+    def obstacle(self, key: Key, until: float | None, since: float, content: str | None) -> str | None:
+        """Why a resource is not set aside; None where it is. `content` was refused when it was first."""
+        refusal = self.quarantine.refusals.get(key)
+        if until is not None and until <= self.quarantine.now:
+            return f"its date has passed ({until_text(until)})"
+        if refusal is None:
+            return self._never_refused(key) if content is None else APPLIED
+        if not refusal.is_last:
+            return UNKNOWN
+        if content is not None and content != refusal.content:
+            return CHANGED
+        resource = self.desired.get(key)
+        if resource is not None:
+            return None if content_of(resource.body) == refusal.content else CHANGED
+        return self._obstacle_of_removal(key, until, since, refusal)
+
+    def _never_refused(self, key: Key) -> str:
+        return NEVER if key in self.desired or key in self.recorded else NOWHERE
+
+    def _obstacle_of_removal(self, key: Key, until: float | None, since: float, refusal: Refusal) -> str | None:
+        if refusal.content not in {REMOVAL + way for way in self._ways_out(key)}:
+            return CHANGED
+        if until is None:
+            return NEEDS_UNTIL
+        return TOO_LATE if is_too_late(until, since) else None
+
+    def _ways_out(self, key: Key) -> Iterator[str]:
+        """The ways in which a refused removal may be wanted. A rename retires whatever the policy is."""
+        if key.kind is not Kind.TAG:
+            yield "delete"
+        elif statement := self.removed.get(key):
+            yield statement.how.value
+        else:
+            yield from (self.rules.tag_removal.value, Removal.RETIRE.value)
+
+    def _begin(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
+        self._hold(entry.key, entry.reason, entry.until, entry.line)
+        if record is None:
+            refusal = self.quarantine.refusals[entry.key]
+            begun = QuarantineRecord(
+                key=entry.key,
+                origin=entry.origin,
+                reason=entry.reason,
+                until=entry.until,
+                at=self.quarantine.now,
+                content=refusal.content,
+            )
+            self.verdict.begun.append(begun)
+
+    def _hold(self, key: Key, reason: str, until: float | None, line: int | None = None) -> None:
+        self.verdict.held[key] = SetAside(key, reason, until, self.quarantine.refusals[key], line)
+
+    def _say(self, code: str, key: Key, message: str, entry: QuarantineEntry | None) -> None:
+        source = self._place(key) if entry is None else None
+        if source is not None or entry is None or entry.line is None:
+            self.verdict.found.append(found_at(source, key, code, message, Severity.WARNING))
+            return
+        self.verdict.found.append(
+            Diagnostic(
+                severity=Severity.WARNING,
+                code=code,
+                message=message,
+                file=self.quarantine.file,
+                line=entry.line,
+                column=1,
+                address=str(key),
+            )
+        )
+
+    def _place(self, key: Key) -> Source | None:
+        resource, row = self.desired.get(key), self.recorded.get(key)
+        return resource.source if resource is not None else (row.source if row is not None else None)
+
+
+# --- what is said of those that are set aside
+
+
+def warnings(
+    verdict: QuarantineVerdict,
+    quarantine: Quarantine,
+    target: Aim,
+    desired: Mapping[Key, Resource],
+    recorded: Mapping[Key, Recorded],
+) -> Iterator[Diagnostic]:
+    """A warning at the line of each resource that is set aside, and of each entry that does not hold."""
+    waiting: dict[Key, list[Key]] = {}
+    for key, cause in target.aside.items():
+        if key != cause:
+            waiting.setdefault(cause, []).append(key)
+    for key, held in verdict.held.items():
+        row = recorded.get(key)
+        source = desired[key].source if key in desired else (row.source if row is not None else None)
+        message = _sentence(held, quarantine, waiting.get(key, ()), target.keeps_types == key)
+        yield found_at(source, key, QUARANTINED, message, Severity.WARNING)
+    yield from verdict.found
+
+
+def _sentence(held: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
+    until = f" until {until_text(held.until)}" if held.until is not None else ""
+    place = f", {quarantine.file}:{held.line}" if held.line is not None else ""
+    parts = [
+        f"{held.key} is in quarantine{until} ({held.reason}{place})",
+        refused_words(held.refusal, quarantine.now),
+        *([_waiting_words(waiting)] if waiting else []),
+        *(["no activity type is deleted meanwhile"] if keeps_types else []),
+    ]
+    return "; ".join(parts)
+
+
+def _waiting_words(waiting: Sequence[Key]) -> str:
+    names = ", ".join(map(str, waiting[:3])) + (f" and {len(waiting) - 3:,} more" if len(waiting) > 3 else "")
+    return f"{names} {'waits' if len(waiting) == 1 else 'wait'} with it"
+
+
+def refused_words(refusal: Refusal, now: float) -> str:
+    """The last refusal, in the service's words: `refused 3 times since 11:03: "…"` (UTC)."""
+    first, today = (datetime.fromtimestamp(seconds, UTC) for seconds in (refusal.since, now))
+    since = f"{first:%H:%M}" if first.date() == today.date() else f"{first:%Y-%m-%d %H:%M}"
+    times = "1 time" if refusal.times == 1 else f"{refusal.times:,} times"
+    return f'refused {times} since {since}: "{refusal.message}"'

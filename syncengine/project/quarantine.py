@@ -1,0 +1,57 @@
+"""Entries of the project file under `quarantine:`, and the dates until which they hold; pure (docs/quarantine.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from msgspec import Struct
+
+from syncengine.document.digest import sha256_of
+from syncengine.document.scalar_readers import LATEST, milliseconds
+from syncengine.resource import Key
+
+DAY = 86_400
+LONGEST_REMOVAL = 30
+"""Days for which a removal may wait."""
+
+
+class QuarantineEntry(Struct, frozen=True, gc=False):
+    """One entry: a resource, why it is set aside, and until when, in seconds since epoch. `origin` is its digest."""
+
+    key: Key
+    reason: str
+    until: float | None
+    origin: str
+    line: int | None = None
+
+
+def entry_of(address: str, reason: str, until: float | None, line: int | None) -> QuarantineEntry:
+    origin = sha256_of(f"{address}\n{reason}\n{until}")[:32]
+    return QuarantineEntry(Key.parse(address), reason, until, origin, line)
+
+
+def until_of(text: str) -> float | None:
+    """A date, which holds to its end in UTC, or an RFC 3339 date-time, as seconds since epoch; None for other text."""
+    if (at := milliseconds(text)) is not None:
+        return max(at, 0) / 1000 if at <= LATEST else None
+    try:
+        day = date.fromisoformat(text) if len(text) == len("2026-01-31") else None
+    except ValueError:
+        return None
+    if day is None or day == date.max:
+        return None
+    return max(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + DAY, 0)
+
+
+def until_text(until: float) -> str:
+    """The date, or the date and time, as people write it."""
+    if until % DAY == 0:
+        return f"{datetime.fromtimestamp(until - DAY, UTC):%Y-%m-%d}"
+    return f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def is_too_late(until: float, now: float) -> bool:
+    """Whether it is more than LONGEST_REMOVAL days away; days are counted where it is a date."""
+    if until % DAY == 0:
+        return (until - DAY) // DAY - now // DAY > LONGEST_REMOVAL
+    return until - now > timedelta(days=LONGEST_REMOVAL).total_seconds()

@@ -1,0 +1,60 @@
+"""What is set aside → text for people, and documents for machines; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from syncengine.plan.quarantine import QuarantineVerdict, SetAside
+from syncengine.project.quarantine import until_text
+from syncengine.render.escape import quoted, visible
+from syncengine.render.json import Document, diagnostic_items
+from syncengine.render.words import when
+from syncengine.state.refusals import QuarantineRecord
+
+FORMAT = "syncengine.quarantine/v1"
+
+
+def record_document(record: QuarantineRecord) -> Document:
+    return {"quarantined": str(record.key), "reason": record.reason, "until": when(record.until)}
+
+
+def record_text(record: QuarantineRecord) -> str:
+    end = f" until {until_text(record.until)}" if record.until is not None else ""
+    text = f"{visible(str(record.key))} is in quarantine{end}: it is left alone until its manifest changes.\n"
+    return f"{text}End it with: syncengine state quarantine {visible(str(record.key))} --end\n"
+
+
+def verdict_document(verdict: QuarantineVerdict) -> Document:
+    """What is set aside, and what is said of entries that do not hold."""
+    return {
+        "format": FORMAT,
+        "quarantine": [_item(held) for held in verdict.held.values()],
+        "diagnostics": diagnostic_items(verdict.found),
+    }
+
+
+def _item(held: SetAside) -> dict[str, Any]:
+    refusal = held.refusal
+    return {
+        "address": str(held.key),
+        "reason": held.reason,
+        "until": when(held.until),
+        "line": held.line,
+        "refused": {"times": refusal.times, "since": when(refusal.since), "message": refusal.message},
+    }
+
+
+def verdict_text(verdict: QuarantineVerdict) -> str:
+    lines = [line for held in verdict.held.values() for line in _lines(held)]
+    lines += [visible(diagnostic.message) for diagnostic in verdict.found]
+    return "\n".join(lines or ["Nothing is in quarantine."]) + "\n"
+
+
+def _lines(held: SetAside) -> Iterator[str]:
+    refusal = held.refusal
+    end = f" until {until_text(held.until)}" if held.until is not None else ""
+    place = f" (line {held.line} of the project file)" if held.line is not None else ""
+    times = "once" if refusal.times == 1 else f"{refusal.times:,} times"
+    yield f"{visible(str(held.key))}{end}: {visible(held.reason)}{place}"
+    yield f"    refused {times} since {when(refusal.since)}: {quoted(refusal.message)}"

@@ -1,0 +1,72 @@
+"""A service that refuses resources by their names, in the words of a test, and otherwise keeps the sandbox's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from syncengine.sandbox.instance import Sandbox as Rules
+from tests.applying.picky import Picky, Refusal, picky
+
+WORDS = "the code is reserved"
+LISTS = {"upsertTags": "tags", "upsertTagCategories": "tagCategories", "uploadActivityTypes": "activityTypes"}
+NAMES = ("name", "externalId", "code")
+SINGLE = ("tagName", "name", "externalId")
+
+
+class Refusing:
+    """`refused` names what is refused, as in requests: names of tags, externalIds, codes."""
+
+    def __init__(self, service: Picky) -> None:
+        self._service = service
+        self.url = service.url
+        self.refused: dict[str, str] = {}
+        self.operations: dict[str, tuple[int, Any]] = {}
+        service.refuses = self._answer
+
+    def refuse(self, *names: str, words: str = WORDS) -> None:
+        self.refused |= dict.fromkeys(names, words)
+
+    def heal(self) -> None:
+        self.refused.clear()
+        self.operations.clear()
+
+    def _answer(self, operation: str, body: Any) -> Refusal | None:
+        if operation in self.operations:
+            return self.operations[operation]
+        if items := body.get(LISTS.get(operation, "")):
+            errors = [
+                {"index": index, "errorDescription": self.refused[name]}
+                for index, item in enumerate(items)
+                for name in [next(item[each] for each in NAMES if item.get(each))]
+                if name in self.refused
+            ]
+            return (400, {"errors": errors}) if errors else None
+        name = next((body[each] for each in SINGLE if body.get(each)), None)
+        return (400, {"message": self.refused[name]}) if name in self.refused else None
+
+    def sent(self, operation: str) -> list[list[str]]:
+        return self._service.sent(operation)
+
+    def asked(self) -> list[str]:
+        return [operation for operation, _ in self._service.requests]
+
+    @property
+    def rules(self) -> Rules:
+        return self._service.rules
+
+    def tags(self) -> set[str]:
+        return set(self._service.rules.world.tags)
+
+    def categories(self) -> set[str]:
+        return set(self._service.rules.world.category_ids)
+
+    def types(self) -> set[str]:
+        return {code for code, row in self._service.rules.world.activity_types.items() if not row.deleted}
+
+
+@contextmanager
+def refusing() -> Iterator[Refusing]:
+    with picky() as service:
+        yield Refusing(service)

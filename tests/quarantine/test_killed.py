@@ -1,0 +1,49 @@
+"""A refused resource, and calls that may still be executed after their sender was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Project, tag
+from tests.cli.service import Service, serving
+
+QUARANTINE = ("state", "quarantine", "tag/BAD", "--reason", "ticket 4711")
+
+
+@pytest.fixture
+def sandbox_service() -> Iterator[Service]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def estate(sandbox_service: Service, tmp_path: Path) -> Iterator[Project]:
+    project = Project(tmp_path / "project", sandbox_service.url)
+    project.settle(tags=[tag("GOOD")])
+    project.wants(tags=[tag("GOOD"), tag("BAD")])
+    sandbox_service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no room"}])
+    assert project.apply().code == 3
+    yield project
+
+
+def test_a_resource_whose_last_call_has_no_known_end_is_not_set_aside(
+    estate: Project, sandbox_service: Service
+) -> None:
+    """It was refused before, and the killed run sent it again: nobody knows what became of that."""
+    sandbox_service.fault("upsertTags", delay=60)
+    asked = sandbox_service.asked().count("upsertTags")
+    process = estate.start_apply()
+    sandbox_service.wait_for("upsertTags", asked + 1)
+    process.kill()
+    process.communicate()
+    sandbox_service.heal()
+    done = estate.run(*QUARANTINE, "--format", "json")
+    assert (done.code, done.codes) == (1, ["not-refused"])
+    assert "nobody knows what became of its last call" in done.out
+    (change,) = estate.run("plan", "--format", "json").document["changes"]
+    assert change["refused"]["times"] == 1
+    assert estate.apply().code == 0
+    assert "BAD" in sandbox_service.tags()

@@ -1,0 +1,625 @@
+"""A refused resource is set aside: everything else goes on, and nothing is lost by it (docs/quarantine.md)."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import make_plan
+from syncengine.plan.request import PlanRequest, Runtime
+from tests.cli.program import Project, activity_type, category, tag
+
+from .refusing import WORDS, Refusing
+
+QUARANTINE = ("state", "quarantine")
+BECAUSE = ("--reason", "ticket 4711")
+
+
+def day(days: int) -> str:
+    return f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}"
+
+
+def aside(project: Project, address: str, *more: str) -> None:
+    """Set a resource aside that was refused."""
+    done = project.run(*QUARANTINE, address, *BECAUSE, *more)
+    assert done.code == 0, done.err
+
+
+def planned(project: Project, *more: str) -> tuple[int, Any]:
+    done = project.run("plan", "--format", "json", "--detailed-exitcode", *more)
+    return done.code, done.document
+
+
+def warned(document: Any, code: str = "quarantined") -> list[Any]:
+    return [each for each in document["diagnostics"] if each["code"] == code]
+
+
+def later(project: Project, days: int) -> Plan:
+    """The plan of some days later."""
+    at = (datetime.now(UTC) + timedelta(days=days)).timestamp()
+    return make_plan(project.loaded(), PlanRequest("plan"), Runtime(project.surroundings(), now=lambda: at))
+
+
+def changes(document: Any) -> dict[str, str]:
+    return {change["address"]: change["action"] for change in document["changes"]}
+
+
+@pytest.fixture
+def refused(project: Project, service: Refusing) -> Iterator[Project]:
+    """A project with two tags, of which the service refuses one."""
+    project.settle(tags=[tag("GOOD")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD"), tag("BAD")])
+    assert project.apply().code == 3
+    yield project
+
+
+# --- setting aside
+
+
+def test_a_refused_resource_is_set_aside_and_the_exit_is_0_again(refused: Project, service: Refusing) -> None:
+    """Plan and apply say so at its line, in the service's words."""
+    assert planned(refused)[0] == 2
+    aside(refused, "tag/BAD")
+    code, document = planned(refused)
+    assert (code, document["changes"]) == (0, [])
+    (warning,) = warned(document)
+    assert (warning["file"], warning["line"], warning["address"]) == ("manifests/all.yaml", 3, "tag/BAD")
+    assert "ticket 4711" in warning["message"]
+    assert re.search(rf'refused 1 time since [0-9:]{{5}}: "{WORDS}"', warning["message"])
+    before = len(service.asked())
+    done = refused.apply()
+    assert (done.code, done.codes) == (0, ["quarantined"])
+    assert "upsertTags" not in service.asked()[before:]
+
+
+def test_only_what_was_refused_can_be_set_aside(refused: Project) -> None:
+    """Anything else is an error that says why, and the state stays as it is."""
+    for address, code, words in (
+        ("tag/GOOD", "not-refused", "its last call was not refused"),
+        ("tag/NOBODY", "not-recorded", "not recorded"),
+    ):
+        done = refused.run(*QUARANTINE, address, *BECAUSE, "--format", "json")
+        assert (done.code, done.codes) == (1, [code])
+        assert words in done.out
+    assert refused.run(*QUARANTINE).out == "Nothing is in quarantine.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("tag/BAD",), "--reason TEXT is missing"),
+        (("tag/BAD", "--reason", " "), "needs a few words"),
+        (("tag/BAD", "--reason", "x" * 501), "may have 500 letters"),
+        (("tag/BAD", *BECAUSE, "--until", "soon"), "neither a date"),
+        (("tag/BAD", *BECAUSE, "--until", "2020-01-31"), "2020-01-31 has passed"),
+        (("tag/BAD", *BECAUSE, "--end"), "neither"),
+        (("BAD", *BECAUSE), "is not an address"),
+        (("--end",), "which resource"),
+    ],
+)
+def test_a_misspelt_command_is_a_usage_error(refused: Project, words: tuple[str, ...], says: str) -> None:
+    """Nothing is set aside by it."""
+    done = refused.run(*QUARANTINE, *words)
+    assert (done.code, says in done.err) == (64, True), done.err
+    assert planned(refused)[0] == 2
+
+
+def epoch(project: Project) -> int:
+    with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection:
+        return int(connection.execute("SELECT epoch FROM state_lock WHERE id = 1").fetchone()[0])
+
+
+def test_the_lock_is_taken(refused: Project) -> None:
+    """As by other commands that write the state, which is a run of the history; an error writes nothing."""
+    before = epoch(refused)
+    assert refused.run(*QUARANTINE, "tag/WHO", *BECAUSE).code == 1
+    assert refused.run(*QUARANTINE, "tag/GOOD", *BECAUSE, "--end").code == 64
+    assert epoch(refused) == before
+    aside(refused, "tag/BAD")
+    assert epoch(refused) == before + 1
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    assert epoch(refused) == before + 2
+    runs = refused.run("state", "history", "--format", "json").document["runs"]
+    assert [run["command"] for run in runs[:2]] == ["state quarantine"] * 2
+
+
+def test_it_is_listed_and_ended(refused: Project, service: Refusing) -> None:
+    """The history of the resource tells of both."""
+    aside(refused, "tag/BAD", "--until", day(90))
+    listed = refused.run(*QUARANTINE, "--format", "json").document
+    (entry,) = listed["quarantine"]
+    assert (entry["address"], entry["reason"], entry["refused"]["message"]) == ("tag/BAD", "ticket 4711", WORDS)
+    assert f"tag/BAD until {day(90)}: ticket 4711" in refused.run(*QUARANTINE).out
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    code, document = planned(refused)
+    assert (code, changes(document)) == (2, {"tag/BAD": "create"})
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end", "--format", "json").codes == ["not-quarantined"]
+    told = refused.run("state", "history", "tag/BAD", "--format", "json").document["entries"]
+    assert [entry["outcome"] for entry in told] == ["failed", "quarantined", "quarantine-ended"]
+    service.heal()
+    assert refused.apply().code == 0
+    assert service.tags() == {"GOOD", "BAD"}
+
+
+# --- the end
+
+
+def test_it_ends_when_the_manifest_changes(refused: Project, service: Refusing) -> None:
+    """The end is said once; a refusal of the new content is no quarantine."""
+    aside(refused, "tag/BAD")
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="other")])
+    code, document = planned(refused)
+    assert (code, changes(document)) == (2, {"tag/BAD": "create"})
+    (said,) = warned(document, "quarantine-ended")
+    assert "its manifest changed" in said["message"]
+    assert refused.apply().code == 3
+    code, document = planned(refused)
+    assert (code, [each["code"] for each in document["diagnostics"]]) == (2, [])
+    refused.wants(tags=[tag("GOOD"), tag("BAD")])
+    assert planned(refused)[0] == 2
+    service.heal()
+    assert refused.apply().code == 0
+
+
+def test_a_change_elsewhere_in_the_file_does_not_end_it(refused: Project) -> None:
+    """Its content counts, not where it stands or in which order."""
+    refused.wants(tags=[tag("BAD", keywords=["x", "y"])])
+    refused.wants(tags=[tag("GOOD"), tag("BAD", keywords=["x", "y"], metadata={"a": "1", "b": "2"})])
+    assert refused.apply().code == 3
+    aside(refused, "tag/BAD")
+    refused.wants(tags=[tag("BAD", metadata={"b": "2", "a": "1"}, keywords=["y", "x"]), tag("GOOD")])
+    assert planned(refused)[0] == 0
+
+
+def test_it_ends_when_its_date_has_passed(refused: Project) -> None:
+    """The date is its last day."""
+    aside(refused, "tag/BAD", "--until", day(3))
+    assert not later(refused, 3).changes
+    plan = later(refused, 4)
+    assert [str(change.key) for change in plan.changes] == ["tag/BAD"]
+    assert [each.code for each in plan.diagnostics] == ["quarantine-ended"]
+    assert day(3) in plan.diagnostics[0].message
+
+
+def test_a_change_that_was_not_tried_is_not_set_aside(refused: Project) -> None:
+    """The command compares with what was refused."""
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="other")])
+    done = refused.run(*QUARANTINE, "tag/BAD", *BECAUSE)
+    assert (done.code, "its manifest changed since it was refused" in done.err) == (1, True)
+
+
+# --- removals
+
+
+def retiring(project: Project, service: Refusing) -> None:
+    """A tag whose retirement the service refuses."""
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tags=[tag("GOOD"), tag("BAD"), tag("SEAS"), tag("DAYS")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD"), tag("SEAS"), tag("DAYS")])
+    assert project.apply().code == 3
+
+
+def test_a_removal_needs_a_date_of_at_most_30_days(project: Project, service: Refusing) -> None:
+    """It waits, and is neither gone nor forgotten; then it is wanted again."""
+    retiring(project, service)
+    done = project.run(*QUARANTINE, "tag/BAD", *BECAUSE)
+    assert (done.code, "add --until DATE" in done.err) == (64, True)
+    assert project.run(*QUARANTINE, "tag/BAD", *BECAUSE, "--until", day(31)).code == 64
+    aside(project, "tag/BAD", "--until", day(30))
+    assert planned(project)[0] == 0
+    assert project.apply().code == 0
+    assert project.rows()["tag/BAD"]["status"] == "active"
+    assert [str(change.key) for change in later(project, 31).changes] == ["tag/BAD"]
+    assert project.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    service.heal()
+    assert project.apply().code == 0
+    assert project.rows()["tag/BAD"]["status"] == "retired"
+
+
+@pytest.mark.parametrize("how", ["declared again", "forgotten by a line"])
+def test_a_removal_that_is_wanted_in_another_way_is_not_set_aside_any_more(
+    project: Project, service: Refusing, how: str
+) -> None:
+    """Its manifest has changed."""
+    retiring(project, service)
+    aside(project, "tag/BAD", "--until", day(5))
+    service.heal()
+    if how == "declared again":
+        project.wants(tags=[tag("GOOD"), tag("BAD"), tag("SEAS"), tag("DAYS")])
+    else:
+        project.wants(tags=[tag("GOOD"), tag("SEAS"), tag("DAYS")], removed=[{"tag": "BAD", "as": "forget"}])
+    done = project.apply()
+    assert (done.code, done.codes) == (0, ["quarantine-ended"])
+    assert project.rows()["tag/BAD"]["status"] == ("active" if how == "declared again" else "released")
+
+
+# --- what waits with it
+
+
+def test_a_category_takes_its_tags_along(project: Project, service: Refusing) -> None:
+    """Tags that need it wait without a word of their own; the others go on."""
+    project.settle(tags=[tag("GOOD")])
+    service.refuse("c")
+    desired = [tag("GOOD", description="x"), tag("IN-1", category="c"), tag("IN-2", category="c")]
+    project.wants(tagCategories=[category("c")], tags=desired)
+    assert project.apply().code == 3
+    aside(project, "category/c")
+    code, document = planned(project)
+    assert (code, document["changes"]) == (0, [])
+    (warning,) = warned(document)
+    assert "tag/IN-1, tag/IN-2 wait with it" in warning["message"]
+    service.heal()
+    assert project.run(*QUARANTINE, "category/c", "--end").code == 0
+    assert project.apply().code == 0
+    assert service.tags() == {"GOOD", "IN-1", "IN-2"}
+
+
+def test_no_category_is_deleted_whose_member_is_in_quarantine(project: Project, service: Refusing) -> None:
+    """Neither it nor the tags that would go with it: then all of it goes as it was asked for."""
+    members = [tag("M", category="old"), tag("GONE", category="old"), tag("STAYS")]
+    project.settle(tagCategories=[category("old")], tags=members)
+    service.refuse("M")
+    project.wants(tags=[tag("M", description="moved out"), tag("STAYS")])
+    done = project.apply()
+    assert (done.code, done.outcomes()["category/old"]) == (3, "skipped")
+    aside(project, "tag/M")
+    code, document = planned(project)
+    assert (code, document["changes"], document["gate"]["tripped"]) == (0, [], False)
+    (note,) = document["notes"]
+    assert "waits for tag/M, which is in quarantine" in note["message"]
+    assert project.apply().code == 0
+    assert service.tags() == {"M", "GONE", "STAYS"}
+    assert service.categories() == {"old"}
+    service.heal()
+    assert project.run(*QUARANTINE, "tag/M", "--end").code == 0
+    assert project.run("apply", "-y").code == 0, "the approval of the run that began it still covers it"
+    assert (service.tags(), service.categories()) == ({"M", "STAYS"}, set())
+
+
+def test_a_quarantined_category_delete_keeps_its_members(project: Project, service: Refusing) -> None:
+    """They are not forgotten meanwhile."""
+    project.settle(tagCategories=[category("old")], tags=[tag("IN", category="old"), tag("STAYS")])
+    service.refuse("old")
+    project.wants(tags=[tag("STAYS")])
+    assert project.apply().code == 3
+    assert project.run(*QUARANTINE, "category/old", *BECAUSE).code == 64
+    aside(project, "category/old", "--until", day(9))
+    assert planned(project)[0] == 0
+    assert project.apply().code == 0
+    assert project.rows()["tag/IN"]["status"] in ("active", "deleted")
+    service.heal()
+    assert project.run(*QUARANTINE, "category/old", "--end").code == 0
+    assert project.apply().code == 0
+    assert (service.tags(), service.categories()) == ({"STAYS"}, set())
+
+
+@pytest.mark.parametrize("kind", ["tag", "category"])
+def test_a_rename_waits_with_both_halves(project: Project, service: Refusing, kind: str) -> None:
+    """The former name is not retired or deleted, and stays where it is."""
+    if kind == "tag":
+        project.settle(tags=[tag("OLD"), tag("STAYS")])
+        project.wants(tags=[tag("NEW", previously=["OLD"]), tag("STAYS")])
+    else:
+        project.settle(tagCategories=[category("OLD")], tags=[tag("IN", category="OLD"), tag("STAYS")])
+        new = category("NEW", previously=["OLD"])
+        project.wants(tagCategories=[new], tags=[tag("IN", category="NEW"), tag("STAYS")])
+    service.refuse("NEW")
+    assert project.apply().code == 3
+    aside(project, f"{kind}/NEW")
+    assert planned(project)[0] == 0
+    assert project.apply().code == 0
+    assert project.rows()[f"{kind}/OLD"]["status"] in ("active", "deleted")
+    service.heal()
+    assert project.run(*QUARANTINE, f"{kind}/NEW", "--end").code == 0
+    assert project.apply().code == 0
+    assert planned(project)[0] == 0
+    assert "NEW" in (service.tags() if kind == "tag" else service.categories())
+
+
+def sweeping(project: Project, service: Refusing, *more: str) -> None:
+    """An activity type that is refused, while another one goes."""
+    project.settings(*more)
+    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
+    service.refuse("BAD")
+    project.wants(activityTypes=[activity_type("A"), activity_type("BAD")])
+    assert project.apply().code == 3
+    assert service.types() == {"A", "GOES"}
+
+
+@pytest.mark.parametrize("policy", ["owned", "exact"])
+def test_no_sweep_is_planned_while_an_activity_type_is_in_quarantine(
+    project: Project, service: Refusing, policy: str
+) -> None:
+    """It is left out with a note; by hand, too."""
+    sweeping(project, service, f"policy: {{activityTypes: {policy}}}")
+    aside(project, "activity-type/BAD")
+    assert project.apply().code == 0, "what was uploaded together with it is sent again"
+    code, document = planned(project)
+    assert (code, document["changes"], document["sweep"]) == (0, [], None)
+    (note,) = document["notes"]
+    assert (note["address"], "no sweep can complete" in note["message"]) == ("activity-type/GOES", True)
+    assert "no activity type is deleted meanwhile" in warned(document)[0]["message"]
+    code, document = planned(project, "--sweep")
+    assert (code, document["sweep"], len(warned(document, "sweep-left-out"))) == (0, None, 1)
+    project.wants(activityTypes=[activity_type("A", description="new"), activity_type("BAD")])
+    assert planned(project)[1]["sweep"] is None
+    assert project.apply().code == 0
+    assert service.types() == {"A", "GOES"}
+    service.heal()
+    assert project.run(*QUARANTINE, "activity-type/BAD", "--end").code == 0
+    assert project.apply().code == 0
+    assert service.types() == {"A", "BAD"}
+
+
+def test_no_sweep_is_planned_while_a_tag_may_carry_the_code(project: Project, service: Refusing) -> None:
+    """The service may hold the tag as it was before the refusal."""
+    types = [activity_type("A"), activity_type("B")]
+    project.settle(activityTypes=types, tags=[tag("T", defaultActivityTypeCode="A")])
+    service.refuse("T")
+    project.wants(activityTypes=types[1:], tags=[tag("T", defaultActivityTypeCode="B")])
+    assert project.apply().code == 3
+    aside(project, "tag/T")
+    code, document = planned(project)
+    assert (code, document["sweep"]) == (0, None)
+    assert "tag/T is in quarantine" in document["notes"][0]["message"]
+    assert project.apply().code == 0
+    assert service.types() == {"A", "B"}
+    service.heal()
+    assert project.run(*QUARANTINE, "tag/T", "--end").code == 0
+    assert project.apply().code == 0
+    assert service.types() == {"B"}
+
+
+# --- with other options
+
+
+@pytest.mark.parametrize("words", [("--target", "tag/BAD"), ("--reassert",), ("--no-delete",)])
+def test_no_option_sends_it(refused: Project, service: Refusing, words: tuple[str, ...]) -> None:
+    """The warning says why nothing happens."""
+    aside(refused, "tag/BAD")
+    _, document = planned(refused, *words)
+    assert "tag/BAD" not in changes(document)
+    assert len(warned(document)) == 1
+    before = len(service.sent("upsertTags"))
+    assert refused.apply(*words).code == 0
+    assert all("BAD" not in names for names in service.sent("upsertTags")[before:])
+
+
+def test_a_target_that_waits_with_another_says_so(project: Project, service: Refusing) -> None:
+    """Why nothing happens to it."""
+    service.refuse("c")
+    project.wants(tagCategories=[category("c")], tags=[tag("T", category="c")])
+    assert project.apply().code == 3
+    aside(project, "category/c")
+    code, document = planned(project, "--target", "tag/T")
+    assert code == 0
+    assert "tag/T waits with it" in warned(document)[0]["message"]
+
+
+def test_protection_is_kept(project: Project, service: Refusing) -> None:
+    """What is protected and then gone is neither removed nor taken for released."""
+    project.settle(tags=[tag("T", protect=True), tag("STAYS")])
+    service.refuse("T")
+    project.wants(tags=[tag("T", protect=True, description="x"), tag("STAYS")])
+    assert project.apply().code == 3
+    aside(project, "tag/T")
+    assert project.apply().code == 0
+    project.wants(tags=[tag("STAYS")])
+    service.heal()
+    assert project.apply().code == 0
+    assert service.tags() == {"T", "STAYS"}
+
+
+def test_a_state_that_is_exported_carries_it(refused: Project, service: Refusing) -> None:
+    """And what was refused."""
+    aside(refused, "tag/BAD")
+    assert refused.run("state", "export", "-o", "state.jsonl").code == 0
+    assert refused.run("state", "forget", "tag/BAD", "-y").code == 0
+    assert planned(refused)[0] == 2
+    assert refused.run("state", "import", "state.jsonl", "-y").code == 0
+    _, document = planned(refused)
+    assert changes(document) == {"tag/GOOD": "update"}
+    assert len(warned(document)) == 1
+    assert refused.apply().code == 0
+    assert planned(refused)[0] == 0
+    assert service.tags() == {"GOOD"}
+
+
+# --- saved and reviewed plans
+
+
+def test_a_saved_plan_that_would_send_it_is_stale(refused: Project) -> None:
+    """It is named; a plan without it is applied."""
+    refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
+    assert refused.run("plan", "--out", "all.plan").code == 0
+    aside(refused, "tag/BAD")
+    done = refused.run("apply", "all.plan", "--format", "json")
+    assert (done.code, done.codes) == (5, ["stale-plan"])
+    assert "tag/BAD was set aside since it was made" in done.out
+    assert refused.run("plan", "--out", "less.plan").code == 0
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    done = refused.run("apply", "less.plan", "--format", "json")
+    assert (done.code, done.outcomes()) == (0, {"tag/GOOD": "applied"})
+
+
+def test_a_saved_plan_that_would_delete_its_category_is_stale(project: Project, service: Refusing) -> None:
+    """The tag was to be retired, and would go with its category instead."""
+    members = [tag("BAD", category="old"), tag("STAYS")]
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tagCategories=[category("old")], tags=members)
+    service.refuse("BAD")
+    project.wants(tagCategories=[category("old")], tags=members[1:])
+    assert project.apply().code == 3
+    project.wants(tags=members[1:])
+    assert project.run("plan", "--out", "all.plan").code == 0
+    approvals = project.approvals()
+    aside(project, "tag/BAD", "--until", day(9))
+    done = project.run("apply", "all.plan", *approvals, "--format", "json")
+    assert (done.code, "tag/BAD was set aside" in done.out) == (5, True), done.out
+    assert planned(project)[0] == 0
+    assert service.categories() == {"old"}
+
+
+def test_less_than_was_reviewed_is_applied(refused: Project) -> None:
+    """A quarantine after the review leaves something out."""
+    refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
+    assert refused.run("plan", "--report", "json=reviewed.json").code == 0
+    aside(refused, "tag/BAD")
+    assert refused.run("apply", "-y", "--reviewed", "reviewed.json").code == 0
+    refused.wants(tags=[tag("GOOD", description="x"), tag("BAD")])
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+    assert refused.run("plan", "--report", "json=reviewed.json").code == 0
+
+
+# --- the project file
+
+
+def entry(*lines: str) -> tuple[str, ...]:
+    return ("quarantine:", *lines)
+
+
+BAD = entry("  - {address: tag/BAD, reason: ticket 4711}")
+
+
+def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refusing) -> None:
+    """Its line is named; once its manifest changes it has ended, until somebody writes another."""
+    refused.settings(*BAD)
+    code, document = planned(refused)
+    assert (code, document["changes"]) == (0, [])
+    assert "(ticket 4711, syncengine.yaml:8)" in warned(document)[0]["message"]
+    assert refused.apply().code == 0
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
+    assert refused.apply().code == 3
+    code, document = planned(refused)
+    assert (code, len(warned(document, "quarantine-ended"))) == (2, 1)
+    assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 1
+    refused.settings(*entry("  - {address: tag/BAD, reason: still ticket 4711}"))
+    assert planned(refused)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (("  - {address: tag/GOOD, reason: x}",), "tag/GOOD is not in quarantine: its last call was not refused"),
+        (("  - {address: tag/WHO, reason: x}",), "no manifest declares it, and the state does not know it"),
+        (("  - {address: tag/BAD, reason: x, until: 2020-01-31}",), "its date has passed (2020-01-31)"),
+    ],
+)
+def test_an_entry_that_does_not_hold_is_a_warning(refused: Project, lines: tuple[str, ...], says: str) -> None:
+    """At its line, and nothing is set aside."""
+    refused.settings(*entry(*lines))
+    code, document = planned(refused)
+    (warning,) = warned(document, "quarantine-unused")
+    assert (code, warning["file"], warning["line"], says in warning["message"]) == (2, "syncengine.yaml", 8, True)
+
+
+def test_a_removal_in_the_project_file_needs_a_date(project: Project, service: Refusing) -> None:
+    """Without one it is not set aside."""
+    retiring(project, service)
+    policy = "policy: {tagRemoval: retire}"
+    project.settings(policy, *entry("  - {address: tag/BAD, reason: x}"))
+    code, document = planned(project)
+    assert (code, "needs `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
+    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(31)}}}"))
+    assert planned(project)[0] == 2
+    project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(30)}}}"))
+    assert planned(project)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["  - {address: BAD, reason: x}", "  - {address: tag/BAD}", "  - {address: tag/BAD, reason: x, until: soon}"],
+)
+def test_a_wrong_entry_is_an_error(refused: Project, line: str) -> None:
+    """Exit 8, with its place."""
+    refused.settings(*entry(line))
+    done = refused.run("plan", "--format", "json")
+    assert (done.code, done.document["diagnostics"][0]["line"]) == (8, 8)
+
+
+# --- what every plan quotes
+
+
+def test_every_plan_quotes_the_last_refusal(refused: Project, service: Refusing) -> None:
+    """Runs are counted, and a success begins anew; in every format."""
+    service.refuse("BAD", words='not "now"\x1b[31m')
+    for _ in range(2):
+        assert refused.apply().code == 3
+    (change,) = planned(refused)[1]["changes"]
+    assert (change["refused"]["times"], change["refused"]["message"]) == (3, 'not "now" [31m')
+    assert datetime.fromisoformat(change["refused"]["since"]).tzinfo is not None
+    text = refused.run("plan", environ={"COLUMNS": "200"}).out
+    assert re.search(r'refused 3 times since [0-9:]{5}: "not "now"', text), text
+    for format in ("text", "markdown", "html"):
+        shown = refused.run("plan", "--format", format, environ={"COLUMNS": "200"}).out
+        assert "refused 3 times since" in shown
+        assert "\x1b" not in shown
+    service.heal()
+    assert refused.apply().code == 0
+    service.refuse("BAD")
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
+    assert refused.apply().code == 3
+    (change,) = planned(refused)[1]["changes"]
+    assert change["refused"]["times"] == 1
+
+
+def test_a_keyword_that_cannot_be_deleted_is_counted_on(project: Project, service: Refusing) -> None:
+    """Though the tag itself is taken each time before."""
+    project.settle(tags=[tag("T", keywords=["k"]), tag("U", keywords=["k"])])
+    service.operations["deleteKeyword"] = (400, {"message": WORDS})
+    project.wants(tags=[tag("T"), tag("U", keywords=["k"])])
+    for _ in range(3):
+        assert project.apply().code == 3
+    (change,) = planned(project)[1]["changes"]
+    assert change["refused"]["times"] == 3
+    aside(project, "tag/T")
+    assert planned(project)[0] == 0
+
+
+def test_a_refused_key_is_no_refusal_of_a_resource(project: Project, service: Refusing) -> None:
+    """Nor is an answer that nobody understands."""
+    project.settle(tags=[tag("GOOD")])
+    project.wants(tags=[tag("GOOD"), tag("BAD")])
+    for answer in ((401, {"message": "who?"}), (500, {"message": "oops"}), (200, "<html>")):
+        service.operations["upsertTags"] = answer
+        assert project.apply().code != 0
+        done = project.run(*QUARANTINE, "tag/BAD", *BECAUSE, "--format", "json")
+        assert (done.code, done.codes) == (1, ["not-refused"])
+    (change,) = planned(project)[1]["changes"]
+    assert "refused" not in change
+
+
+def test_a_plan_of_a_pull_request_says_who_sets_aside(refused: Project) -> None:
+    """The entries of the head count, and their change is one of policy."""
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.com"]
+
+    def run(*words: str) -> None:
+        subprocess.run([*git, *words], cwd=refused.folder, check=True, capture_output=True)
+
+    (refused.folder / ".gitignore").write_text(".syncengine/\n")
+    run("init", "-q", "-b", "main")
+    run("add", ".")
+    run("commit", "-qm", "base")
+    refused.settings(*BAD)
+    run("add", ".")
+    run("commit", "-qm", "set aside")
+    _, document = planned(refused, "--base", "HEAD~1")
+    (said,) = warned(document, "policy-changed")
+    assert 'quarantine of tag/BAD (none) → "ticket 4711" (syncengine.yaml:8)' in said["message"]
+    assert document["changes"] == []
+    refused.settings()
+    run("commit", "-qam", "take back")
+    code, document = planned(refused, "--base", "HEAD~1")
+    (said,) = warned(document, "policy-changed")
+    assert '"ticket 4711" → (none)' in said["message"]
+    assert (code, [change["origin"] for change in document["changes"]]) == (2, ["pull-request"])

@@ -1,0 +1,60 @@
+"""`serve` is well with a resource in quarantine, and counts it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+
+from syncengine.serve.log import Log
+from syncengine.serve.readiness import Standing
+from syncengine.serve.reconcile import Reconciling
+from tests.cli.program import Project, tag
+
+from .refusing import Refusing
+
+
+def reconciled(project: Project, standing: Standing) -> str:
+    """Reconcile once; the log."""
+    stream = io.StringIO()
+
+    async def once() -> None:
+        stop = asyncio.Event()
+        log, environ = Log(stream, time.time), project.surroundings()
+        serving = Reconciling(project.loaded(), project.url, environ, log=log, standing=standing, stop=stop)
+        standing.reconciled = None
+        running = asyncio.create_task(serving.run())
+        await asyncio.to_thread(_wait_for, standing)
+        stop.set()
+        await running
+
+    asyncio.run(once())
+    return stream.getvalue()
+
+
+def _wait_for(standing: Standing) -> None:
+    while standing.reconciled is None:
+        time.sleep(0.01)
+
+
+def gauge(standing: Standing, name: str) -> float | None:
+    return standing.metrics.registry.get_sample_value(f"syncengine_{name}_resources")
+
+
+def test_what_is_set_aside_is_counted_and_no_trouble(project: Project, service: Refusing) -> None:
+    """It is logged once."""
+    project.settle(tags=[tag("GOOD")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD"), tag("BAD")])
+    standing = Standing()
+    log = reconciled(project, standing)
+    assert (standing.reconciled, gauge(standing, "refused"), gauge(standing, "quarantined")) == ("incomplete", 1, 0)
+    assert "not-applied" in log
+    assert project.run("state", "quarantine", "tag/BAD", "--reason", "ticket 4711").code == 0
+    logs = [reconciled(project, standing) for _ in range(2)]
+    assert (standing.reconciled, gauge(standing, "refused"), gauge(standing, "quarantined")) == ("complete", 1, 1)
+    assert ["tag/BAD is in quarantine" in each for each in logs] == [True, False]
+    service.heal()
+    assert project.run("state", "quarantine", "tag/BAD", "--end").code == 0
+    reconciled(project, standing)
+    assert (standing.reconciled, gauge(standing, "refused"), gauge(standing, "quarantined")) == ("complete", 0, 0)
