@@ -24,6 +24,7 @@ from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.state.info import Facts
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
+from syncengine.state.undone import UndoneChange
 
 
 def plan_in_git(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
@@ -128,4 +129,7 @@ class DeclaredState:
         return []
 
     def approvals(self) -> list[ApprovalRecord]:
+        return []
+
+    def undone(self) -> list[UndoneChange]:
         return []

@@ -32,7 +32,8 @@ class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
     `actor` had the CI job run, `approvals` are those that the run needed, `reviewed` the plans that it was not to go
-    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason.
+    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason. `undoes` is
+    the run that it takes back.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Run:
     limits: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     reason: str | None = None
+    undoes: str | None = None
 
     @classmethod
     def here(cls, id: str, started: float, holder: Holder, environ: Mapping[str, str]) -> Run:
@@ -113,6 +115,7 @@ def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
         "exit": run.exit_code,
         "reason": run.reason,
         "units": by_unit and bool(run.approvals),
+        "undoes": run.undoes,
     }
     return {
         "id": run.id,
@@ -163,6 +166,7 @@ def _run(row: sa.Row[Any]) -> Run:
         limits=about.get("limits", {}),
         exit_code=about.get("exit"),
         reason=about.get("reason"),
+        undoes=about.get("undoes"),
     )
 
 

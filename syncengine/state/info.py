@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
+from syncengine.state.undone import UndoneChange
 
-VERSION = 8
+VERSION = 9
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 PACKED_SINCE = 7
@@ -19,6 +20,9 @@ PACKED_SINCE = 7
 
 APPROVALS_SINCE = 8
 """The first schema that knows what approvals cover."""
+
+UNDONE_SINCE = 9
+"""The first schema that knows which runs were undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +92,8 @@ class StateReader(Protocol):
 
     def approvals(self) -> list[ApprovalRecord]:
         """The approvals that applies began with, oldest first."""
+        ...
+
+    def undone(self) -> list[UndoneChange]:
+        """What undone runs had made, by kind and name."""
         ...

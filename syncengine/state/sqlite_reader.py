@@ -30,6 +30,8 @@ from syncengine.state.info import (
 from syncengine.state.location import refuse_no_state
 from syncengine.state.losses import ALL_RECORDS, ApprovalRecord, record_of
 from syncengine.state.removals import RemovalLine, removals_since
+from syncengine.state.undone import ALL as ALL_UNDONE
+from syncengine.state.undone import UndoneChange, undone_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -83,6 +85,12 @@ class SqliteReader:
             return []
         with as_state_errors(self._name):
             return [record_of(row, json.loads) for row in self._connection.execute(ALL_RECORDS)]
+
+    def undone(self) -> list[UndoneChange]:
+        if self._connection is None:
+            return []
+        with as_state_errors(self._name):
+            return [undone_of(row) for row in self._connection.execute(ALL_UNDONE)]
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

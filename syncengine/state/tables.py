@@ -153,6 +153,17 @@ APPROVALS = sa.Table(
     comment="Approvals that applies began with: each is good for one removal of what it covers.",
 )
 
+UNDONE = sa.Table(
+    "state_undone",
+    METADATA,
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("made", sa.Text, nullable=False, comment="Digest of the content that the undone run made, or `gone`"),
+    sa.Column("run", sa.Text, nullable=False),
+    sa.Column("undone_by", sa.Text, nullable=False, comment="The run that took it back"),
+    comment="What undone runs had made: manifests that ask for it again are not applied.",
+)
+
 SESSIONS = sa.Table(
     "state_sessions",
     METADATA,
@@ -229,6 +240,15 @@ def _approvals(connection: sa.Connection) -> None:
     write_many(connection, APPROVALS, COLUMNS, list(used.values()))
 
 
+def _operation(connection: sa.Connection) -> None:
+    """8 → 9: what undone runs had made."""
+    _undone(connection)
+
+
+def _undone(connection: sa.Connection) -> None:
+    METADATA.create_all(connection, tables=[UNDONE])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _inbox_arrives,
     _generations,
@@ -237,6 +257,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _attempts,
     _packed_lines,
     _approvals,
+    _operation,
 )
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
