@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncengine.apply.causes import last_change
 from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
-from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
+from syncengine.errors import GateTripped, PolicyDenied, StalePlan, Undone, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.approvals import records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
@@ -20,9 +20,11 @@ from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judg
 from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
+from syncengine.plan.saved_aim import inconsistent
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.plan.tree import not_merged
+from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import RULE
 from syncengine.project import git
 from syncengine.project.schema import Limit
@@ -166,6 +168,24 @@ def refuse_denied(plan: Plan) -> None:
     """A plan that a rule of the project denies (docs/rules.md)."""
     if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
         raise PolicyDenied(denials)
+
+
+def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]:
+    """Refuse to make again what an undone run had made (docs/undo.md); return of which resources that is allowed."""
+    if plan.undo:
+        return ()
+    undone = state.undone()
+    again = redone_by(plan, _touched(plan, state) if undone else {}, undone)
+    keys = tuple(dict.fromkeys((*plan.redoes, *(each.key for each in again))))
+    if keys and not allowed:
+        raise Undone(tuple(objections(each for each in undone if each.key in keys)))
+    return keys
+
+
+def refuse_other_undo(plan: Plan, again: Plan) -> None:
+    """Refuse a saved undo that is not `again`, the undo of that run by this state: it would pass for one."""
+    if (plan.changes, plan.stages, plan.records) != (again.changes, again.stages, again.records):
+        raise inconsistent("it does not take back the run that it names")
 
 
 def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:

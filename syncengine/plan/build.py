@@ -58,6 +58,26 @@ def plan(
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
+    return plan_to(target, rows, recorded, desired, options, basis, diagnostics, totals, recent, records, others)
+
+
+def plan_to(
+    target: Aim,
+    rows: Mapping[Key, Recorded],
+    recorded: Mapping[Key, Recorded],
+    desired: Desired,
+    options: Options,
+    basis: Basis,
+    diagnostics: Sequence[Diagnostic] = (),
+    totals: Callable[[], Mapping[str, int]] | None = None,
+    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    others: int = 0,
+) -> Plan:
+    """Plan the way to an aim, judged by gate and rules. Raises Problems where it is impossible.
+
+    `rows` are the `recorded` ones as they are compared; the others are those of `plan`.
+    """
     problems = (*target.problems, *objections(target, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):
         raise Problems(problems)

@@ -115,6 +115,8 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
+AGAIN: Mapping[Status, str] = {Status.RETIRED: "and retired again", Status.RELEASED: "and let go again"}
+"""Of a resource that is brought back to where it was, which is no longer managed."""
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
@@ -215,7 +217,8 @@ def _change(
         metadata_before={n: before.metadata[n] for n in (*metadata, *unnamed) if n in before.metadata}
         if before
         else {},
-        reason=_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None,
+        reason=AGAIN.get(resource.status)
+        or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
         previously=formers[0].name if formers else None,
     )
 
@@ -313,7 +316,7 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
     """The effect to record without a request: fields the service does not take, place, protection, ownership."""
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
-    status = Status.ACTIVE if row.status in (Status.RELEASED, Status.RETIRED) else None
+    status = resource.status if row.status in (Status.RELEASED, Status.RETIRED) else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
     return Effect(

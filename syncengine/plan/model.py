@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from syncengine.document.setting_types import canonical_url
 from syncengine.effects import Effect
-from syncengine.errors import Diagnostic, PolicyDenied
+from syncengine.errors import Diagnostic, PolicyDenied, Undone
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.approvals import Owner
 from syncengine.plan.calls import Call, Item
@@ -121,7 +121,7 @@ class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
 
     `other`: the plan that tells which changes are made without this pull request too.
-    `rule_set`: the rules that every change is judged by.
+    `rule_set`: the rules that every change is judged by. `redo`: what an undone run had made may be made again.
     """
 
     rules: Rules
@@ -132,6 +132,26 @@ class Options(Struct, frozen=True, gc=False):
     levels: Mapping[str, Level] = field(default_factory=dict)
     other: BasePlan | None = None
     rule_set: RuleSet = NO_RULES
+    redo: bool = False
+
+
+class Undo(Struct, frozen=True, gc=False):
+    """The run that a plan takes back (docs/undo.md): what it was, and of which commit.
+
+    `revert`: how to take the commit back in Git; None where Git does not know it, or the run was of no commit alone.
+    `forced`: also what other runs changed since. `left_out`: addresses of the run that the plan leaves alone.
+    `targets` and `excludes` select what is taken back.
+    """
+
+    run: str
+    command: str
+    started: str
+    commit: str | None = None
+    revert: str | None = None
+    forced: bool = False
+    left_out: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -140,7 +160,8 @@ class Plan(Struct, frozen=True, gc=False):
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
     of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
-    comparison with plans that were reviewed; `compared`: the other side, where there is one.
+    comparison with plans that were reviewed; `compared`: the other side, where there is one. `undo`: the run that it
+    takes back. `redoes`: the resources of which it makes again what a run made that was undone.
     """
 
     basis: Basis
@@ -159,6 +180,8 @@ class Plan(Struct, frozen=True, gc=False):
     sources: Mapping[str, int] = field(default_factory=dict)
     is_whole: bool = False
     since: Since | UnsetType = UNSET
+    undo: Undo | UnsetType = UNSET
+    redoes: tuple[Key, ...] = ()
 
     @property
     def id(self) -> str:
@@ -178,6 +201,12 @@ class Plan(Struct, frozen=True, gc=False):
     def is_denied(self) -> bool:
         """Whether a rule of the project denies it."""
         return any(diagnostic.code == PolicyDenied.code for diagnostic in self.diagnostics)
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the manifests still ask for what a run made that was undone; with two sides, the pull request."""
+        asks = any(diagnostic.code == Undone.code for diagnostic in self.diagnostics)
+        return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes))
 
     @property
     def changes_something_itself(self) -> bool:

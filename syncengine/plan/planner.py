@@ -35,6 +35,7 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
+from syncengine.plan.undone import with_undone
 from syncengine.plan.uses import approval_warnings
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -71,7 +72,7 @@ def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> 
             return manifests
         with recollection(project.state, around.now) as state:
             facts = state.facts()
-            how = (options_of(project, request, facts), _basis(project, facts, around))
+            how = (options_of(project, request, facts), basis_of(project, facts, around))
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
                 return manifests
         return manifests._replace(wanted=manifests.read(cache, digests))
@@ -136,7 +137,7 @@ def plan_in(
         message = "there is no folder manifests/, and without it everything that the state records would be removed"
         raise setting_problem("missing-manifests", message)
     facts = state.facts()
-    how = (replace(options_of(project, request, facts), other=other), _basis(project, facts, around))
+    how = (replace(options_of(project, request, facts), other=other), basis_of(project, facts, around))
     with no_collection():
         if not _is_worth_keeping(manifests):
             draft = _whole(manifests.read(), state, how)
@@ -154,7 +155,7 @@ def plan_of_other(
     Its files are in the same cache, and are kept there as long as no other revision is.
     """
     facts = state.facts()
-    how = (options_of(project, request, facts), _basis(project, facts, around))
+    how = (options_of(project, request, facts), basis_of(project, facts, around))
     with no_collection():
         if not _is_worth_keeping(manifests):
             draft = _whole(manifests.read(), state, how)
@@ -169,7 +170,7 @@ def plan_from(state: StateReader, desired: Desired, project: Project, request: P
     facts = state.facts()
     options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
-        return _whole(desired, state, (options, _basis(project, facts, around)))
+        return _whole(desired, state, (options, basis_of(project, facts, around)))
 
 
 def plan_from_known(
@@ -196,7 +197,7 @@ def plan_from_known(
         reads = [cache.get(baseline.files[name]) for name in sorted(differing) if name in baseline.files]
         state = state_of(resource for read in reads if read for resource in read.reading.resources)
         facts = state.facts()
-        how = (replace(options_of(project, request, facts), other=BasePlan()), _basis(project, facts, around))
+        how = (replace(options_of(project, request, facts), other=BasePlan()), basis_of(project, facts, around))
 
         def totals() -> Mapping[str, int]:
             return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
@@ -309,7 +310,8 @@ class _Remembering:
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
     ) -> tuple[Plan, Settled] | None:
         """The plan of the changes since the settled one; None where there is none, or that is not enough."""
-        baseline = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
+        is_plain = facts.generation and self._is_plain(request) and not self.state.undone()
+        baseline = self.cache.settled(self._name) if is_plain else None
         if baseline is None or digests is None or baseline.generation != facts.generation:
             return None
         return self._since(self._name, baseline, digests)
@@ -352,7 +354,8 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
     refuse_emptied(desired, recorded, how[1].sources)
-    return plan(desired, recorded, *how, recent=_recent(state, how[1]), records=_records(state))
+    draft = plan(desired, recorded, *how, recent=_recent(state, how[1]), records=_records(state))
+    return with_undone(draft, desired, recorded, state.undone(), how[0])
 
 
 def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
@@ -377,7 +380,8 @@ def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Lev
     )
 
 
-def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
+def basis_of(project: Project, facts: Facts, around: Runtime) -> Basis:
+    """The service, team, state and commit that a plan of the project is made for."""
     commit = git.head(project.root)
     return Basis(
         id=around.new_id(),
@@ -412,6 +416,7 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
         reassert=request.reassert,
         levels=policy.diagnostics,
         rule_set=rules_that_hold(project),
+        redo=request.redo,
     )
 
 

@@ -36,6 +36,7 @@ from syncengine.state.info import Facts, StateReader
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.removals import RemovalLine
 from syncengine.state.sqlite_reader import recollection
+from syncengine.state.undone import UndoneChange
 
 Load = Callable[[RevisionFiles], Project]
 """Loads the project, with the options of the command, from the files of a revision."""
@@ -159,3 +160,6 @@ class _ReadOnce:
 
     def approvals(self) -> list[ApprovalRecord]:
         return self.state.approvals()
+
+    def undone(self) -> list[UndoneChange]:
+        return self.state.undone()

@@ -143,6 +143,12 @@ def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     return [_run(row) for row in connection.execute(query)]
 
 
+def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
+    """The runs whose ids begin so, latest first."""
+    query = sa.select(RUNS).where(RUNS.c.id.startswith(prefix, autoescape=True)).order_by(RUNS.c.started.desc())
+    return [_run(row) for row in connection.execute(query)]
+
+
 def _run(row: sa.Row[Any]) -> Run:
     about = from_json(row.counts)
     if not isinstance(about.get("counts"), dict):  # as it was written before there was more than counts

@@ -47,6 +47,11 @@ class ChangedRow:
     unknown: tuple[str, ...] = ()
 
     @property
+    def made_body(self) -> Body | None:
+        """The content that the run made of it; None where it let it go or removed it."""
+        return self.made.body if self.made is not None and self.made.status is Status.ACTIVE else None
+
+    @property
     def changed(self) -> bool:
         """Whether the run made something else of it, as far as anybody knows."""
         return self.unknown != () or content_of(self.before) != content_of(self.made)
@@ -93,7 +98,12 @@ def family_of(connection: sa.Connection, run: str) -> set[str]:
 
 def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
     """The first of these runs of a plan that changed something."""
-    return next((run for run in runs if run.plan is not None and _first_line(connection, run.id) is not None), None)
+    return next((run for run in runs if run.plan is not None and has_changed(connection, run.id)), None)
+
+
+def has_changed(connection: sa.Connection, run: str) -> bool:
+    """Whether a run wrote anything about a resource."""
+    return _first_line(connection, run) is not None
 
 
 def changes_of(connection: sa.Connection, run: str, version: int) -> list[ChangedRow]:

@@ -188,6 +188,16 @@ class State:
         with self.database.transaction() as connection:
             return run_changes.writing_run(connection, history.runs(connection, RECENT))
 
+    def has_changed(self, run: str) -> bool:
+        """Whether a run wrote anything about a resource."""
+        with self.database.transaction() as connection:
+            return run_changes.has_changed(connection, run)
+
+    def runs_like(self, prefix: str) -> list[Run]:
+        """The runs whose ids begin so, latest first."""
+        with self.database.transaction() as connection:
+            return history.runs_like(connection, prefix)
+
     def changes_of(self, run: str) -> list[ChangedRow]:
         """The rows that a run touched, as they were before it and as it made them."""
         with self.database.transaction() as connection:
