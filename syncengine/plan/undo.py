@@ -184,7 +184,9 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
     is_private = may_be_held(now) and now.body.fields.get("visibility") == "PRIVATE"
     if row.key.kind is Kind.TAG and is_private and "visibility" not in fields:
         fields["visibility"] = "PUBLIC"
-    keywords = () if before.status is Status.RETIRED else before.body.keywords
+    keywords = before.body.keywords
+    if before.status is Status.RETIRED:
+        keywords, fields["excludeTagNameKeyword"] = (), True  # or the upsert would have it tag time by its name
     source = now.source or Source(f"run {undo.run}", 1)
     body = Body(fields, keywords, before.body.metadata)
     return Resource(row.key, body, source, before.protect, status=before.status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -40,22 +41,26 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Run
 def undo_plan(undo: Undo, state: State, project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan in a state that is open already, for a run that is known. Nothing of it comes from the work tree."""
     facts = state.facts()
-    scope = Scope(targets=undo.targets, excludes=undo.excludes)
-    options: Options = replace(options_of(project, request, facts), scope=scope)
     basis: Basis = replace(basis_of(project, facts, around), commit=None, tree=None)
     with no_collection():
-        recorded = {row.key: row for row in state.rows()}
-        target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, forced=undo.forced)
-        draft = plan_to(
-            target.aim,
-            recorded,
-            recorded,
-            Desired(),
-            options,
-            basis,
-            recent=lambda: recent_losses(state, around.now()),
-            records=lambda: records_of(state.approvals()),
-        )
+        return plan_back(undo, state, options_of(project, request, facts), basis, around.now)
+
+
+def plan_back(undo: Undo, state: State, options: Options, basis: Basis, now: Callable[[], float]) -> Plan:
+    """The plan that takes a run back, by the rules and limits of the options."""
+    scope = Scope(targets=undo.targets, excludes=undo.excludes)
+    recorded = {row.key: row for row in state.rows()}
+    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, forced=undo.forced)
+    draft = plan_to(
+        target.aim,
+        recorded,
+        recorded,
+        Desired(),
+        replace(options, scope=scope),
+        basis,
+        recent=lambda: recent_losses(state, now()),
+        records=lambda: records_of(state.approvals()),
+    )
     left_out = tuple(sorted(map(str, target.left_out)))
     return replace(draft, undo=replace(undo, left_out=left_out), is_whole=False)
 
@@ -65,7 +70,7 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = (row for row in state.changes_of(undo.run) if row.changed and str(row.key) not in left_out)
     selected = (row for row in rows if scope.selects((row.key, None)))
-    added = [UndoneChange(row.key, made_of(row.made_body), undo.run, run) for row in selected]
+    added = [UndoneChange(row.key, made_of(row.before, row.made), undo.run, run) for row in selected]
     return UndoneRecord(added=added)
 
 

@@ -11,7 +11,7 @@ from syncengine.errors import Diagnostic, Severity, Undone
 from syncengine.manifest.desired import Desired
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Options, Plan
-from syncengine.resource import Body, Key, Recorded, Status
+from syncengine.resource import Body, Key, Recorded, Resource, Status
 from syncengine.state.undone import UndoneChange, UndoneRecord
 
 SHOWN = 5
@@ -26,46 +26,46 @@ def with_undone(
     undone: Sequence[UndoneChange],
     options: Options,
 ) -> Plan:
-    """The plan of manifests, which says where they still ask for what an undone run had made. A selection counts alone."""
+    """The plan of manifests, with what they still ask for that an undone run had made; a selection counts alone."""
     if not undone:
         return plan
     asked = []
     for each in undone:
-        declared = desired.resources.get(each.key) or recorded.get(each.key)
-        body = _body(each.key, desired)
-        if each.is_made_by(body) and options.scope.selects((each.key, declared.source if declared else None)):
+        resource, row = desired.resources.get(each.key), recorded.get(each.key)
+        source = resource.source if resource is not None else row.source if row is not None else None
+        if _asks(each, resource) and options.scope.selects((each.key, source)):
             asked.append(each)
     diagnostics = () if options.redo else tuple(objections(asked))
     redoes = tuple(each.key for each in asked)
     return replace(plan, redoes=redoes, diagnostics=(*plan.diagnostics, *diagnostics))
 
 
-def _body(key: Key, desired: Desired) -> Body | None:
-    resource = desired.resources.get(key)
-    return resource.body if resource is not None else None
+def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
+    return undone.is_made_by(resource.body, protect=resource.protect) if resource else undone.is_made_by(None)
 
 
 def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
     """The changes that a saved plan would make again, from what it does, whatever the file says."""
     if not undone:
         return []
-    bodies = _bodies(plan, rows)
-    return [each for each in undone if each.key in bodies and each.is_made_by(bodies[each.key])]
+    made = _made_by(plan, rows)
+    return [
+        each for each in undone if each.key in made and each.is_made_by(made[each.key][0], protect=made[each.key][1])
+    ]
 
 
-def _bodies(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, Body | None]:
-    """What a plan makes of each resource; None of what it lets go or removes."""
-    bodies: dict[Key, Body | None] = {}
+def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
+    """The content that a plan makes of each resource, and its protection; None of what it lets go or removes."""
+    made: dict[Key, tuple[Body | None, bool | None]] = {}
     for leave in plan.records:
-        row = rows.get(leave.key)
-        if row is not None:
-            bodies[leave.key] = None if leave.status in LET_GO else _with(row.body, leave)
+        if (row := rows.get(leave.key)) is not None:
+            made[leave.key] = (None if leave.status in LET_GO else _with(row.body, leave), leave.protect)
     items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
     wholes = (leave for item in items for leave in item.leaves if leave.whole)
-    bodies |= {leave.key: Body(leave.fields, leave.keywords, leave.metadata) for leave in wholes}
+    made |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
     formers = (Key(change.key.kind, change.previously) for change in plan.changes if change.previously)
     gone = (change.key for change in plan.changes if change.action in REMOVALS)
-    return bodies | dict.fromkeys((*formers, *gone))
+    return made | dict.fromkeys((*formers, *gone), (None, None))
 
 
 def _with(body: Body, leave: Effect) -> Body:

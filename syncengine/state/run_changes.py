@@ -47,11 +47,6 @@ class ChangedRow:
     unknown: tuple[str, ...] = ()
 
     @property
-    def made_body(self) -> Body | None:
-        """The content that the run made of it; None where it let it go or removed it."""
-        return self.made.body if self.made is not None and self.made.status is Status.ACTIVE else None
-
-    @property
     def changed(self) -> bool:
         """Whether the run made something else of it, as far as anybody knows."""
         return self.unknown != () or content_of(self.before) != content_of(self.made)

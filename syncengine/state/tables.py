@@ -158,7 +158,7 @@ UNDONE = sa.Table(
     METADATA,
     sa.Column("kind", NAME, primary_key=True),
     sa.Column("name", NAME, primary_key=True),
-    sa.Column("made", sa.Text, nullable=False, comment="Digest of the content that the undone run made, or `gone`"),
+    sa.Column("made", sa.Text, nullable=False, comment="Digests of what came and went, as undone.made_of"),
     sa.Column("run", sa.Text, nullable=False),
     sa.Column("undone_by", sa.Text, nullable=False, comment="The run that took it back"),
     comment="What undone runs had made: manifests that ask for it again are not applied.",
