@@ -114,13 +114,14 @@ class _Review:
 
     def _judge(self, unlike: Sequence[Change]) -> None:
         known = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
-        rows = self.past.rows([change.key for change in known]) if known else {}
+        formers = [Key(c.key.kind, c.previously) for c in known if c.previously is not None]
+        rows = self.past.rows([*(change.key for change in known), *formers]) if known else {}
         plans = self._plans_of(row.run for row in rows.values())
         for change in unlike:
             row = rows.get(change.key)
             begun = plans.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
             candidates = [
-                _Candidate(each.changes[change.key], each.plan in begun)
+                _Candidate(each.changes[change.key], each.plan in begun, _is_other_name(change, rows))
                 for each in self.reviewed
                 if change.key in each.changes
             ]
@@ -275,10 +276,14 @@ def shown(change: Change) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A reviewed change of a resource. `is_begun`: a run of its plan wrote the row last."""
+    """A reviewed change of a resource. `is_begun`: a run of its plan wrote the row last.
+
+    `is_renamed`: the former name of today's change is another one of the very category that has the new name already.
+    """
 
     change: Change
     is_begun: bool
+    is_renamed: bool = False
 
     def has(self, name: tuple[str, str], value: tuple[Any, Any]) -> bool:
         mine = atoms(self.change).get(name)
@@ -290,9 +295,17 @@ class _Candidate:
         if not self.is_begun:
             return _frame(change) == _frame(mine)
         if change.action in WRITES:
-            return mine.action in WRITES and change.previously in (None, mine.previously)
+            return mine.action in WRITES and (self.is_renamed or change.previously in (None, mine.previously))
         is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
         return is_weaker and change.cascade in (None, mine.cascade)
+
+
+def _is_other_name(change: Change, rows: Mapping[Key, Recorded]) -> bool:
+    """Whether an earlier rename without a known end left a former name to the category that has the new one."""
+    if change.previously is None or change.key.kind is not Kind.CATEGORY:
+        return False
+    new, old = rows.get(change.key), rows.get(Key(Kind.CATEGORY, change.previously))
+    return new is not None and old is not None and new.server_id is not None and new.server_id == old.server_id
 
 
 def _is_repeat(change: Change) -> bool:

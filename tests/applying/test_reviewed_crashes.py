@@ -14,16 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.apply.report import RunStatus
+from syncengine.plan.aim import Rules
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.review import ReviewedPlan
+from syncengine.project.schema import Ownership
 from syncengine.render.json import plan_json
 from syncengine.render.reviewed import reviewed_in
-from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status
 from tests.support.profiles import tried
 
-from .crash_model import House, Manifest
-from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, house, manifests, renames
+from .crash_model import House, Manifest, Trouble
+from .test_crashes import HISTORY, PLACE, RENAMES, TROUBLES, Step, house, manifests, renames
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
@@ -66,6 +68,19 @@ def test_a_reviewed_rename_goes_through_again_after_any_trouble(
     history: list[Step], manifest: Manifest, attempts: list[Any]
 ) -> None:
     go_through_again(history, manifest, attempts)
+
+
+def test_a_category_whose_earlier_rename_has_no_known_end_is_renamed_as_reviewed() -> None:
+    """The plan that comes after still has a name to end that the earlier one may have given to the category."""
+    died = Step(renamed("C1", "C2"), [Trouble(3, "dies before")], [], reasserts=False, resumes=False)
+    first = Step(renamed("C2", "C1"), [], [], reasserts=False, resumes=False)
+    go_through_again([first, died], renamed("C3", "C2"), [()])
+
+
+def renamed(name: str, former: str) -> Manifest:
+    key = Key(Kind.CATEGORY, name)
+    rules = Rules(activity_types=Ownership.ADDITIVE, deletes_tags=True)
+    return Manifest({key: Resource(key, Body({"label": "a"}), PLACE, previously=(former,))}, rules)
 
 
 def go_through_again(history: list[Step], manifest: Manifest, attempts: list[Any]) -> None:
