@@ -121,7 +121,8 @@ def export_rows(options: Globals, out: str | None) -> int:
         with _reading(options) as store:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
-            head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
+            undone = transfer.undone_in(store.undone())
+            head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team, undone=undone)
             lines = transfer.lines_of(head, store.rows())
             if out is None:
                 for line in lines:
@@ -170,6 +171,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
             store.doubt_all()
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             store.use_up_approvals(project.approvals)
+            store.add_undone(exported.undone)
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
     return show(options, format, {"imported": len(exported.rows)}, text)

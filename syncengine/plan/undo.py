@@ -20,8 +20,8 @@ LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew"
 ORDER = {Kind.CATEGORY: 0, Kind.ACTIVITY_TYPE: 1, Kind.TAG: 2}
 
 STAYS: Mapping[Kind, str] = {
-    Kind.CATEGORY: "the run made it: an undo deletes no category; it stays on the service and is let go",
-    Kind.ACTIVITY_TYPE: "the run made it: an undo deletes no activity type; it stays on the service and is let go",
+    Kind.CATEGORY: "the run made it, and an undo deletes no category: it stays on the service and is let go",
+    Kind.ACTIVITY_TYPE: "the run made it, and an undo deletes no activity type: it stays on the service and is let go",
 }
 
 PROTECTED = "protected: it stays as it is; apply `protect: false` before taking this back"

@@ -26,9 +26,10 @@ def undo_of(item: formats.UndoItem) -> Undo:
 def undo_sentences(undo: Undo) -> Iterator[str]:
     """The run, what stays beside it, and how to take it back in Git too."""
     commit = f", commit {visible(undo.commit[:12])}" if undo.commit else ""
-    yield f"Takes back run {visible(undo.run)} ({visible(undo.command)}, {visible(undo.started)}{commit})."
+    started = visible(undo.started[:16].replace("T", " "))
+    yield f"Takes back run {visible(undo.run)} ({visible(undo.command)} of {started} UTC{commit})."
     if undo.left_out:
         yield f"{count_of(len(undo.left_out), 'resource')} of it {'is' if len(undo.left_out) == 1 else 'are'} left out."
     yield "Time that was tagged meanwhile keeps its tags."
     if undo.revert:
-        yield f"Manifests that still ask for it are not applied: {visible(undo.revert)}"
+        yield f"Take it back in Git too, since manifests that ask for it again are refused: {visible(undo.revert)}"

@@ -338,6 +338,11 @@ class State:
             journal.doubt(connection, late)
             approvals.withdraw(connection, (row.key for row in rows), self._now())
 
+    def add_undone(self, changes: Sequence[UndoneChange]) -> None:
+        """Write what runs had made that were undone, as `state import` brings it."""
+        with self._writing() as connection:
+            undone_table.write(connection, (), changes)
+
     def use_up_approvals(self, texts: Iterable[str]) -> None:
         """Count these approvals as used, and all that are under way: what they were for is recorded anew."""
         with self._writing() as connection:
