@@ -28,7 +28,7 @@ from .crash_model import House, Manifest
 from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, _end, _possible, house, manifests, renames
 from .truths import DEFAULTS, UNCLEARABLE
 
-HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
 STATISTICS: Counter[str] = Counter()
 ATTEMPTS = st.lists(TROUBLES, max_size=2)
