@@ -176,7 +176,7 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
         return ()
     undone = state.undone()
     again = redone_by(plan, _touched(plan, state) if undone else {}, undone)
-    keys = tuple(dict.fromkeys((*plan.redoes, *(each.key for each in again))))
+    keys = tuple(dict.fromkeys((*(plan.redoes or ()), *(each.key for each in again))))
     if keys and not allowed:
         raise Undone(tuple(objections(each for each in undone if each.key in keys)))
     return keys

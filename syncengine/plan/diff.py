@@ -316,7 +316,8 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
     """The effect to record without a request: fields the service does not take, place, protection, ownership."""
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
-    status = resource.status if row.status in (Status.RELEASED, Status.RETIRED) else None
+    returns = row.status in (Status.RELEASED, Status.RETIRED) and row.status is not resource.status
+    status = resource.status if returns else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
     return Effect(

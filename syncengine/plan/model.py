@@ -181,7 +181,7 @@ class Plan(Struct, frozen=True, gc=False):
     is_whole: bool = False
     since: Since | UnsetType = UNSET
     undo: Undo | UnsetType = UNSET
-    redoes: tuple[Key, ...] = ()
+    redoes: tuple[Key, ...] | UnsetType = UNSET
 
     @property
     def id(self) -> str:
@@ -206,7 +206,7 @@ class Plan(Struct, frozen=True, gc=False):
     def is_undone(self) -> bool:
         """Whether the manifests still ask for what a run made that was undone; with two sides, the pull request."""
         asks = any(diagnostic.code == Undone.code for diagnostic in self.diagnostics)
-        return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes))
+        return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes or ()))
 
     @property
     def changes_something_itself(self) -> bool:

@@ -116,10 +116,11 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
         if may_be_held(now):
             _take_away(undo, row, now)
         return
-    ends_as_it_is = before.status is now.status and before.status is not Status.ACTIVE
-    if ends_as_it_is and not (now.body.keywords and now.status is Status.RETIRED):
-        return  # nothing of it was sent; the members of a renamed category follow it by themselves
-    if before.status is Status.ACTIVE or not _differs(before, now):
+    differs = _differs(undo, before, now)
+    is_finished = not (now.status is Status.RETIRED and now.body.keywords)
+    if before.status is now.status and before.status is not Status.ACTIVE and is_finished and not differs:
+        return  # as it was, or a member of a renamed category, which follows it by itself
+    if before.status is Status.ACTIVE or not differs:
         _restore_managed(undo, row, before, now, ids)
     else:
         undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
@@ -127,13 +128,19 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
         undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the history does not tell what it was before")
 
 
-def _differs(before: Recorded, now: Recorded) -> bool:
-    """Whether more than keywords must be sent, before it is let go or retired again."""
+def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
+    """Whether more than the keywords of a retired tag must be sent, before it is let go or retired again."""
     if not may_be_held(now):
         return True
     is_retired = before.status is Status.RETIRED
+    fields, then = dict(now.body.fields), dict(before.body.fields)
+    if is_retired:
+        fields["excludeTagNameKeyword"] = then["excludeTagNameKeyword"] = True
+    category = Key(Kind.CATEGORY, str(then.get("category")))
+    if Key(Kind.CATEGORY, str(fields.get("category"))) in undo.aim.renames.get(category, ()):
+        fields["category"] = category.name
     keywords = not is_retired and {*before.body.keywords} != {*now.body.keywords}
-    return keywords or before.body.fields != now.body.fields or before.body.metadata != now.body.metadata
+    return keywords or then != fields or before.body.metadata != now.body.metadata
 
 
 def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
@@ -36,7 +37,7 @@ def with_undone(
         if _asks(each, resource) and options.scope.selects((each.key, source)):
             asked.append(each)
     diagnostics = () if options.redo else tuple(objections(asked))
-    redoes = tuple(each.key for each in asked)
+    redoes = tuple(each.key for each in asked) or UNSET
     return replace(plan, redoes=redoes, diagnostics=(*plan.diagnostics, *diagnostics))
 
 
