@@ -116,7 +116,7 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
         if may_be_held(now):
             _take_away(undo, row, now)
         return
-    differs = _differs(undo, before, now)
+    differs = now.doubtful or _differs(undo, before, now)
     is_finished = not (now.status is Status.RETIRED and now.body.keywords)
     if before.status is now.status and before.status is not Status.ACTIVE and is_finished and not differs:
         return  # as it was, or a member of a renamed category, which follows it by itself
