@@ -184,7 +184,9 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
 
 def refuse_other_undo(plan: Plan, again: Plan) -> None:
     """Refuse a saved undo that is not `again`, the undo of that run by this state: it would pass for one."""
-    if (plan.changes, plan.stages, plan.records) != (again.changes, again.stages, again.records):
+    left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
+    differs = (plan.changes, plan.stages, plan.records) != (again.changes, again.stages, again.records)
+    if differs or left_out[0] != left_out[1]:
         raise inconsistent("it does not take back the run that it names")
 
 

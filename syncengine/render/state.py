@@ -139,7 +139,7 @@ def runs_document(runs: Iterable[Run]) -> Document:
 
 RUN_FIELDS = (
     "command", "outcome", "plan", "user", "host", "job_url", "commit", "clean", "counts", "actor", "approvals",
-    "exit_code", "reason",
+    "undoes", "exit_code", "reason",
 )  # fmt: skip
 
 
@@ -161,9 +161,10 @@ def _run_line(run: Run) -> str:
     code = f" (exit {run.exit_code})" if run.exit_code is not None else ""
     who = f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else "")
     approved = f", approved: {' '.join(run.approvals)}" if run.approvals else ""
+    undoes = f", undoes {run.undoes}" if run.undoes else ""
     why = f": {run.reason}" if run.reason else ""
     return visible(
-        f"{when(run.started)} {run.id} {run.command} {outcome}{code}{counts}{approved}{who}{commit}{job}{why}"
+        f"{when(run.started)} {run.id} {run.command} {outcome}{code}{counts}{undoes}{approved}{who}{commit}{job}{why}"
     )
 
 
