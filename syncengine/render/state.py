@@ -139,12 +139,13 @@ def runs_document(runs: Iterable[Run]) -> Document:
 
 RUN_FIELDS = (
     "command", "outcome", "plan", "user", "host", "job_url", "commit", "clean", "counts", "actor", "approvals",
-    "undoes", "exit_code", "reason",
+    "exit_code", "reason",
 )  # fmt: skip
 
 
 def _run_document(run: Run) -> Document:
-    return {"id": run.id, "started": when(run.started), "ended": when(run.ended), **_fields(run, *RUN_FIELDS)}
+    undoes = _fields(run, "undoes") if run.undoes else {}
+    return {"id": run.id, "started": when(run.started), "ended": when(run.ended), **_fields(run, *RUN_FIELDS), **undoes}
 
 
 def runs_text(runs: Sequence[Run]) -> str:
