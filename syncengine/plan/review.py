@@ -26,6 +26,8 @@ WRITES = frozenset({Action.CREATE, Action.UPDATE})
 STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
 """How much a removal takes away."""
 LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.DELETED: 3}
+SETTLED = frozenset({Status.RELEASED, Status.RETIRED})
+"""Recorded only where they are so; a category may be recorded as deleted while its rename is under way."""
 NOTHING = Body()
 AGAIN = (
     "a run left it in doubt, and it would be sent again as it is recorded: repeat that run first, without --reviewed"
@@ -341,15 +343,20 @@ def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ())
 
 
 def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
-    """Whether the state records a change as done, without a doubt. A cascade is done with its category."""
+    """Whether the state records a change as done. A cascade is done with its category.
+
+    A tag that is released or retired is so for certain, whatever else of it is in doubt.
+    """
     row = rows.get(change.key)
     category = rows.get(change.cascade) if change.cascade is not None else None
     if category is not None and category.status is Status.DELETED and not category.doubtful:
         return True
-    if row is None or row.doubtful:
+    if row is None:
         return False
-    if change.action not in WRITES:
+    if change.action not in WRITES and (not row.doubtful or row.status in SETTLED):
         return LEFT_AS.get(row.status, 0) >= STRENGTH[change.action]
+    if row.doubtful:
+        return False
     return row.confirmed and row.status is Status.ACTIVE and _holds(row.body, change)
 
 
