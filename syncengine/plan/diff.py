@@ -275,6 +275,12 @@ def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -
     return change.clears and not _means_the_same(key.kind, change)
 
 
+def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
+    """Whether a difference of a resource that the service holds is sent to it."""
+    change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
+    return before != after and change.effect is FieldEffect.APPLIES and not _means_the_same(key.kind, change)
+
+
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """Whether declaring a field, or no longer declaring it, makes no difference to the service.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held
+from syncengine.plan.diff import is_sent
 from syncengine.plan.scope import Scope
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
 from syncengine.state.run_changes import ChangedRow
@@ -50,7 +51,7 @@ def undo_aim(
     """The aim that brings back what a run changed. `forced`: also what other runs changed since."""
     undo = UndoAim(run, recorded)
     touched = sorted(changed, key=lambda row: (ORDER[row.key.kind], row.key.name))
-    rows = {row.key: row for row in touched if _is_selected(row, scope)}
+    rows = {row.key: row for row in selected_rows(touched, scope) if _is_relevant(row)}
     for row in list(rows.values()):
         if why := _obstacle(row, rows, forced=forced):
             undo.leave_out(row, why)
@@ -60,23 +61,27 @@ def undo_aim(
     remade = (row for key, row in rows.items() if key not in undo.aim.renames and _is_remade(row))
     ids = {row.before.server_id: row.key.name for row in remade if row.before and row.before.server_id}
     for row in rows.values():
-        if row.changed or (row.now is not None and row.now.doubtful):
-            _bring_back(undo, row, ids)
+        _bring_back(undo, row, ids)
     _leave_out_homeless(undo, rows)
     return undo
 
 
-def _is_selected(row: ChangedRow, scope: Scope) -> bool:
-    unit = [(row.key, row.now.source if row.now else None)]
-    if row.renamed_to is not None:
-        unit.append((row.renamed_to, None))
-    return scope.selects(*unit)
+def selected_rows(changed: Iterable[ChangedRow], scope: Scope) -> list[ChangedRow]:
+    """The rows that a selection takes back; a renamed category is one unit."""
+    rows = list(changed)
+    others = {row.renamed_to: row.key for row in rows if row.renamed_to is not None}
+    others |= {old: new for new, old in others.items() if new is not None}
+    units = ((row, (row.key, *([others[row.key]] if row.key in others else []))) for row in rows)
+    return [row for row, unit in units if scope.selects(*((key, None) for key in unit))]
+
+
+def _is_relevant(row: ChangedRow) -> bool:
+    """Whether the run changed it, or left it in a doubt that nobody ended."""
+    return row.changed or (row.now is not None and row.now.doubtful and not row.others)
 
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], *, forced: bool) -> str | None:
     """Why a row is left alone; a renamed category goes with its other name."""
-    if not (row.changed or row.others):
-        return None
     if row.forgotten or row.now is None:
         return "its row was removed from the state since"
     if row.others and not forced:
@@ -140,7 +145,8 @@ def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
     if Key(Kind.CATEGORY, str(fields.get("category"))) in undo.aim.renames.get(category, ()):
         fields["category"] = category.name
     keywords = not is_retired and {*before.body.keywords} != {*now.body.keywords}
-    return keywords or then != fields or before.body.metadata != now.body.metadata
+    sent = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
+    return keywords or sent or before.body.metadata != now.body.metadata
 
 
 def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
-from syncengine.plan.undo import undo_aim
+from syncengine.plan.undo import selected_rows, undo_aim
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.state.history import REFUSED, Run
@@ -68,9 +68,9 @@ def plan_back(undo: Undo, state: State, options: Options, basis: Basis, now: Cal
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
     """What `run`, which takes another one back, undoes: the content that the other one had made."""
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
-    rows = (row for row in state.changes_of(undo.run) if row.changed and str(row.key) not in left_out)
-    selected = (row for row in rows if scope.selects((row.key, None)))
-    added = [UndoneChange(row.key, made_of(row.before, row.made), undo.run, run) for row in selected]
+    rows = selected_rows(state.changes_of(undo.run), scope)
+    taken_back = (row for row in rows if row.changed and str(row.key) not in left_out)
+    added = [UndoneChange(row.key, made_of(row.before, row.made), undo.run, run) for row in taken_back]
     return UndoneRecord(added=added)
 
 

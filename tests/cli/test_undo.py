@@ -188,6 +188,9 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
     ids = service.category_ids()
     project.settle(tagCategories=[category("new", previously=["old"])], tags=[tag("T", category="new")])
+    for target in ("category/old", "category/new"):
+        part = project.run("plan", "--undo", "last", "--target", target, "--format", "json").document
+        assert [(change["address"], change["previously"]) for change in part["changes"]] == [("category/old", "new")]
     undo(project)
     assert service.category_ids() == ids
 
