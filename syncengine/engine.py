@@ -44,9 +44,12 @@ from syncengine.plan.planner import (
 )
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.rule_units import without_rules
+from syncengine.plan.undo_planner import record_of_undo, undo_plan
+from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
+from syncengine.resource import Key
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.history import Run
@@ -94,6 +97,7 @@ class Application:
         self._started = around.now()
         self._is_saved = False
         self._team_name = project.service.team
+        self._redoes: tuple[Key, ...] = ()
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
@@ -172,6 +176,8 @@ class Application:
         options = options_of(project, request, state.facts())
         self._refuse_stale(saved, state)
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
+        if saved.undo and delta is not None:
+            guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._around))
         bare = structs.replace(saved, gate=without_rules(saved.gate))
         today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
@@ -187,6 +193,7 @@ class Application:
                 self._chronicle.remark(stale.code, stale.message)
                 guards.refuse_denied(plan)
                 guards.refuse_ungated(plan)
+            guards.refuse_undone(plan, state, allowed=self._request.redo)
             raise
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
@@ -236,6 +243,7 @@ class Application:
     def _guard(self, plan: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
         guards.refuse_denied(plan)
+        self._redoes = guards.refuse_undone(plan, state, allowed=self._request.redo)
         guards.refuse_ungated(plan)
         warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
@@ -318,19 +326,23 @@ class Application:
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
         """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
-        commit, approved = self._commit, approved_of(plan)
+        commit, approved, new = self._commit, approved_of(plan), self._run_of(holder)
+        undo = plan.undo or None
+        undone = record_of_undo(undo, state, new.id) if undo else record_of(plan, state.undone(), self._redoes)
         state.begin_run(
             replace(
-                self._run_of(holder),
+                new,
                 plan=plan.id,
                 commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
                 limits=self._project.policy.limits() if plan.is_whole else {},
                 approvals=plan.gate.at_hand,
                 reviewed=tuple(each.plan for each in self._request.review.plans) if self._request.review else (),
+                undoes=undo.run if undo else None,
             ),
             plan.sources,
             approved,
+            undone,
         )
         self._chronicle.began = True
         if plan.quarantine and not self._is_saved:

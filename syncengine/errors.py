@@ -2,7 +2,8 @@
 
 SyncengineError                1   anything below, and errors without a code of their own
 ├── GateTripped                4   removals that nobody approved
-│   └── PolicyDenied           4   a rule of the project denies the plan
+│   ├── PolicyDenied           4   a rule of the project denies the plan
+│   └── Undone                 4   the manifests still ask for what an undone run had made
 ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
 ├── LockHeld                   6   another run holds the state
 ├── AuthFailed                 7   401
@@ -109,6 +110,19 @@ class PolicyDenied(GateTripped):
     def __init__(self, found: Sequence[Diagnostic]) -> None:
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
         super().__init__(f"denied: {found[0].message}{more}")
+        self.found = tuple(found)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self.found
+
+
+class Undone(GateTripped):
+    """A finding for each undone run whose changes are still asked for."""
+
+    code = "undone"
+
+    def __init__(self, found: Sequence[Diagnostic]) -> None:
+        super().__init__("; ".join(diagnostic.message for diagnostic in found))
         self.found = tuple(found)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -77,11 +77,21 @@ class Body(Struct, frozen=True, gc=False):
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+class Status(StrEnum):
+    """The status of a recorded resource, as last requested from the service."""
+
+    ACTIVE = "active"
+    RELEASED = "released"
+    RETIRED = "retired"
+    DELETED = "deleted"
+
+
 class Resource(Struct, frozen=True, gc=False, array_like=True):
     """One resource as its file declares it, over its defaults, with its options for the planner and its place.
 
     `column` is that of its first key: a plan and a state keep the line alone. Of one that is not `sound` only key,
-    place, category and former names are known; none of those is ever planned.
+    place, category and former names are known; none of those is ever planned. `status` is another one than active only
+    where a run is undone: it is brought to its body, and then let go or retired as it was before.
     """
 
     key: Key
@@ -91,6 +101,7 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
     previously: tuple[str, ...] = ()
     column: int = 1
     sound: bool = True
+    status: Status = Status.ACTIVE
 
 
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
@@ -120,15 +131,6 @@ class Removed(Struct, frozen=True, gc=False, array_like=True):
     source: Source
     reason: str | None = None
     column: int = 1
-
-
-class Status(StrEnum):
-    """The status of a recorded resource, as last requested from the service."""
-
-    ACTIVE = "active"
-    RELEASED = "released"
-    RETIRED = "retired"
-    DELETED = "deleted"
 
 
 IMPORT = "import-"

@@ -11,7 +11,7 @@ from syncengine.apply.causes import last_change
 from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
-from syncengine.errors import GateTripped, PolicyDenied, StalePlan, WrongTeam
+from syncengine.errors import GateTripped, PolicyDenied, StalePlan, Undone, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.approvals import records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
@@ -22,9 +22,11 @@ from syncengine.plan.model import Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.review import WRITES
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
+from syncengine.plan.saved_aim import inconsistent
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.plan.tree import not_merged
+from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import RULE
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -199,6 +201,26 @@ def refuse_denied(plan: Plan) -> None:
     """A plan that a rule of the project denies (docs/rules.md)."""
     if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
         raise PolicyDenied(denials)
+
+
+def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]:
+    """Refuse to make again what an undone run had made (docs/undo.md); return of which resources that is allowed."""
+    if plan.undo:
+        return ()
+    undone = state.undone()
+    again = redone_by(plan, _touched(plan, state) if undone else {}, undone)
+    keys = tuple(dict.fromkeys((*(plan.redoes or ()), *(each.key for each in again))))
+    if keys and not allowed:
+        raise Undone(tuple(objections(each for each in undone if each.key in keys)))
+    return keys
+
+
+def refuse_other_undo(plan: Plan, again: Plan) -> None:
+    """Refuse a saved undo that is not `again`, the undo of that run by this state: it would pass for one."""
+    left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
+    differs = (plan.changes, plan.stages, plan.records) != (again.changes, again.stages, again.records)
+    if differs or left_out[0] != left_out[1]:
+        raise inconsistent("it does not take back the run that it names")
 
 
 def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:

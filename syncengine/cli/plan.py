@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--base", "revision", metavar="REV", help="Say which changes the plan of this Git revision makes too.")
 @click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key and secrets.")
+@click.option("--undo", metavar="RUN", help="Plan the way back to before a run of the history, or before the `last`.")
+@click.option("--force", is_flag=True, help="With --undo: also take back what other runs changed since.")
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option(
@@ -53,6 +55,8 @@ def plan(
     paths: Sequence[str],
     revision: str | None,
     no_state: bool,
+    undo: str | None,
+    force: bool,
     out: str | None,
     format: str,
     reports: Sequence[str],
@@ -61,6 +65,7 @@ def plan(
     **chosen: Any,
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
+    chosen |= {"undo": undo, "force": force}
     reporting = PlanReports(Output(options, options.folder), valid_targets(reports))
     try:
         with reporting.instead():
@@ -80,7 +85,7 @@ def plan(
     from syncengine.plan.origins import whose
 
     is_closed = result.gate.is_closed and (result.base is None or whose(result.gate, result.base).fails)
-    if result.is_denied or is_closed:
+    if result.is_denied or result.is_undone or is_closed:
         return ExitCode.GATE
     if result.since and result.since.excess:
         return ExitCode.STALE
@@ -99,7 +104,7 @@ def _planned(
     uses_state: bool,
 ) -> Plan:
     """Make the plan, and save it; messages name paths from its project's folder."""
-    from syncengine.cli.plan_options import announce, request_of
+    from syncengine.cli.plan_options import announce, refuse_undo_with, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import with_approvals
     from syncengine.render.json import SHOWN
@@ -107,16 +112,27 @@ def _planned(
     if not uses_state and (revision is None or out is not None):
         wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
         raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
+    refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
     reporting.output = Output(options, project.root, project.blob)
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
     request = request_of("plan", project, options, paths, chosen, saves=out is not None)
-    result = _of_sides(project, options, request, revision, uses_state=uses_state)
+    if chosen["undo"] is not None:
+        result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
+    else:
+        result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
         result = saved.save(result, SHOWN, Path(out))
     result = with_approvals(result, project, request)
     return _compared(result, reviewed, project) if reviewed is not None else result
+
+
+def _undoing(run: str, project: Project, request: PlanRequest, *, forced: bool) -> Plan:
+    from syncengine.plan.request import Runtime
+    from syncengine.plan.undo_planner import make_undo_plan
+
+    return make_undo_plan(run, project, request, Runtime(os.environ), forced=forced)
 
 
 def _of_sides(

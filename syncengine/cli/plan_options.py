@@ -40,8 +40,22 @@ def request_of(
         sweep=chosen["sweep"],
         reassert=chosen["reassert"],
         approvals=_approvals(chosen["approvals"]),
+        redo=chosen["redo"],
         **more,
     )
+
+
+def refuse_undo_with(paths: Sequence[str], options: Mapping[str, object], chosen: Mapping[str, Any]) -> None:
+    """Refuse what means nothing with --undo, which plans from the history and not from the manifests."""
+    if chosen["undo"] is None:
+        if chosen["force"]:
+            raise click.UsageError("--force is for --undo: it takes back what other runs changed since")
+        return
+    flags = {f"--{name.replace('_', '-')}": chosen[name] for name in ("reassert", "sweep", "no_delete", "redo")}
+    wrong = [name for name, value in {**options, **flags}.items() if value]
+    if paths or wrong:
+        what = ", ".join(wrong) or "a path of manifests"
+        raise click.UsageError(f"--undo cannot be combined with {what}: it plans from the history (--target selects)")
 
 
 def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[str, str]]) -> None:

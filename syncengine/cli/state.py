@@ -192,6 +192,8 @@ def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
     if obstacles := store.obstacles(keys, window):
         message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
         raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
+
+
 @state.command("quarantine")
 @click.argument("address", required=False, shell_complete=addresses)
 @click.option("--reason", metavar="TEXT", help="Why it is set aside; every plan repeats it.")
@@ -232,7 +234,8 @@ def export_rows(options: Globals, out: str | None) -> int:
         with _reading(options) as store:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
-            head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
+            undone = transfer.undone_in(store.undone())
+            head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team, undone=undone)
             aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
             lines = transfer.lines_of(head, store.rows(), aside)
             if out is None:
@@ -283,6 +286,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
             store.doubt_all()
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             store.use_up_approvals(project.approvals)
+            store.add_undone(exported.undone)
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
     return show(options, format, {"imported": len(exported.rows)}, text)

@@ -59,7 +59,29 @@ def plan(
     verdict = _verdict(options, desired, recorded)
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope, verdict.held)
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
-    diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
+    set_aside = _of_quarantine(verdict, target, options, desired, recorded)
+    diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels), *set_aside)
+    result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, totals, recent, records, others)
+    return replace(result, quarantine=verdict.use(target.aside)) if options.quarantine else result
+
+
+def plan_to(
+    target: Aim,
+    rows: Mapping[Key, Recorded],
+    recorded: Mapping[Key, Recorded],
+    desired: Desired,
+    options: Options,
+    basis: Basis,
+    diagnostics: Sequence[Diagnostic] = (),
+    totals: Callable[[], Mapping[str, int]] | None = None,
+    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
+    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    others: int = 0,
+) -> Plan:
+    """Plan the way to an aim, judged by gate and rules. Raises Problems where it is impossible.
+
+    `rows` are the `recorded` ones as they are compared; the others are those of `plan`.
+    """
     problems = (*target.problems, *objections(target, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):
         raise Problems(problems)
@@ -84,14 +106,12 @@ def plan(
     judge = _judge(of_removals, of_rules, records, basis)
     everything = (delta.differences, result.sweep, desired.sources)
     whole = judge(*everything)
-    set_aside = _of_quarantine(verdict, target, options, desired, recorded)
     return replace(
         result,
         summary=summary,
         gate=whole,
         compared=side_of(options.other, *everything, whole, judge) if options.other else UNSET,
-        diagnostics=(*diagnostics, *judgement.diagnostics, *set_aside),
-        quarantine=verdict.use(target.aside) if options.quarantine else UNSET,
+        diagnostics=(*diagnostics, *judgement.diagnostics),
         sources=desired.rows_of_sources(),
         is_whole=options.scope.whole,
     )

@@ -129,6 +129,8 @@ REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
 REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
 ID_UNKNOWN = "recorded by `state rebuild`: its id is not known, and the service returns it"
+AGAIN: Mapping[Status, str] = {Status.RETIRED: "and retired again", Status.RELEASED: "and let go again"}
+"""Of a resource that is brought back to where it was, which is no longer managed."""
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
@@ -229,7 +231,8 @@ def _change(
         metadata_before={n: before.metadata[n] for n in (*metadata, *unnamed) if n in before.metadata}
         if before
         else {},
-        reason=_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None,
+        reason=AGAIN.get(resource.status)
+        or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
         previously=formers[0].name if formers else None,
     )
 
@@ -288,6 +291,12 @@ def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -
     return change.clears and not _means_the_same(key.kind, change)
 
 
+def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
+    """Whether a difference of a resource that the service holds is sent to it."""
+    change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
+    return before != after and change.effect is FieldEffect.APPLIES and not _means_the_same(key.kind, change)
+
+
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """Whether declaring a field, or no longer declaring it, makes no difference to the service.
 
@@ -329,7 +338,8 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
     """The effect to record without a request: fields the service does not take, place, protection, ownership."""
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
-    status = Status.ACTIVE if row.status in (Status.RELEASED, Status.RETIRED) else None
+    returns = row.status in (Status.RELEASED, Status.RETIRED) and row.status is not resource.status
+    status = resource.status if returns else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
     return Effect(

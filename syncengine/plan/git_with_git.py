@@ -25,6 +25,7 @@ from syncengine.state.info import Facts
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.removals import RemovalLine
+from syncengine.state.undone import UndoneChange
 
 
 def plan_in_git(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
@@ -135,4 +136,7 @@ class DeclaredState:
         return {}
 
     def quarantine(self) -> list[QuarantineRecord]:
+        return []
+
+    def undone(self) -> list[UndoneChange]:
         return []

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from syncengine.document.setting_types import canonical_url
 from syncengine.effects import Effect
-from syncengine.errors import Diagnostic, PolicyDenied
+from syncengine.errors import Diagnostic, PolicyDenied, Undone
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.approvals import Owner
 from syncengine.plan.calls import Call, Item
@@ -145,7 +145,8 @@ class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
 
     `other`: the plan that tells which changes are made without this pull request too.
-    `rule_set`: the rules that every change is judged by. `quarantine`: None where nothing is set aside.
+    `rule_set`: the rules that every change is judged by. `quarantine`: None where nothing is set aside. `redo`: what
+    an undone run had made may be made again.
     """
 
     rules: Rules
@@ -157,6 +158,26 @@ class Options(Struct, frozen=True, gc=False):
     other: BasePlan | None = None
     rule_set: RuleSet = NO_RULES
     quarantine: Quarantine | None = None
+    redo: bool = False
+
+
+class Undo(Struct, frozen=True, gc=False):
+    """The run that a plan takes back (docs/undo.md): what it was, and of which commit.
+
+    `revert`: how to take the commit back in Git; None where Git does not know it, or the run was of no commit alone.
+    `forced`: also what other runs changed since. `left_out`: addresses of the run that the plan leaves alone.
+    `targets` and `excludes` select what is taken back.
+    """
+
+    run: str
+    command: str
+    started: str
+    commit: str | None = None
+    revert: str | None = None
+    forced: bool = False
+    left_out: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -166,7 +187,8 @@ class Plan(Struct, frozen=True, gc=False):
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
     of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
     comparison with plans that were reviewed; `compared`: the other side, where there is one. `refused`: the last
-    refusals of resources that it sends again, by address. `quarantine`: what it leaves alone.
+    refusals of resources that it sends again, by address. `quarantine`: what it leaves alone. `undo`: the run that it
+    takes back. `redoes`: the resources of which it makes again what a run made that was undone.
     """
 
     basis: Basis
@@ -187,6 +209,8 @@ class Plan(Struct, frozen=True, gc=False):
     since: Since | UnsetType = UNSET
     refused: Mapping[str, Refusal] | UnsetType = UNSET
     quarantine: QuarantineUse | UnsetType = UNSET
+    undo: Undo | UnsetType = UNSET
+    redoes: tuple[Key, ...] | UnsetType = UNSET
 
     @property
     def id(self) -> str:
@@ -215,6 +239,12 @@ class Plan(Struct, frozen=True, gc=False):
     def is_denied(self) -> bool:
         """Whether a rule of the project denies it."""
         return any(diagnostic.code == PolicyDenied.code for diagnostic in self.diagnostics)
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the manifests still ask for what a run made that was undone; with two sides, the pull request."""
+        asks = any(diagnostic.code == Undone.code for diagnostic in self.diagnostics)
+        return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes or ()))
 
     @property
     def changes_something_itself(self) -> bool:

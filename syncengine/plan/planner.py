@@ -36,6 +36,7 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
+from syncengine.plan.undone import with_undone
 from syncengine.plan.uses import approval_warnings
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -156,7 +157,7 @@ def plan_in(
 def _how(project: Project, request: PlanRequest, state: StateReader, around: Runtime) -> tuple[Options, Basis]:
     """How to plan a project in a state, and on which basis."""
     facts = state.facts()
-    options, basis = options_of(project, request, facts), _basis(project, facts, around)
+    options, basis = options_of(project, request, facts), basis_of(project, facts, around)
     records = tuple(state.quarantine())
     if not (project.quarantine or records):
         return options, basis
@@ -194,7 +195,7 @@ def plan_from(state: StateReader, desired: Desired, project: Project, request: P
     facts = state.facts()
     options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
-        return _whole(desired, state, (options, _basis(project, facts, around)))
+        return _whole(desired, state, (options, basis_of(project, facts, around)))
 
 
 def plan_from_known(
@@ -221,7 +222,7 @@ def plan_from_known(
         reads = [cache.get(baseline.files[name]) for name in sorted(differing) if name in baseline.files]
         state = state_of(resource for read in reads if read for resource in read.reading.resources)
         facts = state.facts()
-        how = (replace(options_of(project, request, facts), other=BasePlan()), _basis(project, facts, around))
+        how = (replace(options_of(project, request, facts), other=BasePlan()), basis_of(project, facts, around))
 
         def totals() -> Mapping[str, int]:
             return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
@@ -334,7 +335,8 @@ class _Remembering:
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
     ) -> tuple[Plan, Settled] | None:
         """The plan of the changes since the settled one; None where there is none, or that is not enough."""
-        baseline = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
+        is_plain = facts.generation and self._is_plain(request) and not self.state.undone()
+        baseline = self.cache.settled(self._name) if is_plain else None
         if baseline is None or digests is None or baseline.generation != facts.generation:
             return None
         return self._since(self._name, baseline, digests)
@@ -377,7 +379,8 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
     refuse_emptied(desired, recorded, how[1].sources)
-    return plan(desired, recorded, *how, recent=_recent(state, how[1]), records=_records(state))
+    draft = plan(desired, recorded, *how, recent=_recent(state, how[1]), records=_records(state))
+    return with_undone(draft, desired, recorded, state.undone(), how[0])
 
 
 def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
@@ -402,7 +405,8 @@ def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Lev
     )
 
 
-def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
+def basis_of(project: Project, facts: Facts, around: Runtime) -> Basis:
+    """The service, team, state and commit that a plan of the project is made for."""
     commit = git.head(project.root)
     return Basis(
         id=around.new_id(),
@@ -432,6 +436,7 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
         reassert=request.reassert,
         levels=policy.diagnostics,
         rule_set=rules_that_hold(project),
+        redo=request.redo,
     )
 
 

@@ -49,7 +49,8 @@ class PlanRequest:
     """The options of planning and applying.
 
     `saves`: the plan is to be saved, and remembers its inputs. `review`: the reviewed plans that it may not
-    go beyond. `allow_unmerged`: a saved plan may be of another tree than is checked out.
+    go beyond. `redo`: what an undone run had made may be made again. `allow_unmerged`: a saved plan may be of another
+    tree than is checked out.
 
     `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead
     holder and its last call may take.
@@ -65,5 +66,6 @@ class PlanRequest:
     allow_older: bool = False
     allow_unmerged: bool = False
     new_state: bool = False
+    redo: bool = False
     max_errors: int | None = None
     lock_timeout: float | None = None

@@ -233,4 +233,5 @@ def _resource(leave: Effect) -> Resource:
         Body(leave.fields, leave.keywords, leave.metadata),
         leave.source,
         bool(leave.protect),
+        status=leave.status or Status.ACTIVE,
     )

@@ -37,6 +37,7 @@ from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.removals import RemovalLine
 from syncengine.state.sqlite_reader import recollection
+from syncengine.state.undone import UndoneChange
 
 Load = Callable[[RevisionFiles], Project]
 """Loads the project, with the options of the command, from the files of a revision."""
@@ -158,3 +159,6 @@ class _ReadOnce:
 
     def quarantine(self) -> list[QuarantineRecord]:
         return self.state.quarantine()
+
+    def undone(self) -> list[UndoneChange]:
+        return self.state.undone()

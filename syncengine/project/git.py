@@ -106,6 +106,15 @@ def may_keep(folder: Path, *names: str) -> bool:
     return answer is None or answer.returncode != 0 or bool(answer.stdout)
 
 
+def revert_of(folder: Path, commit: str) -> str | None:
+    """The command that takes a commit back, of a merge its first parent's side; None where Git does not know it."""
+    answer = _git(folder, "rev-list", "--parents", "--max-count=1", commit, "--")
+    words = answer.stdout.split() if answer is not None and answer.returncode == 0 else []
+    if not words or OBJECT_ID.fullmatch(words[0]) is None:
+        return None
+    return f"git revert {'-m 1 ' if len(words) > 2 else ''}{words[0][:12]}"
+
+
 def contains(folder: Path, commit: str) -> bool:
     """Whether HEAD contains the commit, as far as the clone knows."""
     answer = _git(folder, "merge-base", "--is-ancestor", commit, "HEAD")

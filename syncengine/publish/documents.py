@@ -32,6 +32,7 @@ from syncengine.render.json import SHOWN
 from syncengine.render.markdown import plan_markdown, trouble_markdown
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.style import Look
+from syncengine.render.undo import undo_of
 from syncengine.resource import Key
 from syncengine.service.operations import COMPLETE_SYNC_SESSION
 from syncengine.state.refusals import Refusal
@@ -169,6 +170,7 @@ def plan_of(document: formats.PlanFormat) -> Plan:
         compared=_base(document, document.base) if document.base else msgspec.UNSET,
         since=_since(document.since) if document.since else msgspec.UNSET,
         refused=dict(_refused(document.changes)) or msgspec.UNSET,
+        undo=undo_of(document.undo) if document.undo else msgspec.UNSET,
     )
 
 

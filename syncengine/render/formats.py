@@ -267,6 +267,20 @@ class BaseItem(OpenModel, frozen=True):
     commit: Annotated[str, "Its commit."]
 
 
+class UndoItem(OpenModel, frozen=True):
+    """The run that a plan takes back."""
+
+    run: Annotated[str, "Its id in the history."]
+    command: Annotated[str, "The command that it was: apply or serve."]
+    started: Annotated[str, "When it began: RFC 3339."]
+    commit: Annotated[str | None, "The commit whose manifests it applied; null where none is known."]
+    revert: Annotated[str | None, "How to take that commit back in Git; null where it is not known."]
+    forced: Annotated[bool, "Whether changes of other runs since are taken back too."]
+    left_out: Annotated[tuple[Address, ...], "Resources of the run that are left alone; notes say why."]
+    targets: Annotated[tuple[str, ...], "What is taken back, as globs on addresses; empty: all of it."]
+    excludes: Annotated[tuple[str, ...], "What is not taken back, as globs on addresses."]
+
+
 class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.plan/v1"):
     """`plan --format json` and `show --format json`."""
 
@@ -285,6 +299,7 @@ class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format",
     basis: Annotated[PlanBasis | None, "What it was made for, and from; absent from plans of earlier versions."] = None
     since: Annotated[SinceItem | None, "Its comparison with a reviewed plan; absent without `--since`."] = None
     base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
+    undo: Annotated[UndoItem | None, "The run that it takes back; absent without `plan --undo`."] = None
 
 
 class TestSummary(OpenModel, frozen=True):

@@ -24,6 +24,7 @@ from syncengine.plan.units import RULE
 from syncengine.render import formats
 from syncengine.render.since import since_item
 from syncengine.render.style import PLAIN, Look
+from syncengine.render.undo import undo_item
 from syncengine.render.words import when
 from syncengine.resource import Source
 
@@ -68,6 +69,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         since=since_item(plan.since) if plan.since is not UNSET else None,
         diagnostics=diagnostic_items(plan.diagnostics),
         base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
+        undo=undo_item(plan.undo) if plan.undo else None,
     )
 
 

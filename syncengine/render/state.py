@@ -146,7 +146,8 @@ RUN_FIELDS = (
 
 
 def _run_document(run: Run) -> Document:
-    return {"id": run.id, "started": when(run.started), "ended": when(run.ended), **_fields(run, *RUN_FIELDS)}
+    undoes = _fields(run, "undoes") if run.undoes else {}
+    return {"id": run.id, "started": when(run.started), "ended": when(run.ended), **_fields(run, *RUN_FIELDS), **undoes}
 
 
 def runs_text(runs: Sequence[Run]) -> str:
@@ -163,9 +164,10 @@ def _run_line(run: Run) -> str:
     code = f" (exit {run.exit_code})" if run.exit_code is not None else ""
     who = f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else "")
     approved = f", approved: {' '.join(run.approvals)}" if run.approvals else ""
+    undoes = f", undoes {run.undoes}" if run.undoes else ""
     why = f": {run.reason}" if run.reason else ""
     return visible(
-        f"{when(run.started)} {run.id} {run.command} {outcome}{code}{counts}{approved}{who}{commit}{job}{why}"
+        f"{when(run.started)} {run.id} {run.command} {outcome}{code}{counts}{undoes}{approved}{who}{commit}{job}{why}"
     )
 
 

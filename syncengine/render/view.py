@@ -24,6 +24,7 @@ from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import Fold, FoldedRows, Folding, Member, Rank, RowMaker, Section, SectionRow, folded
 from syncengine.render.style import Tone
 from syncengine.render.two_sides import compared_with
+from syncengine.render.undo import undo_sentences
 from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
@@ -64,6 +65,8 @@ def obstacles(plan: Plan) -> Iterator[str]:
     """Whatever keeps a plan from being applied as it is, each in a sentence."""
     if plan.is_denied:
         yield "Denied by a rule."
+    if plan.is_undone:
+        yield "Blocked: it makes again what was undone."
     if plan.gate.is_closed:
         is_earlier = plan.base is not None and not whose(plan.gate, plan.base).fails
         yield "Blocked: earlier changes need an approval." if is_earlier else "Blocked: needs an approval."
@@ -88,7 +91,11 @@ def _in_one_sentence(plan: Plan) -> str:
 
 
 def scope(plan: Plan) -> str:
-    """The service and the team of the plan."""
+    """The service and the team of the plan, and the run that it takes back."""
+    return " ".join((_place(plan), *(undo_sentences(plan.undo) if plan.undo else ())))
+
+
+def _place(plan: Plan) -> str:
     where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
     where = f"{where}, team {quoted(plan.basis.team)}" if plan.basis.team else where
     if plan.base is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.apply.report import Outcome
 from syncengine.engine import Application, Applied
-from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
+from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, Undone
 from syncengine.plan.quarantine import CODES
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.posted_time.backoff import slept
@@ -163,6 +163,8 @@ class Reconciling:
             if is_new:
                 self._log.info("reconciled", "manifests reconciled: nothing to change", outcome=outcome)
             return
+        if self._is_known_undone(done):
+            return
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
         say = self._log.info if done.exit_code is ExitCode.DONE else self._log.error
         say("reconciled", f"manifests reconciled, {outcome}: {summary}", outcome=outcome, **counts)
@@ -173,6 +175,12 @@ class Reconciling:
         for diagnostic in done.report.diagnostics:
             if diagnostic.code in CODES and self._standing.is_first(diagnostic.code, diagnostic.message):
                 self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
+
+    def _is_known_undone(self, done: Applied) -> bool:
+        """Whether the manifests ask for what was undone, and that was said: it takes a person and a merge to mend."""
+        errors = [each for each in done.report.diagnostics if each.severity is Severity.ERROR]
+        are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
+        return are_undone and not any(self._standing.is_first(each.code, each.message) for each in errors)
 
     def _tell_trouble(self, done: Applied) -> None:
         for result in not_applied(done.report):

@@ -34,7 +34,8 @@ class Run:
     """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
 
     `actor` had the CI job run, `approvals` are those that the run needed, `reviewed` the plans that it was not to go
-    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason.
+    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason. `undoes` is
+    the run that it takes back.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Run:
     limits: Mapping[str, str] = field(default_factory=dict)
     exit_code: int | None = None
     reason: str | None = None
+    undoes: str | None = None
 
     @classmethod
     def here(cls, id: str, started: float, holder: Holder, environ: Mapping[str, str]) -> Run:
@@ -115,6 +117,7 @@ def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
         "exit": run.exit_code,
         "reason": run.reason,
         "units": by_unit and bool(run.approvals),
+        "undoes": run.undoes,
     }
     return {
         "id": run.id,
@@ -143,6 +146,12 @@ def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     return [_run(row) for row in connection.execute(query)]
 
 
+def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
+    """The runs whose ids begin so, latest first."""
+    query = sa.select(RUNS).where(RUNS.c.id.startswith(prefix, autoescape=True)).order_by(RUNS.c.started.desc())
+    return [_run(row) for row in connection.execute(query)]
+
+
 def _run(row: sa.Row[Any]) -> Run:
     about = from_json(row.counts)
     if not isinstance(about.get("counts"), dict):  # as it was written before there was more than counts
@@ -166,6 +175,7 @@ def _run(row: sa.Row[Any]) -> Run:
         limits=about.get("limits", {}),
         exit_code=about.get("exit"),
         reason=about.get("reason"),
+        undoes=about.get("undoes"),
     )
 
 

@@ -11,6 +11,7 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.removals import RemovalLine
+from syncengine.state.undone import UndoneChange
 
 VERSION = 9
 """The schema of the tables (`tables.MIGRATIONS`)."""
@@ -23,6 +24,9 @@ APPROVALS_SINCE = 8
 
 QUARANTINE_SINCE = 9
 """The first schema that counts refusals."""
+
+UNDONE_SINCE = 9
+"""The first schema that knows which runs were undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +104,8 @@ class StateReader(Protocol):
 
     def quarantine(self) -> list[QuarantineRecord]:
         """Resources that are set aside, and entries of the project file that count no more."""
+        ...
+
+    def undone(self) -> list[UndoneChange]:
+        """What undone runs had made, by kind and name."""
         ...

@@ -14,15 +14,28 @@ MESSAGE_LIMIT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Differences between two states of a row. A field's pair is before and after, None where it was not held."""
+    """Differences between two states of a row. A field's pair is before and after, None where it was not held.
+
+    `metadata_before` has the former value of each name that is set or deleted, None where there was none; lines of
+    earlier versions do not tell (None). `server_id` is the one that the row lost.
+    """
 
     fields: Mapping[str, tuple[Value | None, Value | None]] = field(default_factory=dict)
     keywords_added: tuple[str, ...] = ()
     keywords_deleted: tuple[str, ...] = ()
     metadata_set: Mapping[str, str] = field(default_factory=dict)
     metadata_deleted: tuple[str, ...] = ()
+    metadata_before: Mapping[str, str | None] | None = None
     status: tuple[Status | None, Status] | None = None
+    protect: tuple[bool, bool] | None = None
+    server_id: str | None = None
     message: str | None = None
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether the row means something else than before."""
+        parts = (self.fields, self.keywords_added, self.keywords_deleted, self.metadata_set, self.metadata_deleted)
+        return any(parts) or self.status is not None or self.protect is not None
 
 
 def difference(before: Recorded | None, after: Recorded) -> str | None:
@@ -32,6 +45,7 @@ def difference(before: Recorded | None, after: Recorded) -> str | None:
     old, new = before.body, after.body
     new_keywords, old_keywords = set(new.keywords), set(old.keywords)
     names = () if old.fields == new.fields else {**old.fields, **new.fields}
+    metadata = () if old.metadata == new.metadata else {**old.metadata, **new.metadata}
     return _written(
         {
             "fields": {
@@ -43,7 +57,10 @@ def difference(before: Recorded | None, after: Recorded) -> str | None:
             "deleted": [keyword for keyword in old.keywords if keyword not in new_keywords],
             "set": {name: value for name, value in new.metadata.items() if old.metadata.get(name) != value},
             "unset": [name for name in old.metadata if name not in new.metadata],
+            "was": {n: old.metadata.get(n) for n in metadata if old.metadata.get(n) != new.metadata.get(n)},
             "status": (before.status.value, after.status.value) if before.status is not after.status else None,
+            "protect": (before.protect, after.protect) if before.protect != after.protect else None,
+            "id": before.server_id if before.server_id and not after.server_id else None,
         }
     )
 
@@ -72,7 +89,10 @@ def read(text: str | None) -> Detail:
         keywords_deleted=tuple(parts.get("deleted", ())),
         metadata_set=parts.get("set", {}),
         metadata_deleted=tuple(parts.get("unset", ())),
+        metadata_before=parts.get("was") if "set" in parts or "unset" in parts else {},
         status=_status(parts.get("status")),
+        protect=_flags(parts.get("protect")),
+        server_id=parts.get("id"),
         message=parts.get("message"),
     )
 
@@ -84,6 +104,7 @@ def appeared(body: str, status: str) -> Detail:
         fields={name: (None, frozen(value)) for name, value in parts["fields"].items()},
         keywords_added=tuple(parts["keywords"]),
         metadata_set=parts["metadata"],
+        metadata_before=dict.fromkeys(parts["metadata"]),
         status=(None, STATUSES[status]),
     )
 
@@ -93,3 +114,7 @@ def _status(pair: list[Any] | None) -> tuple[Status | None, Status] | None:
         return None
     before, after = pair
     return (None if before is None else STATUSES[before], STATUSES[after])
+
+
+def _flags(pair: list[Any] | None) -> tuple[bool, bool] | None:
+    return None if pair is None else (bool(pair[0]), bool(pair[1]))

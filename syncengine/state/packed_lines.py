@@ -7,11 +7,13 @@ its row (`state_rows.entry`). Ends are not chained: they are looked up among tho
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from syncengine.resource import Key, Source
+from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state import journal_detail
 from syncengine.state.journal_detail import Detail
 
@@ -108,6 +110,24 @@ def lines_among(packed: bytes, keys: Collection[Key]) -> Iterator[tuple[Key, str
         for address, line in zip(part.keys, part.lines, strict=True):
             if address in addresses:
                 yield addresses[address], part.call, _LINE.decode(line)
+
+
+class ChangedLine(NamedTuple):
+    """The entry of one key. `previous`: the one before it, in a call that may rename categories."""
+
+    key: Key
+    line: JournalLine
+    previous: Key | None
+
+
+def changed_lines(packed: bytes, wanted: Collection[str] | None) -> Iterator[ChangedLine]:
+    """The entries of the addresses that are wanted, or of all."""
+    for part in _PARTS.decode(packed):
+        renames, before = part.operation == UPSERT_TAG_CATEGORIES.id, None
+        for address, line in zip(part.keys, part.lines, strict=True):
+            if wanted is None or address in wanted:
+                yield ChangedLine(Key.parse(address), _LINE.decode(line), Key.parse(before) if before else None)
+            before = address if renames else None
 
 
 def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, JournalLine]]:

@@ -39,6 +39,8 @@ from syncengine.state.refusals import (
     refusals_of,
 )
 from syncengine.state.removals import RemovalLine, removals_since
+from syncengine.state.undone import ALL as ALL_UNDONE
+from syncengine.state.undone import UndoneChange, undone_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -103,6 +105,12 @@ class SqliteReader:
 
     def _all(self, query: str) -> list[tuple[Any, ...]]:
         return [] if self._connection is None else self._connection.execute(query).fetchall()
+
+    def undone(self) -> list[UndoneChange]:
+        if self._connection is None:
+            return []
+        with as_state_errors(self._name):
+            return [undone_of(row) for row in self._connection.execute(ALL_UNDONE)]
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

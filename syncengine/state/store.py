@@ -17,7 +17,19 @@ from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import approvals, attempts, history, info, journal, quarantine, queries, settling, tables
+from syncengine.state import (
+    approvals,
+    attempts,
+    history,
+    info,
+    journal,
+    quarantine,
+    queries,
+    run_changes,
+    settling,
+    tables,
+    undone_table,
+)
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
@@ -27,6 +39,7 @@ from syncengine.state.info import (
     PACKED_SINCE,
     QUARANTINE_SINCE,
     SAYS_LIMITS,
+    UNDONE_SINCE,
     Facts,
     facts_of,
     limits_of,
@@ -37,8 +50,10 @@ from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_i
 from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
 from syncengine.state.removals import RemovalLine, removals_since
+from syncengine.state.run_changes import ChangedRow
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 from syncengine.state.transfer import SetAsideRows
+from syncengine.state.undone import UndoneChange, UndoneRecord
 
 if TYPE_CHECKING:
     from syncengine.state.erase import Erased, Obstacle
@@ -48,6 +63,8 @@ __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open
 
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
+RECENT = 1000
+"""Runs that are looked through for the last one that changed something."""
 
 
 def new_lineage() -> str:
@@ -149,6 +166,13 @@ class State:
         with self.database.transaction() as connection:
             return quarantine.quarantine(connection)
 
+    def undone(self) -> list[UndoneChange]:
+        """What undone runs had made, by kind and name."""
+        if self.database.version < UNDONE_SINCE:
+            return []
+        with self.database.transaction() as connection:
+            return undone_table.changes(connection)
+
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""
         with self.database.transaction() as connection:
@@ -193,6 +217,26 @@ class State:
         """The runs of these ids, as many as there are."""
         with self.database.transaction() as connection:
             return history.runs_of(connection, ids)
+
+    def writing_run(self) -> Run | None:
+        """The last run of a plan that changed something."""
+        with self.database.transaction() as connection:
+            return run_changes.writing_run(connection, history.runs(connection, RECENT))
+
+    def has_changed(self, run: str) -> bool:
+        """Whether a run wrote anything about a resource."""
+        with self.database.transaction() as connection:
+            return run_changes.has_changed(connection, run)
+
+    def runs_like(self, prefix: str) -> list[Run]:
+        """The runs whose ids begin so, latest first."""
+        with self.database.transaction() as connection:
+            return history.runs_like(connection, prefix)
+
+    def changes_of(self, run: str) -> list[ChangedRow]:
+        """The rows that a run touched, as they were before it and as it made them."""
+        with self.database.transaction() as connection:
+            return run_changes.changes_of(connection, run, self.database.version)
 
     def history(self, key: Key) -> list[HistoryEntry]:
         """The history of one resource, oldest first."""
@@ -243,11 +287,17 @@ class State:
         """End the lock of this id, whoever holds it; the holder's next write fails. False: no such lock."""
         return self._locks.break_open(lock_id)
 
-    def begin_run(self, run: Run, sources: Mapping[str, int] | None = None, approved: Approved | None = None) -> None:
+    def begin_run(
+        self,
+        run: Run,
+        sources: Mapping[str, int] | None = None,
+        approved: Approved | None = None,
+        undone: UndoneRecord | None = None,
+    ) -> None:
         """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
 
         `sources`: the rows that sources have, of which the run may make something however it ends. `approved`: what the
-        approvals of its plan cover.
+        approvals of its plan cover. `undone`: what is undone by it, or no longer.
         """
         with self._writing() as connection:
             journal.abandon(connection)
@@ -257,6 +307,8 @@ class State:
             self._settle_approvals(connection)
             if approved is not None:
                 approvals.begin(connection, run.id, run.plan, approved, self._now())
+            if undone is not None:
+                undone_table.write(connection, undone.lifted, undone.added)
             if sources:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
@@ -368,6 +420,11 @@ class State:
             late = attempts.in_question(connection, self._clock, math.inf, [row.key for row in rows])
             journal.doubt(connection, late)
             approvals.withdraw(connection, (row.key for row in rows), self._now())
+
+    def add_undone(self, changes: Sequence[UndoneChange]) -> None:
+        """Write what runs had made that were undone, as `state import` brings it."""
+        with self._writing() as connection:
+            undone_table.write(connection, (), changes)
 
     def use_up_approvals(self, texts: Iterable[str]) -> None:
         """Count these approvals as used, and all that are under way: what they were for is recorded anew."""

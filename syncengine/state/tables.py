@@ -183,6 +183,17 @@ QUARANTINE = sa.Table(
     comment="Resources that are set aside.",
 )
 
+UNDONE = sa.Table(
+    "state_undone",
+    METADATA,
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("made", sa.Text, nullable=False, comment="Digests of what came and went, as undone.made_of"),
+    sa.Column("run", sa.Text, nullable=False),
+    sa.Column("undone_by", sa.Text, nullable=False, comment="The run that took it back"),
+    comment="What undone runs had made: manifests that ask for it again are not applied.",
+)
+
 SESSIONS = sa.Table(
     "state_sessions",
     METADATA,
@@ -265,11 +276,16 @@ def _approvals(connection: sa.Connection) -> None:
 def _operation(connection: sa.Connection) -> None:
     """8 → 9: what running a project every day needs."""
     _quarantine(connection)
+    _undone(connection)
 
 
 def _quarantine(connection: sa.Connection) -> None:
     """Refusals, and what is set aside for them; those of before are counted from the next one on."""
     METADATA.create_all(connection, tables=[REFUSALS, QUARANTINE])
+
+
+def _undone(connection: sa.Connection) -> None:
+    METADATA.create_all(connection, tables=[UNDONE])
 
 
 MIGRATIONS: tuple[Migration, ...] = (

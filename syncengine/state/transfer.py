@@ -12,17 +12,19 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
 from syncengine.state.codec import frozen
 from syncengine.state.refusals import QuarantineRecord, Refusal
+from syncengine.state.undone import UndoneChange
 
 FORMAT = "syncengine.state-export/v1"
 
 
 class Head(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """The first line: whose state it was."""
+    """The first line: whose state it was, and what undone runs had made."""
 
     format: str = ""
     lineage: str | None = None
     base_url: str | None = None
     team: str | None = None
+    undone: tuple[tuple[str, str, str, str], ...] = ()
 
 
 class _Place(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -90,6 +92,15 @@ class Exported(NamedTuple):
     rows: list[Recorded]
     aside: SetAsideRows
 
+    @property
+    def undone(self) -> list[UndoneChange]:
+        return [UndoneChange(Key.parse(address), *of_run) for address, *of_run in self.head.undone]
+
+
+def undone_in(changes: Iterable[UndoneChange]) -> tuple[tuple[str, str, str, str], ...]:
+    """What undone runs had made, as a head has it."""
+    return tuple((str(each.key), each.made, each.run, each.undone_by) for each in changes)
+
 
 _encode = msgspec.json.Encoder().encode
 _HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
@@ -129,6 +140,7 @@ def read(data: bytes, file: str) -> Exported:
 def _head(line: bytes, file: str) -> Head:
     try:
         head = _HEAD.decode(line)
+        all(Key.parse(address) for address, *_ in head.undone)
     except (msgspec.MsgspecError, ValueError):
         head = Head()
     if head.format != FORMAT:

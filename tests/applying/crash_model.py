@@ -34,9 +34,11 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.losses import SWEEP, Loss, losses_of
-from syncengine.plan.model import Basis, Options, Plan, Quarantine
+from syncengine.plan.model import Basis, Options, Plan, Quarantine, Undo
 from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.since import Excess
+from syncengine.plan.undo_planner import plan_back, record_of_undo
+from syncengine.plan.undone import record_of
 from syncengine.plan.units import REMOVED
 from syncengine.plan.uses import approved_of
 from syncengine.project.quarantine import DAY
@@ -512,6 +514,27 @@ class House:
         self._manifest = manifest
         return self._perform(planned, Clockwork(troubles, self.land), tuple(each.plan for each in reviewed))
 
+    def undo(self, run: str, troubles: Sequence[Trouble] = (), *, forced: bool = False) -> Ending:
+        """Take back a run, with whatever approval that needs."""
+        planned = self.planned_undo(run, forced=forced)
+        refuse_inconsistent(planned, self.state, Rules(deletes_tags=True), LIMITS)
+        planned = self.approvals.give(planned)
+        self._manifest = Manifest()
+        return self._perform(planned, Clockwork(troubles, self.land))
+
+    def planned_undo(self, run: str, *, forced: bool = False) -> Plan:
+        facts = self.state.facts()
+        basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
+        undo = Undo(run, "apply", "then", forced=forced)
+        return plan_back(undo, self.state, Options(Rules(deletes_tags=True), LIMITS), basis, lambda: 0.0)
+
+    @property
+    def last_run(self) -> str:
+        """The run that changed something last."""
+        run = self.state.writing_run()
+        assert run is not None
+        return run.id
+
     def resume(self, ending: Ending) -> Ending | None:
         """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
         assert ending.plan is not None
@@ -526,9 +549,12 @@ class House:
     def _perform(self, planned: Plan, clockwork: Clockwork, reviewed: tuple[str, ...] = ()) -> Ending:
         self._plan = planned
         number = next(self._runs)
+        undo = planned.undo or None
         run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None, reviewed=reviewed)
+        run = replace(run, undoes=undo.run if undo else None)
+        undone = record_of_undo(undo, self.state, run.id) if undo else record_of(planned, self.state.undone(), ())
         self.approvals.begin(planned)
-        self.state.begin_run(run, approved=approved_of(planned))
+        self.state.begin_run(run, approved=approved_of(planned), undone=undone)
         if planned.quarantine:
             self.state.end_quarantine(planned.quarantine.over)
         chronicle = Chronicle(lambda event: None)

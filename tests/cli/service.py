@@ -70,6 +70,10 @@ class Service:
     def tags(self) -> list[str]:
         return [tag["name"] for tag in self.holds()["tags"]]
 
+    def category_ids(self) -> dict[str, str]:
+        """The service's id of each category."""
+        return {each["externalId"]: each["id"] for each in self.control.get("/state").json()["categories"]}
+
     def sessions(self) -> list[str]:
         """The states of the sync sessions, in the order in which they were started."""
         return [session["state"] for session in self.control.get("/state").json()["sessions"]]

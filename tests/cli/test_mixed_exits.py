@@ -8,6 +8,11 @@ from itertools import combinations
 
 import pytest
 
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.state import undone_table
+from syncengine.state.store import open_state
+from syncengine.state.undone import UndoneChange, made_of
+
 from .program import REPOSITORY, Ended, Project, tag
 from .service import AT_ONCE, Service
 
@@ -47,6 +52,16 @@ class Scene:
         folder.mkdir()
         (folder / "no.yaml").write_text(DENIES, encoding="utf-8")
 
+    def undone(self) -> None:
+        """A run had made the new tag, and was undone."""
+        key = Key(Kind.TAG, "NEW-1")
+        change = UndoneChange(key, made_of(None, Recorded(key)), "a-run", "another")
+        with (
+            open_state(self.project.loaded().state, write=True) as state,
+            state.database.transaction() as connection,  # whoever holds the lock
+        ):
+            undone_table.write(connection, (), [change])
+
     def more_than_reviewed(self) -> None:
         self.words += ["--reviewed", "reviewed.json"]
 
@@ -75,6 +90,7 @@ REASONS: dict[str, tuple[Callable[[Scene], None], int]] = {
     "locked": (Scene.locked, 6),
     "gate": (Scene.gate, 4),
     "policy-denied": (Scene.policy_denied, 4),
+    "undone": (Scene.undone, 4),
     "more-than-reviewed": (Scene.more_than_reviewed, 5),
     "unreachable": (Scene.unreachable, 9),
     "refused": (Scene.rejected, 3),

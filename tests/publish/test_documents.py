@@ -16,7 +16,8 @@ DOCUMENTS = Path(__file__).parents[1] / "contract" / "documents"
 PLANS = sorted(path.stem for path in DOCUMENTS.glob("plan*.json") if '"syncengine.plan/v1"' in path.read_text())
 REPORTS = sorted(path.stem for path in DOCUMENTS.glob("*.json") if '"syncengine.report/v1"' in path.read_text())
 READ = {
-    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics base basis since",
+    formats.PlanFormat: "id created service summary gate sweep notes commit changes diagnostics base basis since undo",
+    formats.UndoItem: "run command started commit revert forced left_out targets excludes",
     formats.PlanBasis: "environment lineage tree uncommitted",
     formats.SinceItem: "plan new gone different same more",
     formats.BaseItem: "ref commit",

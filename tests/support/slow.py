@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 SLOW: dict[str, str] = {
-    "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble",
+    "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble"
+    " undo_crashes",
     "browser": "console pictures",
     "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
-    " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal unmerged",
+    " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo unmerged",
     "connector": "registration",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",

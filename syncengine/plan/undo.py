@@ -1,0 +1,228 @@
+"""The rows that a run changed → the aim of the plan that takes it back; pure (docs/undo.md).
+
+Nothing is swept, and no category or activity type is deleted: those that the run made stay, and are let go. Tags that
+it made are retired, whatever the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held
+from syncengine.plan.diff import is_sent
+from syncengine.plan.scope import Scope
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
+from syncengine.state.run_changes import ChangedRow
+
+LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
+"""Kinds of notes."""
+
+ORDER = {Kind.CATEGORY: 0, Kind.ACTIVITY_TYPE: 1, Kind.TAG: 2}
+
+STAYS: Mapping[Kind, str] = {
+    Kind.CATEGORY: "the run made it, and an undo deletes no category: it stays on the service and is let go",
+    Kind.ACTIVITY_TYPE: "the run made it, and an undo deletes no activity type: it stays on the service and is let go",
+}
+
+PROTECTED = "protected: it stays as it is; apply `protect: false` before taking this back"
+
+
+@dataclass(slots=True)
+class UndoAim:
+    """The aim of an undo; `left_out` are resources of the run that it leaves alone."""
+
+    run: str
+    recorded: Mapping[Key, Recorded]
+    aim: Aim = field(default_factory=Aim)
+    left_out: list[Key] = field(default_factory=list)
+
+    def note(self, row: ChangedRow, kind: str, message: str) -> None:
+        self.aim.notes.append(Note(row.key, kind, message, row.now.source if row.now else None))
+
+    def leave_out(self, row: ChangedRow, why: str) -> None:
+        self.left_out.append(row.key)
+        self.note(row, LEFT_OUT, f"not undone: {why}")
+
+
+def undo_aim(
+    run: str, changed: Iterable[ChangedRow], recorded: Mapping[Key, Recorded], scope: Scope, *, forced: bool
+) -> UndoAim:
+    """The aim that brings back what a run changed. `forced`: also what other runs changed since."""
+    undo = UndoAim(run, recorded)
+    touched = sorted(changed, key=lambda row: (ORDER[row.key.kind], row.key.name))
+    rows = {row.key: row for row in selected_rows(touched, scope) if _is_relevant(row)}
+    for row in list(rows.values()):
+        if why := _obstacle(row, rows, forced=forced):
+            undo.leave_out(row, why)
+    for key in undo.left_out:
+        del rows[key]
+    _find_renames(undo, rows)
+    remade = (row for key, row in rows.items() if key not in undo.aim.renames and _is_remade(row))
+    ids = {row.before.server_id: row.key.name for row in remade if row.before and row.before.server_id}
+    for row in rows.values():
+        _bring_back(undo, row, ids)
+    _leave_out_homeless(undo, rows)
+    return undo
+
+
+def selected_rows(changed: Iterable[ChangedRow], scope: Scope) -> list[ChangedRow]:
+    """The rows that a selection takes back; a renamed category is one unit."""
+    rows = list(changed)
+    others = {row.renamed_to: row.key for row in rows if row.renamed_to is not None}
+    others |= {old: new for new, old in others.items() if new is not None}
+    units = ((row, (row.key, *([others[row.key]] if row.key in others else []))) for row in rows)
+    return [row for row, unit in units if scope.selects(*((key, None) for key in unit))]
+
+
+def _is_relevant(row: ChangedRow) -> bool:
+    """Whether the run changed it, or left it in a doubt that nobody ended."""
+    return row.changed or (row.now is not None and row.now.doubtful and not row.others)
+
+
+def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], *, forced: bool) -> str | None:
+    """Why a row is left alone; a renamed category goes with its other name."""
+    if row.forgotten or row.now is None:
+        return "its row was removed from the state since"
+    if row.others and not forced:
+        return f"changed again since, by run {', '.join(row.others)} (--force undoes it all the same)"
+    formers = [other for other in rows.values() if other.renamed_to == row.key]
+    new = rows.get(row.renamed_to) if row.renamed_to is not None else None
+    others = formers if new is None else [new]
+    if any(other.forgotten or other.now is None or (other.others and not forced) for other in others):
+        return f"it is one category with {others[0].key}, which is left alone"
+    return None
+
+
+def _find_renames(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
+    """Categories that get their old names back, with their ids."""
+    for key, row in rows.items():
+        new = undo.recorded.get(row.renamed_to) if row.renamed_to is not None else None
+        was_managed = row.before is not None and row.before.status is Status.ACTIVE
+        if new is None or row.now is None or row.now.status is not Status.DELETED or not was_managed:
+            continue
+        if may_be_held(new) and new.server_id and row.now.server_id in (None, new.server_id):
+            undo.aim.renames[key] = (new.key,)
+
+
+def _is_remade(row: ChangedRow) -> bool:
+    """Whether something that the run deleted is made anew."""
+    return _was_held(row) and row.now is not None and not may_be_held(row.now)
+
+
+def _was_held(row: ChangedRow) -> bool:
+    return row.before is not None and row.before.status is not Status.DELETED
+
+
+def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
+    now, before = row.now, row.before
+    assert now is not None, "rows that are gone are left out"
+    if before is None or before.status is Status.DELETED:
+        if may_be_held(now):
+            _take_away(undo, row, now)
+        return
+    differs = now.doubtful or _differs(undo, before, now)
+    is_finished = not (now.status is Status.RETIRED and now.body.keywords)
+    if before.status is now.status and before.status is not Status.ACTIVE and is_finished and not differs:
+        return  # as it was, or a member of a renamed category, which follows it by itself
+    if before.status is Status.ACTIVE or not differs:
+        _restore_managed(undo, row, before, now, ids)
+    else:
+        undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
+    if row.unknown:
+        undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the history does not tell what it was before")
+
+
+def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
+    """Whether more than the keywords of a retired tag must be sent, before it is let go or retired again."""
+    if not may_be_held(now):
+        return True
+    is_retired = before.status is Status.RETIRED
+    fields, then = dict(now.body.fields), dict(before.body.fields)
+    if is_retired:
+        fields["excludeTagNameKeyword"] = then["excludeTagNameKeyword"] = True
+    category = Key(Kind.CATEGORY, str(then.get("category")))
+    if Key(Kind.CATEGORY, str(fields.get("category"))) in undo.aim.renames.get(category, ()):
+        fields["category"] = category.name
+    keywords = not is_retired and {*before.body.keywords} != {*now.body.keywords}
+    sent = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
+    return keywords or sent or before.body.metadata != now.body.metadata
+
+
+def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> None:
+    """Bring a managed resource back; let go or retire again one that holds all that it held then."""
+    if before.status is not Status.ACTIVE:
+        way = RemovalKind.RETIRE if before.status is Status.RETIRED else RemovalKind.FORGET
+        _let_go(undo, row, now, way, "as before the run that is undone")
+        return
+    undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
+    if _is_remade(row) and row.key not in undo.aim.renames:
+        what = "it gets another id" if row.key.kind is Kind.CATEGORY else "time that had it before does not get it back"
+        undo.note(row, MADE_ANEW, f"made anew, since it was deleted: {what}")
+    elif now.status is Status.RELEASED:
+        undo.note(row, MANAGED, "managed again, as before")
+
+
+def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
+    """Retire a tag that the run made; let go of what an undo does not delete."""
+    if any(new == (row.key,) for new in undo.aim.renames.values()):
+        return
+    if now.status is Status.RETIRED and not now.body.keywords:
+        return
+    way = RemovalKind.RETIRE if row.key.kind is Kind.TAG else RemovalKind.FORGET
+    _let_go(undo, row, now, way, f"made by run {undo.run}", STAYS.get(row.key.kind, ""))
+
+
+def _let_go(
+    undo: UndoAim, row: ChangedRow, now: Recorded, way: RemovalKind, reason: str, says: str = "let go again, as before"
+) -> None:
+    if now.protect:
+        undo.leave_out(row, PROTECTED)
+    elif row.key.kind is Kind.TAG:
+        undo.aim.leaving[row.key] = PlannedRemoval(now, way, reason)
+    elif now.status is not Status.RELEASED:
+        undo.note(row, KEPT, says)
+        undo.aim.released.append(now)
+
+
+def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> Resource:
+    fields = dict(before.body.fields)
+    by_id = fields.get("tagCategoryId")
+    if isinstance(by_id, str) and by_id in ids:
+        del fields["tagCategoryId"]
+        fields["category"] = ids[by_id]
+        undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} is gone for good: it is put into {ids[by_id]} by its name")
+    if row.key.kind is Kind.ACTIVITY_TYPE and now.status is Status.DELETED:
+        fields["reenableIfArchived"] = True
+    is_private = may_be_held(now) and now.body.fields.get("visibility") == "PRIVATE"
+    if row.key.kind is Kind.TAG and is_private and "visibility" not in fields:
+        fields["visibility"] = "PUBLIC"
+    keywords = before.body.keywords
+    if before.status is Status.RETIRED:
+        keywords, fields["excludeTagNameKeyword"] = (), True  # or the upsert would have it tag time by its name
+    source = now.source or Source(f"run {undo.run}", 1)
+    body = Body(fields, keywords, before.body.metadata)
+    return Resource(row.key, body, source, before.protect, status=before.status)
+
+
+def _leave_out_homeless(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
+    """A tag cannot be brought back into a category, or with an activity type, that is not there any more."""
+    for key, resource in list(undo.aim.desired.items()):
+        if missing := next((each for each in _references(resource) if not _will_be_there(undo, each)), None):
+            del undo.aim.desired[key]
+            undo.aim.notes = [note for note in undo.aim.notes if note.key != key]
+            undo.leave_out(rows[key], f"it needs {missing}, which is not there any more")
+
+
+def _references(resource: Resource) -> Sequence[Key]:
+    if resource.key.kind is not Kind.TAG:
+        return ()
+    kinds = {"category": Kind.CATEGORY, "defaultActivityTypeCode": Kind.ACTIVITY_TYPE}
+    names = ((kind, resource.body.fields.get(name)) for name, kind in kinds.items())
+    return [Key(kind, name) for kind, name in names if isinstance(name, str) and name]
+
+
+def _will_be_there(undo: UndoAim, key: Key) -> bool:
+    row = undo.recorded.get(key)
+    renamed = any(formers == (key,) for formers in undo.aim.renames.values())
+    return key in undo.aim.desired or (row is not None and may_be_held(row) and not renamed)

@@ -1,0 +1,115 @@
+"""A run of the history → the plan that takes it back (docs/undo.md). Reads the state, and Git for how to revert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from syncengine.document.gc_pause import no_collection
+from syncengine.errors import LockHeld, Usage
+from syncengine.manifest.desired import Desired
+from syncengine.plan.approvals import records_of
+from syncengine.plan.build import plan_to
+from syncengine.plan.model import Basis, Options, Plan, Undo
+from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
+from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.scope import Scope
+from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.undo import selected_rows, undo_aim
+from syncengine.project import git
+from syncengine.project.model import Project
+from syncengine.state.history import REFUSED, Run
+from syncengine.state.store import State, open_state
+from syncengine.state.undone import UndoneChange, UndoneRecord, made_of
+
+LAST = "last"
+
+
+def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Runtime, *, forced: bool) -> Plan:
+    """Plan the way back to where everything that a run touched stood before it. `run`: an id, or `last`."""
+    with open_state(project.state, write=False, now=around.now) as state:
+        undo = _described(run_to_undo(state, run), project, request.scope, forced=forced)
+        draft = undo_plan(undo, state, project, request, around)
+        warnings = state_warnings(project, state.facts(), None, exists=state.exists)
+        listed = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *listed))
+
+
+def undo_plan(undo: Undo, state: State, project: Project, request: PlanRequest, around: Runtime) -> Plan:
+    """Plan in a state that is open already, for a run that is known. Nothing of it comes from the work tree."""
+    facts = state.facts()
+    basis: Basis = replace(basis_of(project, facts, around), commit=None, tree=None)
+    with no_collection():
+        return plan_back(undo, state, options_of(project, request, facts), basis, around.now)
+
+
+def plan_back(undo: Undo, state: State, options: Options, basis: Basis, now: Callable[[], float]) -> Plan:
+    """The plan that takes a run back, by the rules and limits of the options."""
+    scope = Scope(targets=undo.targets, excludes=undo.excludes)
+    recorded = {row.key: row for row in state.rows()}
+    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, forced=undo.forced)
+    draft = plan_to(
+        target.aim,
+        recorded,
+        recorded,
+        Desired(),
+        replace(options, scope=scope),
+        basis,
+        recent=lambda: recent_losses(state, now()),
+        records=lambda: records_of(state.approvals()),
+    )
+    left_out = tuple(sorted(map(str, target.left_out)))
+    return replace(draft, undo=replace(undo, left_out=left_out), is_whole=False)
+
+
+def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
+    """What `run`, which takes another one back, undoes: the content that the other one had made."""
+    left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
+    rows = selected_rows(state.changes_of(undo.run), scope)
+    taken_back = (row for row in rows if row.changed and str(row.key) not in left_out)
+    added = [UndoneChange(row.key, made_of(row.before, row.made), undo.run, run) for row in taken_back]
+    return UndoneRecord(added=added)
+
+
+def run_to_undo(state: State, name: str) -> Run:
+    """The run of an id, of the beginning of one, or `last`; Usage where there is none that can be taken back."""
+    run = state.writing_run() if name == LAST else _named(state, name)
+    if run is None:
+        raise Usage("no run of this state has changed anything yet: there is nothing to undo")
+    if run.ended is None and (lock := state.current_lock()) is not None:
+        raise LockHeld(f"run {run.id} is still under way: {lock}")
+    if run.outcome == REFUSED:
+        raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")
+    if run.plan is None:
+        raise Usage(f"run {run.id} was `{run.command}`, which writes the state alone: only an apply can be undone")
+    if not state.has_changed(run.id):
+        raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
+    return run
+
+
+def _named(state: State, name: str) -> Run:
+    runs = state.runs_like(name)
+    exact = [run for run in runs if run.id == name]
+    if not runs:
+        raise Usage(f"there is no run {name} in the history: `syncengine state history` lists the runs")
+    if len(runs) > 1 and not exact:
+        few = ", ".join(run.id for run in runs[:5]) + (", …" if len(runs) > 5 else "")
+        raise Usage(f"{name} begins the ids of several runs: {few}")
+    return (exact or runs)[0]
+
+
+def _described(run: Run, project: Project, scope: Scope, *, forced: bool) -> Undo:
+    is_of_commit = run.commit is not None and run.clean is not False and run.undoes is None
+    return Undo(
+        run=run.id,
+        command=run.command,
+        started=datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds"),
+        commit=run.commit,
+        revert=git.revert_of(project.root, run.commit) if run.commit and is_of_commit else None,
+        forced=forced,
+        targets=scope.targets,
+        excludes=scope.excludes,
+    )

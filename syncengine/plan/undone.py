@@ -1,0 +1,92 @@
+"""A plan → the part of it that makes again what an undone run had made; pure (docs/undo.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from syncengine.effects import Effect
+from syncengine.errors import Diagnostic, Severity, Undone
+from syncengine.manifest.desired import Desired
+from syncengine.plan.diff import Action
+from syncengine.plan.model import Options, Plan
+from syncengine.resource import Body, Key, Recorded, Resource, Status
+from syncengine.state.undone import UndoneChange, UndoneRecord
+
+SHOWN = 5
+REMOVALS = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
+LET_GO = frozenset({Status.RELEASED, Status.RETIRED, Status.DELETED})
+
+
+def with_undone(
+    plan: Plan,
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    undone: Sequence[UndoneChange],
+    options: Options,
+) -> Plan:
+    """The plan of manifests, with what they still ask for that an undone run had made; a selection counts alone."""
+    if not undone:
+        return plan
+    asked = []
+    for each in undone:
+        resource, row = desired.resources.get(each.key), recorded.get(each.key)
+        source = resource.source if resource is not None else row.source if row is not None else None
+        if _asks(each, resource) and options.scope.selects((each.key, source)):
+            asked.append(each)
+    diagnostics = () if options.redo else tuple(objections(asked))
+    redoes = tuple(each.key for each in asked) or UNSET
+    return replace(plan, redoes=redoes, diagnostics=(*plan.diagnostics, *diagnostics))
+
+
+def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
+    return undone.is_made_by(resource.body, protect=resource.protect) if resource else undone.is_made_by(None)
+
+
+def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
+    """The changes that a saved plan would make again, from what it does, whatever the file says."""
+    if not undone:
+        return []
+    made = _made_by(plan, rows)
+    return [
+        each for each in undone if each.key in made and each.is_made_by(made[each.key][0], protect=made[each.key][1])
+    ]
+
+
+def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
+    """The content that a plan makes of each resource, and its protection; None of what it lets go or removes."""
+    made: dict[Key, tuple[Body | None, bool | None]] = {}
+    for leave in plan.records:
+        if (row := rows.get(leave.key)) is not None:
+            made[leave.key] = (None if leave.status in LET_GO else _with(row.body, leave), leave.protect)
+    items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
+    wholes = (leave for item in items for leave in item.leaves if leave.whole)
+    made |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
+    formers = (Key(change.key.kind, change.previously) for change in plan.changes if change.previously)
+    gone = (change.key for change in plan.changes if change.action in REMOVALS)
+    return made | dict.fromkeys((*formers, *gone), (None, None))
+
+
+def _with(body: Body, leave: Effect) -> Body:
+    fields = {name: value for name, value in body.fields.items() if name not in leave.cleared}
+    return Body({**fields, **leave.fields}, body.keywords, body.metadata)
+
+
+def objections(asked: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
+    """An error for each undone run."""
+    by_run: dict[str, list[str]] = {}
+    for each in asked:
+        by_run.setdefault(each.run, []).append(str(each.key))
+    for run, addresses in by_run.items():
+        more = f" and {len(addresses) - SHOWN} more" if len(addresses) > SHOWN else ""
+        of = f"what it made of {', '.join(addresses[:SHOWN])}{more} is still asked for"
+        message = f"run {run} was undone: merge its revert, or --redo ({of})"
+        yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
+
+
+def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
+    """What a plan of manifests lifts: what it makes again, and what none of all manifests asks for any more."""
+    lifted = [each.key for each in undone if each.key in redoes or plan.is_whole]
+    return UndoneRecord(lifted=lifted)

@@ -1,0 +1,232 @@
+"""The changes of a run, from the journal: each row as it was before the run, and as the run made it.
+
+A row of today is followed backwards through the lines that tell of it, down to those of the run (docs/undo.md). It does
+not matter whether a call settled: a row holds all that its call adds, and the line tells what there was before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from msgspec.structs import replace
+
+from syncengine.resource import Body, Key, Recorded, Status
+from syncengine.service.operations import UPSERT_TAG_CATEGORIES
+from syncengine.state import packed_lines
+from syncengine.state.codec import KINDS, from_json
+from syncengine.state.history import LARGE, HistoryEntry, Run, history
+from syncengine.state.info import PACKED_SINCE
+from syncengine.state.journal import FORGOTTEN, INTENDED, PACKED, RECORDED
+from syncengine.state.journal_detail import Detail, read
+from syncengine.state.queries import fetch, visible_rows
+from syncengine.state.tables import JOURNAL, RUNS
+
+WRITES = (INTENDED, RECORDED, FORGOTTEN)
+SINGLE = ("id", "run", "verb", "call", "operation", "kind", "name", "detail")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row that a run touched: `before` it, as the run `made` it, and `now`; None where there is none.
+
+    `others` are later runs that changed it since, oldest first. `forgotten`: its row was removed by hand since.
+    `renamed_to`: the new name of a category. `unknown`: names of metadata whose former values nothing tells.
+    """
+
+    key: Key
+    before: Recorded | None
+    made: Recorded | None
+    now: Recorded | None
+    others: tuple[str, ...] = ()
+    forgotten: bool = False
+    renamed_to: Key | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether the run made something else of it, as far as anybody knows."""
+        return self.unknown != () or content_of(self.before) != content_of(self.made)
+
+
+def content_of(row: Recorded | None) -> object:
+    """All of a row that a run can take back."""
+    if row is None or row.status is Status.DELETED:
+        return None
+    body = row.body
+    return row.status, row.protect, body.fields, frozenset(body.keywords), body.metadata
+
+
+class _Line(NamedTuple):
+    """One entry of one key. `previous`: the address before it, in a call that may rename categories."""
+
+    run: str | None
+    detail: Detail
+    forgets: bool = False
+    previous: Key | None = None
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of each key, from the first one of the run on."""
+
+    run: str
+    by_key: dict[Key, list[_Line]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, key: Key, line: _Line) -> None:
+        if line.run == self.run or key in self.by_key:
+            self.by_key[key].append(line)
+
+
+def family_of(connection: sa.Connection, run: str) -> set[str]:
+    """The run, the runs that took it back, those that took back these, and so on."""
+    query = sa.select(RUNS.c.id, RUNS.c.counts).where(RUNS.c.counts.contains('"undoes"')).order_by(RUNS.c.started)
+    undoes = {id: from_json(about).get("undoes") for id, about in connection.execute(query)}
+    family = {run}
+    while more := {id for id, other in undoes.items() if other in family} - family:
+        family |= more
+    return family
+
+
+def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
+    """The first of these runs of a plan that changed something."""
+    return next((run for run in runs if run.plan is not None and has_changed(connection, run.id)), None)
+
+
+def has_changed(connection: sa.Connection, run: str) -> bool:
+    """Whether a run wrote anything about a resource."""
+    return _first_line(connection, run) is not None
+
+
+def changes_of(connection: sa.Connection, run: str, version: int) -> list[ChangedRow]:
+    """All rows that a run touched, in the order of its lines."""
+    first = _first_line(connection, run)
+    if first is None:
+        return []
+    lines = _Lines(run)
+    _read(connection, first, lines, version)
+    family = family_of(connection, run)
+    rows = fetch(connection, lines.by_key, visible_rows(connection.dialect.name, version))
+
+    def history_of(key: Key) -> list[HistoryEntry]:
+        return history(connection, key, version)
+
+    return [_changed(key, of_key, rows.get(key), run, family, history_of) for key, of_key in lines.by_key.items()]
+
+
+def _first_line(connection: sa.Connection, run: str) -> int | None:
+    query = sa.select(sa.func.min(JOURNAL.c.id)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_((INTENDED, RECORDED)))
+    first: int | None = connection.execute(query).scalar_one()
+    return first
+
+
+def _read(connection: sa.Connection, first: int, lines: _Lines, version: int) -> None:
+    """Read the lines of the run, and later ones of the same keys; LookupError or ValueError for damaged ones."""
+    names = (*SINGLE, "packed") if version >= PACKED_SINCE else SINGLE
+    query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.id >= first, JOURNAL.c.verb.in_(WRITES))
+    before: Any = None
+    for line in connection.execute(query.order_by(JOURNAL.c.id), execution_options={"yield_per": LARGE}):
+        if line.kind == PACKED:
+            wanted = None if line.run == lines.run else {str(key) for key in lines.by_key}
+            for each in packed_lines.changed_lines(line.packed, wanted):
+                lines.add(each.key, _Line(line.run, each.line.read(), previous=each.previous))
+        elif line.kind in KINDS:
+            key = Key(KINDS[line.kind], line.name)
+            follows = before is not None and (before.run, before.call) == (line.run, line.call)
+            renames = follows and line.operation == UPSERT_TAG_CATEGORIES.id
+            previous = Key(KINDS[before.kind], before.name) if renames else None
+            lines.add(key, _Line(line.run, read(line.detail), line.verb == FORGOTTEN, previous))
+            before = line
+
+
+def _changed(
+    key: Key,
+    lines: Sequence[_Line],
+    now: Recorded | None,
+    run: str,
+    family: Collection[str],
+    history_of: Callable[[Key], Sequence[HistoryEntry]],
+) -> ChangedRow:
+    others = (line.run or "" for line in lines if line.run not in family and _counts(line))
+    forgotten = any(line.forgets for line in lines)
+    own = [line for line in lines if line.run == run]
+    before = now
+    unknown: dict[str, None] = {}
+    for line in () if forgotten else reversed(lines):
+        before = _without(before, line.detail)
+        if line.detail.metadata_before is None:
+            unknown |= dict.fromkeys((*line.detail.metadata_set, *line.detail.metadata_deleted))
+    if unknown and before is not None:
+        before, unknown = _with_former(before, unknown, history_of(key), run)
+    made = before
+    for line in own:
+        made = _with(made, key, line.detail)
+    renames = (line.previous for line in own if line.detail.status and line.detail.status[1] is Status.DELETED)
+    renamed_to = next((name for name in renames if name is not None), None)
+    return ChangedRow(key, before, made, now, tuple(dict.fromkeys(others)), forgotten, renamed_to, tuple(unknown))
+
+
+def _counts(line: _Line) -> bool:
+    return line.forgets or line.detail.changes_something
+
+
+def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
+    """The row before a line of the journal."""
+    if row is None or (detail.status is not None and detail.status[0] is None):
+        return None
+    fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
+    fields |= {name: before for name, (before, _) in detail.fields.items() if before is not None}
+    keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_added)
+    keywords += tuple(k for k in detail.keywords_deleted if k not in keywords)
+    former = detail.metadata_before or {}
+    touched = {*detail.metadata_set, *detail.metadata_deleted, *former}
+    metadata = {name: value for name, value in row.body.metadata.items() if name not in touched}
+    metadata |= {name: value for name, value in former.items() if value is not None}
+    return replace(
+        row,
+        body=Body(fields, keywords, metadata),
+        status=(detail.status and detail.status[0]) or row.status,
+        protect=detail.protect[0] if detail.protect else row.protect,
+        server_id=detail.server_id or row.server_id,
+    )
+
+
+def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
+    """The row after a line of the journal, once all that it tells is true."""
+    row = row or Recorded(key)
+    fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
+    fields |= {name: after for name, (_, after) in detail.fields.items() if after is not None}
+    keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_deleted)
+    keywords += tuple(k for k in detail.keywords_added if k not in keywords)
+    kept = {name: value for name, value in row.body.metadata.items() if name not in detail.metadata_deleted}
+    return replace(
+        row,
+        body=Body(fields, keywords, {**kept, **detail.metadata_set}),
+        status=detail.status[1] if detail.status else row.status,
+        protect=detail.protect[1] if detail.protect else row.protect,
+    )
+
+
+def _with_former(
+    row: Recorded, names: Iterable[str], history: Sequence[HistoryEntry], run: str
+) -> tuple[Recorded, dict[str, None]]:
+    """The row with the metadata that lines of before the run tell, and the names of which none does."""
+    until = next((number for number, entry in enumerate(history) if entry.run == run), len(history))
+    values = {name: next(_former_values(name, history[:until]), ...) for name in names}
+    known = {name: value for name, value in values.items() if isinstance(value, str)}
+    kept = {name: value for name, value in row.body.metadata.items() if name not in values}
+    body = replace(row.body, metadata={**kept, **known})
+    return replace(row, body=body), {name: None for name, value in values.items() if value is ...}
+
+
+def _former_values(name: str, history: Sequence[HistoryEntry]) -> Iterator[str | None]:
+    """The values that lines tell of a name, latest first; None where it was not there."""
+    for entry in reversed(history):
+        detail = entry.detail
+        if name in detail.metadata_set:
+            yield detail.metadata_set[name]
+        elif name in detail.metadata_deleted or (detail.status is not None and detail.status[0] is None):
+            yield None

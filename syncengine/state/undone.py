@@ -1,0 +1,81 @@
+"""What undone runs had made of resources, and nobody may apply again by accident (docs/undo.md). Values only; pure.
+
+Content is kept as digests of its parts: that is enough to know it again, and tells nobody's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from syncengine.document.digest import sha256_of
+from syncengine.resource import Body, Key, Recorded, Status
+from syncengine.state.codec import KINDS, to_json
+
+GONE, DECLARED = "gone", "declared"
+"""Parts of a resource that no manifest declares, and of any other."""
+
+COLUMNS = ("kind", "name", "made", "run", "undone_by")
+ALL = f"SELECT {', '.join(COLUMNS)} FROM state_undone ORDER BY kind, name"  # noqa: S608 - names of columns
+
+
+class UndoneChange(NamedTuple):
+    """What `run` had made of a resource: digests of its parts, `+` of those that came and `-` of those that went.
+
+    `undone_by` is the run that took that back.
+    """
+
+    key: Key
+    made: str
+    run: str
+    undone_by: str
+
+    def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
+        """Whether content, or none, has all that the undone run had made of it."""
+        parts = parts_of(body, protect)
+        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.made.split())
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRecord:
+    """To be written when a run begins: `lifted` changes are no longer undone, `added` ones are from now on."""
+
+    lifted: Collection[Key] = ()
+    added: Sequence[UndoneChange] = ()
+
+
+def made_of(before: Recorded | None, made: Recorded | None) -> str:
+    """The marks of what a run made of a row: the parts of it that are others than before."""
+    old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, made))
+    return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
+
+
+def _body(row: Recorded | None) -> Body | None:
+    return row.body if row is not None and row.status is Status.ACTIVE else None
+
+
+def parts_of(body: Body | None, protect: bool | None) -> frozenset[str]:
+    """The digests of all parts of a resource. `protect` None: unknown, so that it is like either."""
+    if body is None:
+        return frozenset([GONE])
+    return frozenset([DECLARED, *(sha256_of(part)[:16] for part in _parts(body, protect))])
+
+
+def _parts(body: Body, protect: bool | None) -> Iterator[str]:
+    values: Mapping[str, Mapping[str, Any]] = {
+        "field": {name: value for name, value in body.fields.items() if value not in ("", ())},
+        "metadata": body.metadata,
+    }
+    for of, named in values.items():
+        for name, value in named.items():
+            yield to_json([of, name, value])
+    yield from (to_json(["keyword", keyword]) for keyword in body.keywords)
+    if protect is not None:
+        yield to_json(["protect", protect])
+
+
+def undone_of(values: Sequence[Any]) -> UndoneChange:
+    """From the values of COLUMNS; LookupError for a damaged one."""
+    kind, name, made, run, by = values
+    return UndoneChange(Key(KINDS[kind], name), made, run, by)

@@ -1,0 +1,237 @@
+"""Taking back the last run, searched with the crash model (docs/undo.md).
+
+Service and state come back to where they stood, as far as the interface can; nothing is swept, and no category or
+activity type is deleted; whatever kills the undo, it comes to the same end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syncengine.apply.report import RunStatus
+from syncengine.errors import Problems
+from syncengine.plan.model import Plan
+from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.sandbox.world import Tag, World
+from syncengine.service.operations import DELETE_TAG, DELETE_TAG_CATEGORY
+from syncengine.state.undone import UndoneChange
+from tests.support.profiles import tried
+
+from .crash_model import House, Manifest
+from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, _end, _possible, house, manifests, renames
+from .truths import DEFAULTS, UNCLEARABLE
+
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "20"))
+OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
+STATISTICS: Counter[str] = Counter()
+ATTEMPTS = st.lists(TROUBLES, max_size=2)
+
+
+class Moment(NamedTuple):
+    """What service and state hold at one time."""
+
+    world: World
+    rows: Mapping[Key, Recorded]
+
+    @classmethod
+    def of(cls, home: House) -> Moment:
+        return cls(deepcopy(home.world), {row.key: row for row in home.state.rows()})
+
+
+def differences(then: Moment, now: Moment, plans: list[Plan], others: Mapping[str, set[str]]) -> Iterator[str]:
+    """Everything that is not as it was then, and that the interface could have brought back.
+
+    It cannot: delete a tag (it is retired), empty a description, give a deleted category its id, take away a category
+    or an activity type without deleting it (it is let go), or give back what other people had put on something deleted.
+    """
+    left_out = {note.key for plan in plans for note in plan.notes if note.kind == "left-out"}
+    for key in {**then.rows, **now.rows}:
+        if key not in left_out:
+            yield from _row_differs(key, then, now)
+    for name, tag in then.world.tags.items():
+        if Key(Kind.TAG, name) not in left_out and Key(Kind.TAG, name) in then.rows:
+            yield from _tag_differs(name, tag, then, now, others.get(name, set()))
+    for category in then.world.categories.values():
+        held = now.world.category_ids.get(category.external_id)
+        if Key(Kind.CATEGORY, category.external_id) in left_out:
+            continue
+        if held is None:
+            yield f"category {category.external_id} is not there"
+        elif _cleared(now.world.categories[held].fields) != _cleared(category.fields):
+            yield f"category {category.external_id}: {now.world.categories[held].fields}, not {category.fields}"
+    for code, known in then.world.activity_types.items():
+        now_known = now.world.activity_types.get(code)
+        if known.deleted or Key(Kind.ACTIVITY_TYPE, code) in left_out or Key(Kind.ACTIVITY_TYPE, code) not in then.rows:
+            continue
+        if now_known is None or now_known.deleted:
+            yield f"type {code} is not there"
+        elif known.description not in ("", now_known.description):
+            yield f"type {code}: {now_known.description!r}, not {known.description!r}"
+
+
+def _cleared(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in UNCLEARABLE and value not in ("", [], ())}
+
+
+def _row_differs(key: Key, then: Moment, now: Moment) -> Iterator[str]:
+    old, new = then.rows.get(key), now.rows.get(key)
+    was, status = old.status if old else Status.DELETED, new.status if new else Status.DELETED
+    if was is Status.DELETED:
+        allowed = {Status.DELETED, Status.RETIRED if key.kind is Kind.TAG else Status.RELEASED}
+        if status not in allowed:
+            yield f"{key} was not there and is {status}"
+    elif status is not was:
+        yield f"{key} was {was} and is {status}"
+    elif old is not None and new is not None and was is Status.ACTIVE and _content(old) != _content(new):
+        yield f"{key}: recorded {_content(new)}, not {_content(old)}"
+
+
+def _content(row: Recorded) -> object:
+    fields = {**row.body.fields}
+    silent = {"visibility": "PUBLIC", "path": "/"} if row.key.kind is Kind.TAG else {}
+    fields = {n: v for n, v in fields.items() if v not in ("", ()) and silent.get(n) != v}
+    fields.pop("reenableIfArchived", None)
+    fields.pop("excludeTagNameKeyword", None)
+    return sorted(fields.items()), {*row.body.keywords}, row.body.metadata, row.protect
+
+
+def _tag_differs(name: str, old: Tag, then: Moment, now: Moment, others: set[str]) -> Iterator[str]:
+    new = now.world.tags.get(name)
+    if new is None:
+        yield f"tag {name} is not there"
+        return
+    if new.keywords - others != old.keywords - others:
+        yield f"tag {name}: keywords {sorted(new.keywords)}, not {sorted(old.keywords)}"
+    if new.metadata != old.metadata:
+        yield f"tag {name}: metadata {new.metadata}, not {old.metadata}"
+    before, after = _fields(old, then.world), _fields(new, now.world)
+    recorded = then.rows[Key(Kind.TAG, name)].body.fields
+    for field in {*before, *after} - (UNCLEARABLE - recorded.keys()):
+        if before.get(field) != after.get(field):
+            yield f"tag {name}: {field} is {after.get(field)!r}, not {before.get(field)!r}"
+
+
+def _fields(tag: Tag, world: World) -> dict[str, Any]:
+    fields = {name: value for name, value in {**DEFAULTS, **tag.fields}.items() if value not in ("", [], ())}
+    category = world.categories.get(str(fields.pop("tagCategoryId", "")))
+    return {**fields, "category": category.external_id if category else None}
+
+
+def deletes(plan: Plan) -> Iterator[str]:
+    """Whatever an undo must never do."""
+    if plan.sweep is not None:
+        yield "it sweeps"
+    for call in plan.calls():
+        if call.operation in (DELETE_TAG.id, DELETE_TAG_CATEGORY.id):
+            yield f"it sends {call.operation}"
+
+
+def settled(home: House, history: list[Step]) -> Manifest:
+    """Whatever happened until then, at its end."""
+    for step in history:
+        home.apply(step.manifest, step.troubles, reassert=step.reasserts)
+    last = _possible(history[-1].manifest)
+    _end(home, last)
+    home.land_all()
+    return last
+
+
+def nothing(found: Iterator[str] | list[str]) -> None:
+    wrong = list(found)
+    assert not wrong, "; ".join(wrong)
+
+
+def take_back(history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], *, resumes: bool) -> None:
+    with house() as home:
+        settled(home, history)
+        then, before = Moment.of(home), home.state.writing_run()
+        try:
+            ending = home.apply(manifest, troubles)
+        except Problems:
+            return
+        if home.state.writing_run() == before:
+            return
+        run, made = home.last_run, Moment.of(home)
+        plans = undone(home, run, attempts, resumes=resumes)
+        nothing(differences(then, Moment.of(home), plans, home.others.keywords))
+        nothing(home.violations)
+        if not ending.died:  # members of a renamed category may not be where the manifests want them
+            asks_again(home, manifest, made)
+        STATISTICS["undone"] += 1
+
+
+def undone(home: House, run: str, attempts: list[Any], *, resumes: bool = False) -> list[Plan]:
+    """Take a run back, however often that dies; the plans of it."""
+    plans: list[Plan] = []
+    for trouble in (*attempts, (), ()):
+        ending = home.undo(run, trouble)
+        assert ending.plan is not None
+        plans.append(ending.plan)
+        nothing(deletes(ending.plan))
+        STATISTICS["died"] += ending.died
+        if ending.died and resumes and (resumed := home.resume(ending)) is not None:
+            STATISTICS["resumed"] += 1
+            assert resumed.status is RunStatus.COMPLETE
+    home.land_all()
+    assert home.planned_undo(run).changes == (), "it does not come to an end"
+    return plans[:1]
+
+
+def asks_again(home: House, manifest: Manifest, made: Moment) -> None:
+    """Manifests that were undone are known again by what they had made."""
+    for each in home.state.undone():
+        resource = manifest.resources.get(each.key)
+        row = made.rows.get(each.key)
+        if row is None or not row.doubtful:
+            STATISTICS["known again"] += 1
+            assert each.is_made_by(resource and resource.body, protect=False), _named(each)
+
+
+def _named(each: UndoneChange) -> str:
+    return f"{each.key} is asked for again, and nobody knows it"
+
+
+@OFTEN
+@given(HISTORY, manifests(), TROUBLES, ATTEMPTS, st.booleans())
+def test_undo_of_the_last_run_brings_everything_back(
+    history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], resumes: bool
+) -> None:
+    """Also of a run that was killed, and by an undo that is killed again and again."""
+    take_back(history, manifest, troubles, attempts, resumes=resumes)
+
+
+@OFTEN
+@given(RENAMES, renames(), TROUBLES, ATTEMPTS, st.booleans())
+def test_undo_of_renames_brings_everything_back(
+    history: list[Step], manifest: Manifest, troubles: Any, attempts: list[Any], resumes: bool
+) -> None:
+    """The same of categories that are renamed with tags in them."""
+    take_back(history, manifest, troubles, attempts, resumes=resumes)
+
+
+@OFTEN
+@given(HISTORY, manifests())
+def test_an_undo_of_an_undo_brings_everything_forward(history: list[Step], manifest: Manifest) -> None:
+    """And the next one back again."""
+    with house() as home:
+        settled(home, history)
+        before = home.state.writing_run()
+        home.apply(_possible(manifest))
+        if home.state.writing_run() == before:
+            return
+        there = Moment.of(home)
+        first = undone(home, home.last_run, [])
+        if home.last_run == before:
+            return
+        back = Moment.of(home)
+        plans = [*first, *undone(home, home.last_run, [])]
+        nothing(differences(there, Moment.of(home), plans, home.others.keywords))
+        undone(home, home.last_run, [])
+        nothing(differences(back, Moment.of(home), plans, home.others.keywords))

@@ -1,0 +1,357 @@
+"""Taking a run back as a user does it: what is planned, said and refused (docs/undo.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from syncengine.plan.model import Undo
+from syncengine.plan.saved import load, save
+from syncengine.render.json import SHOWN
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
+
+from .program import Ended, Project, activity_type, category, tag
+from .service import Service
+from .test_unmerged import commit, git
+
+BEFORE: dict[str, Any] = {
+    "tagCategories": [category("acme")],
+    "activityTypes": [activity_type("A1")],
+    "tags": [
+        tag("EDITED", category="acme", url="https://a.example", keywords=["one"], metadata={"Client": "A", "Old": "x"}),
+        tag("DROPPED", visibility="PRIVATE"),
+    ],
+}
+AFTER: dict[str, Any] = {
+    "tagCategories": [category("acme", label="Renamed"), category("beta")],
+    "activityTypes": [activity_type("A1"), activity_type("A2")],
+    "tags": [tag("EDITED", category="beta", keywords=["two"], metadata={"Client": "B"}), tag("MADE", category="beta")],
+}
+
+
+def changed(project: Project) -> dict[str, Any]:
+    """Apply BEFORE and then AFTER; the rows in between."""
+    project.settle(**BEFORE)
+    rows = project.rows()
+    project.settle(**AFTER)
+    return rows
+
+
+def undo(project: Project, run: str = "last", *words: str) -> Ended:
+    """Plan an undo and apply the plan, whatever approval it needs."""
+    planned = project.run("plan", "--undo", run, "--out", "undo.plan", "--format", "json", *words)
+    assert planned.code == 0, planned.err
+    approve = planned.document["gate"]["approve"]
+    done = project.run("apply", "undo.plan", "--format", "json", *(("--approve-deletes", approve) if approve else ()))
+    assert done.code == 0, done.out
+    return planned
+
+
+def last(project: Project) -> str:
+    with open_state(project.loaded().state, write=False) as state:
+        return state.runs(1)[0].id
+
+
+def test_everything_is_as_it_was_and_nothing_is_deleted_for_it(project: Project, service: Service) -> None:
+    """A tag that the run made is retired; its category and its type stay and are let go."""
+    rows = changed(project)
+    planned = undo(project)
+    assert {change["address"]: change["action"] for change in planned.document["changes"]} == {
+        "category/acme": "update",
+        "tag/EDITED": "update",
+        "tag/MADE": "retire",
+    }
+    assert {(n["address"], n["kind"]) for n in planned.document["notes"]} == {
+        ("category/beta", "kept"),
+        ("activity-type/A2", "kept"),
+        ("tag/DROPPED", "managed"),
+    }
+    now = project.rows()
+    assert {address: now[address] for address in rows} == rows
+    assert {address: now[address]["status"] for address in now.keys() - rows.keys()} == {
+        "category/beta": "released",
+        "activity-type/A2": "released",
+        "tag/MADE": "retired",
+    }
+    project.wants(**BEFORE)
+    reverted = project.run("plan", "--format", "json").document
+    assert [change["address"] for change in reverted["changes"]] == ["activity-type/A2"]  # the manifests ask for that
+
+
+def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, service: Service) -> None:
+    """One that was retired before, and that the run had opened again with another description."""
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tags=[tag("T", description="a"), tag("OTHER")])
+    project.settle(tags=[tag("OTHER")])
+    project.settle(tags=[tag("T", description="b"), tag("OTHER")])
+    planned = undo(project)
+    assert [change["reason"] for change in planned.document["changes"]] == ["and retired again"]
+    held = next(each for each in service.holds()["tags"] if each["name"] == "T")
+    assert (held["description"], held["keywords"]) == ("a", [])
+    row = project.rows()["tag/T"]
+    assert (row["status"], row["keywords"], row["fields"]["description"]) == ("retired", [], "a")
+
+
+def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> None:
+    """Whole or in part, planned or saved, until they ask for something else, or for it on purpose."""
+    changed(project)
+    undo(project)
+    asked = project.run("plan", "--out", "again.plan", "--format", "json")
+    assert (asked.code, asked.codes) == (0, ["undone"])
+    assert project.run("plan", "--detailed-exitcode").code == 4
+    for words in (["-y"], ["-y", "--target", "tag/EDITED"], ["again.plan"]):
+        done = project.run("apply", "--format", "json", *words)
+        assert (done.code, done.codes) == (4, ["undone"]), words
+    text = project.run("apply", "-y")
+    assert (text.code, "merge its revert, or --redo" in text.out) == (4, True)
+    assert "as shown above" in text.err
+    assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
+
+
+def test_what_is_asked_for_instead_is_applied(project: Project) -> None:
+    """Of each address something else than the undone run had made; that is then forgotten."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    project.settle(tags=[tag("A", description="two"), tag("B")])
+    undo(project)
+    project.wants(tags=[tag("A", description="two", url="https://x.example"), tag("B")])
+    assert "undone" in project.apply().codes  # what the run had made, and more
+    project.wants(tags=[tag("A", description="three"), tag("B")])
+    assert project.apply().code == 0
+    project.wants(tags=[tag("A", description="two"), tag("B")])
+    assert project.apply().code == 0
+
+
+def test_redo_applies_it_again_and_forgets(project: Project) -> None:
+    """By a flag of the apply itself, also with a saved plan."""
+    changed(project)
+    made = project.rows()
+    undo(project)
+    assert project.run("plan", "--redo", "--detailed-exitcode").code == 2
+    assert project.run("plan", "--redo", "--out", "redo.plan").code == 0
+    approved = project.approvals()
+    assert project.run("apply", "redo.plan", *approved, "--format", "json").codes == ["undone"]
+    assert project.run("apply", "redo.plan", *approved, "--redo").code == 0
+    assert project.rows() == made
+    assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_an_undo_can_be_undone(project: Project) -> None:
+    """`last` twice brings it forward; then the manifests of before are those that were undone."""
+    changed(project)
+    made = project.rows()
+    undo(project)
+    undo(project)
+    assert project.rows() == made
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    project.wants(**BEFORE)
+    assert project.apply().codes[-1] == "undone"
+
+
+def test_what_another_run_changed_since_is_left_out_and_named(project: Project) -> None:
+    """Unless it is forced."""
+    project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
+    project.settle(tags=[tag("A", description="two"), tag("B", description="two")])
+    run = last(project)
+    project.settle(tags=[tag("A", description="three"), tag("B", description="two")])
+    planned = project.run("plan", "--undo", run, "--format", "json").document
+    assert [change["address"] for change in planned["changes"]] == ["tag/B"]
+    assert planned["undo"]["leftOut"] == ["tag/A"]
+    assert last(project) in planned["notes"][0]["message"]
+    forced = project.run("plan", "--undo", run, "--force", "--format", "json").document
+    assert {change["address"]: change["fields"][0]["after"] for change in forced["changes"]} == {
+        "tag/A": "one",
+        "tag/B": "one",
+    }
+
+
+def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service: Service) -> None:
+    """Under another id, which is said."""
+    project.settle(tagCategories=[category("acme"), category("gone")], tags=[tag("T", category="gone"), tag("U")])
+    rows = project.rows()
+    project.settle(tagCategories=[category("acme")], tags=[tag("U")])
+    planned = undo(project)
+    assert {(n["address"], n["kind"]) for n in planned.document["notes"]} == {
+        ("category/gone", "made-anew"),
+        ("tag/T", "made-anew"),
+    }
+    assert project.rows() == rows
+
+
+def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> None:
+    """Its old name comes back, and its members with it."""
+    project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
+    ids = service.category_ids()
+    project.settle(tagCategories=[category("new", previously=["old"])], tags=[tag("T", category="new")])
+    for target in ("category/old", "category/new"):
+        part = project.run("plan", "--undo", "last", "--target", target, "--format", "json").document
+        assert [(change["address"], change["previously"]) for change in part["changes"]] == [("category/old", "new")]
+    undo(project)
+    assert service.category_ids() == ids
+
+
+def test_a_tag_that_was_closed_is_opened_only_with_an_approval(project: Project) -> None:
+    """What nobody said before is said now: PUBLIC, which the gate counts."""
+    project.settle(tags=[tag("T"), tag("U")])
+    project.settle(tags=[tag("T", visibility="PRIVATE"), tag("U")])
+    planned = project.run("plan", "--undo", "last", "--format", "json").document
+    assert planned["changes"][0]["fields"][0]["after"] == "PUBLIC"
+    assert project.run("plan", "--undo", "last", "--detailed-exitcode").code == 4
+
+
+def test_a_protected_tag_that_the_run_made_stays(project: Project) -> None:
+    """Protection is lifted first, as for every removal."""
+    project.settle(tags=[tag("T")])
+    project.settle(tags=[tag("T"), tag("NEW", protect=True)])
+    planned = project.run("plan", "--undo", "last", "--format", "json").document
+    assert (planned["changes"], planned["notes"][0]["kind"]) == ([], "left-out")
+
+
+def test_a_selection_takes_back_a_part(project: Project) -> None:
+    """The rest may be applied on."""
+    project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
+    project.settle(tags=[tag("A", description="two"), tag("B", description="two")])
+    undo(project, "last", "--target", "tag/A")
+    rows = project.rows()
+    assert [rows[name]["fields"]["description"] for name in ("tag/A", "tag/B")] == ["one", "two"]
+    assert project.run("apply", "-y", "--target", "tag/B").code == 0
+    assert "undone" in project.run("apply", "-y", "--target", "tag/A", "--format", "json").codes
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--undo", "nosuchrun"], "there is no run nosuchrun"),
+        (["--undo", ""], "several runs"),
+        (["--undo", "last", "--base", "main"], "--base"),
+        (["--undo", "last", "--no-delete"], "--no-delete"),
+        (["--undo", "last", "--redo"], "--redo"),
+        (["--undo", "last", "manifests"], "a path of manifests"),
+        (["--force"], "--force is for --undo"),
+    ],
+)
+def test_mistakes_are_usage_errors(project: Project, words: list[str], says: str) -> None:
+    """With the cure."""
+    changed(project)
+    done = project.run("plan", *words)
+    assert (done.code, says in done.err) == (64, True), done.err
+
+
+def test_only_a_run_that_changed_something_can_be_undone(project: Project) -> None:
+    """Not the refusals, adoptions and empty applies of the history; `last` passes them over."""
+    assert "no run of this state" in project.run("plan", "--undo", "last").err
+    project.settle(tags=[tag("A", description="one")])
+    first = last(project)
+    assert project.apply().code == 0
+    empty = last(project)
+    project.wants(tags=[])
+    assert project.run("apply", "-y").code == 4
+    refused = last(project)
+    for run, says in ((empty, "changed nothing"), (refused, "was refused")):
+        done = project.run("plan", "--undo", run)
+        assert (done.code, says in done.err) == (64, True), done.err
+    assert project.run("plan", "--undo", "last", "--format", "json").document["undo"]["run"] == first
+    assert project.run("plan", "--undo", first[:6], "--format", "json").document["undo"]["run"] == first
+
+
+def test_a_run_under_way_is_not_undone(project: Project) -> None:
+    """It holds the lock."""
+    project.settle(tags=[tag("A")])
+    with (
+        open_state(project.loaded().state, write=True) as state,
+        state.lock(Holder.here("apply", {}), wait=1, request_timeout=1),
+    ):
+        state.begin_run(Run("under-way", 1.0, "apply", "p", "h", "u", None, None, None))
+        done = project.run("plan", "--undo", "under-way")
+    assert (done.code, "under way" in done.err) == (6, True), done.err
+
+
+def test_an_apply_in_between_makes_the_undo_stale(project: Project) -> None:
+    """Nothing is sent then."""
+    changed(project)
+    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
+    project.wants(**{**AFTER, "tags": [{**AFTER["tags"][0], "keywords": ["three"]}, AFTER["tags"][1]]})
+    assert project.apply().code == 0
+    done = project.run("apply", "undo.plan", "--format", "json")
+    assert (done.code, done.codes[0]) == (4, "stale-plan")  # it needs an approval, too
+    assert "EDITED: it changed since the plan was made" in done.document["diagnostics"][0]["message"]
+
+
+def test_a_plan_that_only_claims_to_be_an_undo_is_refused(project: Project) -> None:
+    """It would pass the memory of what was undone."""
+    changed(project)
+    undo(project)
+    undone_by = last(project)
+    assert project.run("plan", "--out", "forged.plan").code == 0
+    path = project.folder / "forged.plan"
+    for run in (undone_by, "nosuchrun"):
+        plan = replace(load(path, SHOWN), undo=Undo(run, "apply", "2026-01-01T00:00:00+00:00"), diagnostics=())
+        plan = replace(plan, basis=replace(plan.basis, id="forged"))
+        save(plan, SHOWN, path)
+        done = project.run("apply", "forged.plan", "--format", "json", *project.approvals())
+        assert (done.code, done.codes[-1]) == (5, "plan-inconsistent"), done.out
+
+
+def test_the_revert_of_the_commit_is_printed(project: Project) -> None:
+    """Of a merge its first parent's side; none of manifests that no commit holds."""
+    folder = project.folder
+    git(folder, "init", "-q", "-b", "main")
+    (folder / ".gitignore").write_text("*.plan\n.syncengine\n")
+    project.wants(tags=[tag("A", description="one")])
+    commit(project)
+    assert project.apply().code == 0
+    git(folder, "checkout", "-qb", "topic")
+    project.wants(tags=[tag("A", description="two")])
+    commit(project)
+    git(folder, "checkout", "-q", "main")
+    git(folder, "merge", "-q", "--no-ff", "--no-edit", "topic")
+    assert project.apply().code == 0
+    merge = git(folder, "rev-parse", "--short=12", "HEAD")
+    planned = project.run("plan", "--undo", "last", "--format", "json").document["undo"]
+    assert planned["revert"] == f"git revert -m 1 {merge}"
+    assert f"git revert -m 1 {merge}" in " ".join(project.run("plan", "--undo", "last").out.split())
+    project.wants(tags=[tag("A", description="three")])
+    assert project.apply().code == 0
+    assert project.run("plan", "--undo", "last", "--format", "json").document["undo"]["revert"] is None
+
+
+def test_an_undo_is_of_no_tree(project: Project) -> None:
+    """It comes from the history: `not-merged` has nothing to compare, wherever it is applied."""
+    git(project.folder, "init", "-q", "-b", "main")
+    changed(project)
+    commit(project)
+    planned = project.run("plan", "--undo", "last", "--out", "undo.plan", "--format", "json").document
+    assert (planned["commit"], planned["basis"]["tree"]) == (None, None)
+    project.wants(**BEFORE)
+    commit(project)
+    approve = planned["gate"]["approve"]
+    assert project.run("apply", "undo.plan", *(("--approve-deletes", approve) if approve else ())).code == 0
+
+
+def test_what_was_undone_moves_with_the_state(project: Project, tmp_path: Path) -> None:
+    """With export and import."""
+    changed(project)
+    undo(project)
+    assert project.run("state", "export", "-o", "rows.jsonl").code == 0
+    (project.folder / ".syncengine/state.db").unlink()
+    assert project.run("state", "import", "rows.jsonl", "-y").code == 0
+    assert "undone" in project.run("plan", "--format", "json").codes
+
+
+def test_a_plan_after_the_revert_remembers_what_was_undone(project: Project) -> None:
+    """Also where only the files that changed since are read: large manifests have a cache."""
+    many = [tag(f"M-{number:05}", description="x" * 60) for number in range(1000)]
+    project.settle(tags=[*many, tag("A", description="one")])
+    project.settle(tags=[*many, tag("A", description="two")])
+    undo(project)
+    project.wants(tags=[*many, tag("A", description="one")])
+    for _ in range(2):
+        assert project.run("plan", "--detailed-exitcode").code == 0
+    project.wants(tags=[*many, tag("A", description="two")])
+    assert project.run("plan", "--detailed-exitcode").code == 4
+    assert json.loads(project.run("apply", "-y", "--format", "json").out)["diagnostics"][-1]["code"] == "undone"

@@ -1,0 +1,134 @@
+"""Each row that a run changed, as it was before it: from the lines of the journal, also those of earlier versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.effects import Effect
+from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.store import Intent, Settlement, State, open_state
+from syncengine.state.undone import UndoneChange, made_of
+
+TAG = Key(Kind.TAG, "T")
+PLACE = Source("manifests/all.yaml", 1)
+CALLS = iter(range(1000))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    with (
+        open_state(str(tmp_path / "state.db"), write=True) as opened,
+        opened.lock(Holder.here("test", {}), wait=5, request_timeout=0),
+    ):
+        yield opened
+
+
+def run(state: State, name: str, *effects: Effect, settles: bool = True, undoes: str | None = None) -> None:
+    """One run that makes these true, a call each; `settles`: they are acknowledged."""
+    state.begin_run(Run(name, float(next(CALLS)), "apply", f"p-{name}", "h", "u", None, None, None, undoes=undoes))
+    for effect in effects:
+        call = f"c{next(CALLS)}"
+        state.intend([Intent(call, "upsertTags", (effect,))])
+        if settles:
+            state.settle([Settlement(call, (effect,))])
+    state.end_run("complete", {})
+
+
+def upsert(description: str | None = None, *keywords: str, protect: bool = False, **metadata: str) -> Effect:
+    fields = {"description": description} if description else {}
+    body = {"fields": fields, "keywords": keywords, "metadata": metadata}
+    return Effect(key=TAG, **body, status=Status.ACTIVE, whole=True, source=PLACE, protect=protect)
+
+
+def before(state: State, name: str) -> Recorded | None:
+    (row,) = state.changes_of(name)
+    return row.before
+
+
+def test_a_row_is_followed_back_to_before_the_run(state: State) -> None:
+    """Fields, keywords, metadata and protection, through several calls and later runs of others."""
+    run(state, "one", upsert("a", "k", "T", m="x", n="y"))
+    dropped = Effect(key=TAG, keywords_dropped=("k",), metadata_dropped=("n",))
+    run(state, "two", upsert("b", "l", "T", protect=True, m="z", o="new"), dropped)
+    run(state, "three", upsert("c", "l", "T", protect=True, m="zz", o="new"))
+    (row,) = state.changes_of("two")
+    assert row.others == ("three",)
+    assert row.before is not None and row.before.protect is False
+    assert (dict(row.before.body.fields), {*row.before.body.keywords}) == ({"description": "a"}, {"k", "T"})
+    assert row.before.body.metadata == {"m": "x", "n": "y"}
+    assert row.made is not None and {*row.made.body.keywords} == {"l", "T"}
+    assert row.made.body.metadata == {"m": "z", "o": "new"}
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_it_does_not_matter_whether_calls_settled(state: State, settles: bool) -> None:
+    """The row holds all that a call of unknown end may have added."""
+    run(state, "one", upsert("a", "T", m="x"))
+    run(state, "two", Effect(key=TAG, status=Status.DELETED), settles=settles)
+    row = before(state, "two")
+    assert row is not None and row.status is Status.ACTIVE
+    assert row.body == Body({"description": "a"}, ("T",), {"m": "x"})
+
+
+def test_a_row_that_the_run_made_was_not_there(state: State) -> None:
+    run(state, "one", upsert("a"))
+    assert before(state, "one") is None
+
+
+def test_runs_that_take_it_back_are_no_other_runs(state: State) -> None:
+    """Nor are those that take these back."""
+    run(state, "one", upsert("a"))
+    run(state, "two", upsert("b"))
+    run(state, "three", upsert("a"), undoes="two")
+    run(state, "four", upsert("b"), undoes="three")
+    (row,) = state.changes_of("two")
+    assert (row.others, row.before is not None and row.before.body.fields) == ((), {"description": "a"})
+
+
+def test_a_row_that_was_forgotten_since_is_said_to_be(state: State) -> None:
+    """Whatever was made of it after that has no history before it."""
+    run(state, "one", upsert("a"))
+    state.forget([TAG], 0.0)
+    run(state, "two", upsert("b"))
+    (row,) = state.changes_of("one")
+    assert row.forgotten
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_lines_of_earlier_versions_are_helped_by_earlier_lines(state: State, known: bool) -> None:
+    """They say what metadata became, and not what it was."""
+    detail = '{"set":{"m":"%s"}}'
+    with state.database.transaction() as connection:
+        insert = sa.text(
+            "INSERT INTO state_journal (run, epoch, at, verb, kind, name, detail)"
+            " VALUES (:run, 1, 1.0, 'intended', 'tag', 'T', :detail)"
+        )
+        if known:
+            connection.execute(insert, {"run": "one", "detail": detail % "old"})
+        connection.execute(insert, {"run": "two", "detail": detail % "new"})
+    state.put([Recorded(TAG, Body(metadata={"m": "new"}))])
+    with state.database.transaction() as connection:
+        connection.execute(sa.text("DELETE FROM state_journal WHERE kind = 'packed'"))
+        connection.execute(sa.text("UPDATE state_rows SET entry = NULL"))
+    (row,) = state.changes_of("two")
+    assert row.before is not None
+    assert (row.before.body.metadata, row.unknown) == (({"m": "old"}, ()) if known else ({}, ("m",)))
+
+
+def test_what_was_made_is_known_again_by_its_parts() -> None:
+    """Whatever else there is by now; not where one of them is another."""
+    old = Recorded(TAG, Body({"description": "a", "url": "u"}, ("k",), {"m": "x"}))
+    new = Recorded(TAG, Body({"description": "b"}, ("k", "l"), {"m": "x"}))
+    made = UndoneChange(TAG, made_of(old, new), "run", "undo")
+    assert made.is_made_by(new.body, protect=False)
+    assert made.is_made_by(Body({"description": "b"}, ("l",)), protect=True)
+    for other in (None, old.body, Body({"description": "b", "url": "u"}, ("l",)), Body({"description": "b"}, ("k",))):
+        assert not made.is_made_by(other, protect=False)
+    gone = UndoneChange(TAG, made_of(old, None), "run", "undo")
+    assert (gone.is_made_by(None), gone.is_made_by(old.body, protect=False)) == (True, False)
