@@ -110,7 +110,7 @@ class Application:
         manifests = None if saved else check_manifests(project, request, self._around)
         if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
-        with open_state(project.state, write=True, now=self._around.now) as state:
+        with open_state(project.state, write=True, now=self._around.now, create=request.new_state) as state:
             holder = Holder.here(request.command, self._around.environ)
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):

@@ -69,7 +69,7 @@ def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> 
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
             return manifests
-        with recollection(project.state, around.now) as state:
+        with recollection(project.state, around.now, create=request.new_state) as state:
             facts = state.facts()
             how = (options_of(project, request, facts), _basis(project, facts, around))
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
@@ -114,7 +114,7 @@ def _valid(desired: Desired) -> Valid:
 def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     manifests = manifest_set(project)
-    with recollection(project.state, around.now) as state:
+    with recollection(project.state, around.now, create=request.new_state) as state:
         draft = plan_in(state, manifests, project, request, around)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         listed = warnings_of_approvals(draft, state, project, request)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from syncengine.document.setting_types import URL, Reference
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.project.git_ref import GitRef, is_git_ref, located_ref
 
 MISSING = "missing-setting"
 """The code of what is not set."""
@@ -64,11 +65,21 @@ def state_at(text: str, root: Path) -> str:
 
     Text that begins like a path is one.
     """
+    if is_git_ref(text):
+        return str(_git_ref(text, root))
     is_url = URL.match(text) is not None
     if "\0" in text or (not KNOWN.match(text) if is_url else not _AS_PATH.match(text) and _NO_PATH.match(text)):
-        expected = "a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE is expected"
+        expected = "a path, sqlite:///PATH, postgresql://USER@HOST/DATABASE or git+ref://REMOTE/refs/… is expected"
         raise setting_problem("state-url", f"the URL of the state is not supported: {expected} (./NAME for a file)")
     return located(text, root)
+
+
+def _git_ref(text: str, root: Path) -> GitRef:
+    if (ref := located_ref(text, root)) is None:
+        expected = "git+ref://REMOTE/refs/syncengine/NAME is expected, REMOTE a URL (https, ssh, file), a path, or the"
+        message = f"the URL of the state is not supported: {expected} name of a remote (docs/git-state.md)"
+        raise setting_problem("state-url", message)
+    return ref
 
 
 def _from_environment(name: str, environ: Mapping[str, str], what: str) -> str:

@@ -37,7 +37,7 @@ FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state 
 MISSING = StateTrouble(
     "state-unreadable", "state {state} cannot be opened: it is not a file, or there is no permission"
 )
-UNSUPPORTED = StateTrouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
+UNSUPPORTED = StateTrouble("state-url", "state {state}: a path, sqlite:///, postgresql+psycopg:// or git+ref:// is expected")
 NO_DRIVER = StateTrouble(
     "state-driver",
     f"state {{state}} needs a database driver that is not installed: `pip install '{DISTRIBUTION}[postgresql]'`",
@@ -48,6 +48,11 @@ WRONG_PASSWORD = StateTrouble(
 )
 NO_DATABASE = StateTrouble(
     "state-no-database", "state {state}: the server has no such database; make it with `createdb`, or correct its name"
+)
+NO_INBOX = StateTrouble(
+    "state-without-inbox",
+    "state {state}: posted time and registrations are kept in a database, and a state in Git has none; use a file or"
+    " PostgreSQL (docs/git-state.md)",
 )
 NO_RIGHTS = StateTrouble(
     "state-rights",

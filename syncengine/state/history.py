@@ -235,11 +235,14 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
         ).scalars()
     ]
     entries: ByLine = {}
+    heads_of_rows = frozenset(heads)
     while heads:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
-            if line is None:
+            if line is None and head in heads_of_rows:
                 raise LookupError("a row points to a line that is gone")
+            if line is None:  # history of before was dropped
+                continue
             of_key = list(packed_lines.lines_of(line.packed, key))
             entries[head] = [
                 replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())

@@ -7,7 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,16 +16,19 @@ import sqlalchemy as sa
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
+from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state import approvals, attempts, history, info, journal, queries, tables
 from syncengine.state.clock import Clock
-from syncengine.state.database import StateDatabase, open_database
+from syncengine.state.database import StateDatabase, empty, open_database
+from syncengine.state.errors import as_state_errors
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import APPROVALS_SINCE, LAST_LIMITS, PACKED_SINCE, SAYS_LIMITS, Facts, facts_of, limits_of
 from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
-from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
+from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, prove, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
+from syncengine.state.published import Published
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
@@ -46,12 +49,21 @@ def open_state(
     now: Callable[[], float] = time.time,
     seconds: Callable[[], float] = machine_seconds,
     new_lineage: Callable[[], str] = new_lineage,
+    create: bool = False,
 ) -> State:
     """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
 
     With `write` it is created or migrated; without, nothing is written and a missing one reads as empty. `now` is the
-    wall clock, which people read; `seconds` this machine's own, by which others are watched.
+    wall clock, which people read; `seconds` this machine's own, by which others are watched. One in Git is private
+    until its rows are published; where there is none, `create` allows to begin it.
     """
+    if is_git_ref(url):
+        from syncengine.state.snapshots.open import open_to_read, open_to_write
+        from syncengine.state.snapshots.place import Place
+
+        place = Place(url, create=create)
+        database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
+        return State(database, now, seconds=seconds)
     return State(open_database(url, write=write, new_lineage=new_lineage), now, seconds=seconds)
 
 
@@ -78,6 +90,8 @@ class State:
         self._clock = Clock.of_database(database.engine.dialect.name, seconds)
         self._run: Run | None = None
         self._shared: sa.Connection | None = None
+        self._published = Published()
+        self._must_publish = False
         self._new_generation = new_generation
 
     def facts(self) -> Facts:
@@ -192,6 +206,9 @@ class State:
             seconds=lease_seconds,
             on_wait=on_wait,
         )
+        if self.database.snapshots is not None:
+            self.database.snapshots.held = self.lease.epoch
+            self.lease.before_release = self._publish_rest
         return self.lease
 
     def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
@@ -219,15 +236,28 @@ class State:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 self._remember(connection, {**existing, **most})
-        self._run = run
+        self._run, self._published = run, Published()
+        if self.database.snapshots is not None:
+            self.database.snapshots.run = run.id
 
     def record_refusal(self, run: Run) -> None:
         """Append a run that was refused; without the lock, which may be the reason."""
+        if (snapshots := self.database.snapshots) is not None:
+            snapshots.run = run.id
+            snapshots.commit(lambda connection: history.refused_run(connection, run) is None, rows=True)
+            return
         with self.database.transaction() as connection:
             history.refused_run(connection, run)
 
+    def announce(self, calls: Callable[[], Published]) -> None:
+        """Publish all calls of a plan as if they were under way, where intents stay here else; before the first."""
+        if self.database.snapshots is not None:
+            self._published = calls()
+            self._publish()
+
     def intend(self, entries: Sequence[Intent]) -> None:
         """Record the additions of calls before they are sent, and that they are in flight."""
+        self._must_publish = self._must_publish or not self._published.covers(entries)
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
@@ -275,6 +305,7 @@ class State:
                 yield
             finally:
                 self._shared = None
+        self._publish_intents()
 
     def record(self, leaves: Sequence[Effect]) -> None:
         """Record effects without a request; one whose key is not recorded is passed over."""
@@ -338,6 +369,7 @@ class State:
 
     def session_opened(self, session: str) -> None:
         run = self._run.id if self._run else None
+        self._must_publish = True
         with self._writing() as connection:
             connection.execute(sa.insert(SESSIONS).values(id=session, run=run, opened=self._now()))
 
@@ -370,6 +402,7 @@ class State:
                 self._mark_applied(connection)
                 if sources is not None:
                     self._remember(connection, sources)
+        self._publish_rest()
         self._run = None
 
     def close(self) -> None:
@@ -378,11 +411,22 @@ class State:
             self.lease.release()
         self.database.close()
 
+    def abandon(self) -> None:
+        """Leave everything as a process does that dies: nothing is published, and the lock expires."""
+        if self.lease:
+            self.lease.abandon()
+        self.database.close()
+
     def __enter__(self) -> State:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if self.lease and self.lease.before_release:
+                with suppress(*((SyncengineError,) if kind else ())):
+                    self.lease.before_release()
+        finally:
+            self.close()
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -394,6 +438,53 @@ class State:
             prove(connection, self.lease)
             connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
             yield connection
+        if self.database.snapshots is not None:
+            self.database.snapshots.dirty = True
+            self._publish_intents()
+
+    def _publish_intents(self) -> None:
+        """Publish before the next call what no publication covers yet."""
+        if self._must_publish and self._shared is None:
+            self._must_publish = False
+            if self.database.snapshots is not None:
+                self._publish()
+
+    def _publish_rest(self) -> None:
+        """Publish what is not published yet, and keep what every version repeats from growing."""
+        snapshots = self.database.snapshots
+        self._published = Published()
+        if snapshots is None or not snapshots.dirty:
+            return
+        from syncengine.state.snapshots.bounds import trim
+
+        with self.database.transaction() as connection:
+            trim(connection, self._now())
+        self._publish()
+
+    def _publish(self) -> None:
+        snapshots, lease = self.database.snapshots, self.lease
+        assert snapshots is not None
+        if lease is None:
+            raise LockLost("the state is not locked by this run")
+        term = lease.term()
+        with as_state_errors(self.database.name):
+            snapshots.publish(self._with_all_under_way)
+        if snapshots.held is None:
+            raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
+        lease.renewed(term)
+
+    def _with_all_under_way(self, connection: sa.Connection) -> None:
+        """Write the calls that are announced as if they were sent, with all that they may make true."""
+        prove(connection, self.lease)
+        if not self._published.intents or self._run is None:
+            return
+        begun = journal.open_calls(connection) | attempts.calls(connection, self._run.id)
+        intents = [intent for intent in self._published.intents if intent.call not in begun]
+        connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
+        self._mark_applied(connection)
+        attempts.begin(connection, self._run.id, ((intent.call, intent.attempt()) for intent in intents))
+        journal.intend(connection, self._stamp(), intents)
+        journal.record(connection, self._stamp(), self._published.records)
 
     def _settle_approvals(self, connection: sa.Connection) -> None:
         query = queries.visible_rows(connection.dialect.name, self.database.version)
