@@ -94,6 +94,31 @@ def diff_states(options: Globals, format: str, other: str) -> int:
     return show(options, format, diff_document(compared, other), diff_text(compared, other))
 
 
+@state.command("versions")
+@printing_command
+def list_versions(options: Globals, format: str) -> int:
+    """List the versions of a state in Git that can be restored, the newest first."""
+    from syncengine.cli.state_versions import versions_of
+    from syncengine.render.state_versions import versions_document, versions_text
+
+    found = versions_of(options.project())
+    return show(options, format, versions_document(found), versions_text(found))
+
+
+@state.command("restore")
+@click.argument("version", metavar="VERSION")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def restore_version(options: Globals, format: str, version: str, auto_approve: bool) -> int:
+    """Record again what VERSION of a state in Git held, as a new version. All of it is doubtful."""
+    from syncengine.cli.state_versions import restore
+    from syncengine.render.state_versions import restored_text
+
+    _confirm(f"Replace what is recorded by version {version}?", auto_approve)
+    restored = restore(options.project(), version)
+    return show(options, format, {"restored": restored.id, "rows": restored.info.rows}, restored_text(restored))
+
+
 @state.command("forget")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
@@ -153,8 +178,9 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 @state.command("import")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
 @printing_command
-def import_rows(options: Globals, format: str, file: str, auto_approve: bool) -> int:
+def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
     """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
 
     Every row is doubtful then, so that the next apply sends all of it again.
@@ -163,7 +189,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
     exported = transfer.read(data, file)
     _confirm(f"Record {len(exported.rows)} resources and replace what is recorded of them?", auto_approve)
     project = options.project()
-    with writing(project, "state import") as store:
+    with writing(project, "state import", create=new_state) as store:
         _refuse_other_team(store, exported.head.team)
         with named_run(store, "state import", os.environ) as counts:
             store.put(exported.rows)

@@ -15,9 +15,9 @@ from syncengine.state.store import State, open_state
 
 
 @contextmanager
-def writing(project: Project, command: str) -> Iterator[State]:
-    """The state under our lock."""
-    with open_state(project.state, write=True) as store:
+def writing(project: Project, command: str, *, create: bool = False) -> Iterator[State]:
+    """The state under our lock; `create`: where it is shared, there may be none yet."""
+    with open_state(project.state, write=True, create=create) as store:
         holder = Holder.here(command, os.environ)
         service = project.service
         with store.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):

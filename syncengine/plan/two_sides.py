@@ -99,7 +99,7 @@ def _has_project(checkout: Checkout) -> bool:
 def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
-    with recollection(project.state, around.now) as opened:
+    with recollection(project.state, around.now, create=request.new_state) as opened:
         state = _ReadOnce(opened, opened.exists)
         other = _other(sides, name, state, answers, request, around)
         draft = plan_in(state, manifests, project, request, around, other)

@@ -59,7 +59,7 @@ def located_ref(text: str, root: Path) -> GitRef | None:
     remote, separator, name = text.removeprefix(PREFIX).rpartition(NAMESPACE)
     if not separator or not is_git_ref(text) or not _is_remote(remote) or not _is_name(name):
         return None
-    path = root / remote if remote.startswith("./") or remote.startswith("../") else None
+    path = root / remote if remote.startswith(("./", "../")) else None
     return GitRef(str(path.resolve()) if path else remote, f"{NAMESPACE[1:]}{name}", root)
 
 

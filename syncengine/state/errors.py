@@ -37,7 +37,9 @@ FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state 
 MISSING = StateTrouble(
     "state-unreadable", "state {state} cannot be opened: it is not a file, or there is no permission"
 )
-UNSUPPORTED = StateTrouble("state-url", "state {state}: a path, sqlite:///, postgresql+psycopg:// or git+ref:// is expected")
+UNSUPPORTED = StateTrouble(
+    "state-url", "state {state}: a path, sqlite:///, postgresql+psycopg:// or git+ref:// is expected"
+)
 NO_DRIVER = StateTrouble(
     "state-driver",
     f"state {{state}} needs a database driver that is not installed: `pip install '{DISTRIBUTION}[postgresql]'`",

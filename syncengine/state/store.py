@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -32,6 +32,9 @@ from syncengine.state.published import Published
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
+if TYPE_CHECKING:
+    from syncengine.state.snapshots.protocol import Head
+
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
 LEASE_SECONDS = 60.0
@@ -50,18 +53,20 @@ def open_state(
     seconds: Callable[[], float] = machine_seconds,
     new_lineage: Callable[[], str] = new_lineage,
     create: bool = False,
+    allows_rewound: bool = False,
 ) -> State:
     """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
 
     With `write` it is created or migrated; without, nothing is written and a missing one reads as empty. `now` is the
     wall clock, which people read; `seconds` this machine's own, by which others are watched. One in Git is private
-    until its rows are published; where there is none, `create` allows to begin it.
+    until its rows are published; where there is none, `create` allows to begin it, and `allows_rewound` to look at one
+    that somebody set back.
     """
     if is_git_ref(url):
         from syncengine.state.snapshots.open import open_to_read, open_to_write
         from syncengine.state.snapshots.place import Place
 
-        place = Place(url, create=create)
+        place = Place(url, create=create, allows_rewound=allows_rewound)
         database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
         return State(database, now, seconds=seconds)
     return State(open_database(url, write=write, new_lineage=new_lineage), now, seconds=seconds)
@@ -348,6 +353,13 @@ class State:
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
+
+    def restore(self, version: Head) -> None:
+        """Take the rows of a version of a state in Git."""
+        from syncengine.state.snapshots.restore import copy_of, restore
+
+        with self._writing() as connection:
+            restore(copy_of(self.database), connection, version)
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
         """Delete rows and return how many there were; their journal stays.

@@ -57,8 +57,10 @@ class GitStore:
             head = self._head(id)
         except (ValueError, LookupError, TypeError) as error:
             raise self.damaged(error) from error
-        self.repository.keep(id)
         return head
+
+    def keep(self, head: Head) -> None:
+        self.repository.keep(head.id)
 
     def files(self, head: Head) -> Mapping[str, bytes]:
         data = self._read(head.shards.values())
@@ -100,7 +102,6 @@ class GitStore:
         head = self._made(over, lock, content)
         if not self.repository.push(head.id, over.id if over else None):
             raise Superseded
-        self.repository.keep(head.id)
         return head
 
     def _made(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
@@ -124,9 +125,7 @@ class GitStore:
     def _shard(self, writer: ObjectWriter, data: bytes, before: str | None) -> str:
         return before if before is not None and before == writer.blob_id(data) else writer.blob(data)
 
-    def _tree(
-        self, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]
-    ) -> str:
+    def _tree(self, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]) -> str:
         writer = self._writer
         tables: dict[str, dict[str, str]] = defaultdict(dict)
         for path, id in shards.items():

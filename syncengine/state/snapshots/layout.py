@@ -28,7 +28,7 @@ def columns_of(connection: sa.Connection) -> dict[str, tuple[str, ...]]:
     """The columns of each table that there is."""
     inspector = sa.inspect(connection)
     existing = set(inspector.get_table_names())
-    return {name: tuple(table.c.keys()) for name, table in TABLES.items() if name in existing}
+    return {name: tuple(map(str, table.c.keys())) for name, table in TABLES.items() if name in existing}
 
 
 def files_of(connection: sa.Connection, columns: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
@@ -123,7 +123,7 @@ def _read(value: Any) -> object:
 
 def lock_of(connection: sa.Connection) -> bytes:
     rows = [tuple(row) for row in connection.execute(sa.select(LOCK).order_by(LOCK.c.id))]
-    return orjson.dumps({"columns": LOCK.c.keys(), "rows": rows}, option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps({"columns": list(map(str, LOCK.c.keys())), "rows": rows}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def lock_rows(data: bytes) -> list[dict[str, Any]]:

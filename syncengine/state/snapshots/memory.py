@@ -47,7 +47,9 @@ def last_seen(file: Path) -> Seen | None:
 def refuse_rewound(store: SnapshotStore, head: Head, seen: Seen | None) -> None:
     """GateTripped unless what was seen is this snapshot, or an earlier one of it."""
     if seen is not None and not _follows(store, head, seen):
-        cure = f"`state versions` lists what there is, and `state restore {seen.version[:12]}` goes back to what was seen"
+        cure = (
+            f"`state versions` lists what there is, and `state restore {seen.version[:12]}` goes back to what was seen"
+        )
         message = (
             f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"
             f" not come from the one that this project saw last ({seen.version[:12]}, number {seen.serial}): {cure}"

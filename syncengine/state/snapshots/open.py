@@ -92,4 +92,3 @@ def _engine(path: Path, mode: str) -> sa.Engine:
 def _unsafe(connection: sqlite3.Connection, _record: object) -> None:
     # The file is made anew from the repository: what must outlive a power cut is pushed.
     connection.execute("PRAGMA synchronous = OFF")
-

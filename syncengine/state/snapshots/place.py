@@ -72,6 +72,8 @@ class Place:
         return before.version if self.store.current() == before.id else None
 
     def remember(self, head: Head) -> None:
+        """Keep in mind that this project saw it."""
+        self.store.keep(head)
         memory.remember(self._memory, head)
 
     def last_seen(self) -> memory.Seen | None:

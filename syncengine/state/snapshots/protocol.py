@@ -80,6 +80,14 @@ class SnapshotStore(Protocol):
         """The snapshot of an id that was current; SyncengineError if it is damaged, or of a newer syncengine."""
         ...
 
+    def version(self, id: str) -> Head:
+        """A version that is kept, by the beginning of its id; SyncengineError where it is not."""
+        ...
+
+    def keep(self, head: Head) -> None:
+        """Have what leads to a snapshot stay on this machine."""
+        ...
+
     def files(self, head: Head) -> Mapping[str, bytes]:
         """The lines of its tables."""
         ...

@@ -50,7 +50,7 @@ SETTINGS: Mapping[str, str] = {
     "fetch.prune": "false",
     "fetch.recurseSubmodules": "no",
     "fetch.writeCommitGraph": "false",
-    }
+}
 
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
 
@@ -185,7 +185,9 @@ class Repository:
                 start_new_session=True,  # no terminal to ask on, and no Ctrl-C in the middle of a push
             )
         except FileNotFoundError:
-            raise SyncengineError(f"state {self.name} needs `git`, which is not installed", code="state-driver") from None
+            raise SyncengineError(
+                f"state {self.name} needs `git`, which is not installed", code="state-driver"
+            ) from None
         try:
             out, said = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired:

@@ -62,6 +62,7 @@ class WorkingCopy:
             if head is None:
                 with self._engine.begin() as connection:
                     tables.upgrade(connection, new_lineage)
+                    self._outlive_lost_locks(connection)
             else:
                 self._load(head)
 
@@ -109,7 +110,9 @@ class WorkingCopy:
                 with self._rolled_back() as connection:
                     prepare(connection)
                     if self.held is not None:
-                        connection.execute(sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1))
+                        connection.execute(
+                            sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1)
+                        )
                     lock, content = layout.lock_of(connection), self._content(connection)
                 try:
                     self._write(lock, content)
@@ -127,7 +130,8 @@ class WorkingCopy:
 
     def _write(self, lock: bytes, content: Content | None) -> None:
         self.head = self.place.store.write(self.head, lock, content)
-        self.place.remember(self.head)
+        if content is not None or not self.place.allows_rewound:
+            self.place.remember(self.head)
 
     def _catch_up(self) -> None:
         """Read what others wrote. Under our lock that is runs which were refused, else everything."""
@@ -173,9 +177,17 @@ class WorkingCopy:
                 fill(connection, head, files)
                 if head.info.schema < VERSION:
                     tables.upgrade(connection, lambda: head.info.lineage)
+                self._outlive_lost_locks(connection)
         except FAILURES as error:
             raise self.place.damaged(error) from error
         self.head = head
+
+    def _outlive_lost_locks(self, connection: sa.Connection) -> None:
+        """No lock that was held before a state was set back may be ours again, or anybody's."""
+        seen = self.place.last_seen() if self.place.allows_rewound else None
+        if seen is not None:
+            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < seen.epoch)
+            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=seen.epoch))
 
     def _content(self, connection: sa.Connection) -> Content:
         rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
@@ -231,4 +243,3 @@ def fill(connection: sa.Connection, head: Head, files: Mapping[str, bytes]) -> N
     layout.load(connection, head.info.columns, files)
     LOCK.create(connection)
     layout.set_lock(connection, lock)
-
