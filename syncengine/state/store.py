@@ -249,7 +249,12 @@ class State:
         """Append a run that was refused; without the lock, which may be the reason."""
         if (snapshots := self.database.snapshots) is not None:
             snapshots.run = run.id
-            snapshots.commit(lambda connection: history.refused_run(connection, run) is None, rows=True)
+
+            def append(connection: sa.Connection) -> bool:
+                history.refused_run(connection, run)
+                return True
+
+            snapshots.commit(append, rows=True)
             return
         with self.database.transaction() as connection:
             history.refused_run(connection, run)

@@ -98,9 +98,10 @@ class Place:
         if seen is None:
             message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one"
         else:
+            version = seen.version[:12]
             message = (
-                f"there is no state at {self.name}, and this project saw version {seen.version[:12]} of it (number"
-                f" {seen.serial}): `state restore {seen.version[:12]}` brings that back, `apply --new-state` begins anew"
+                f"there is no state at {self.name}, and this project saw version {version} of it (number {seen.serial}):"
+                f" `state restore {version}` brings that back, `apply --new-state` begins anew"
             )
         raise GateTripped(message, code=NEW_STATE)
 
@@ -122,7 +123,7 @@ def _remote_of(ref: GitRef) -> Remote:
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:
-    """The folder of this ref beside the project; one that lasts as long as the process, where nothing can be written."""
+    """The folder of this ref beside the project; where nothing can be written, one that lasts as long as the process."""
     folder = ref.folder / FOLDER / sha256_of(f"{shown(remote.url)}\n{ref.ref}".encode())[:16]
     try:
         own_folder.make(folder)

@@ -24,7 +24,7 @@ from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
 from syncengine.state.snapshots.place import Place
 from syncengine.state.snapshots.protocol import Content, Head, Superseded, VersionInfo
-from syncengine.state.tables import FACTS, LOCK, ROWS, RUNS, STATE_LOCK
+from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
 TRIES = 20
@@ -98,7 +98,8 @@ class WorkingCopy:
         """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
         for pause in (*PAUSES, None):
             try:
-                return self._publish(prepare)
+                self._publish(prepare)
+                return
             except SyncengineError as error:
                 if error.code != "state-unreachable" or pause is None:
                     raise
@@ -193,8 +194,8 @@ class WorkingCopy:
         rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
         if rows > MOST_ROWS:
             message = (
-                f"state {self.place.name} would hold {rows:,} rows; one in Git holds {MOST_ROWS:,} at most: use PostgreSQL"
-                " (`state export`, set `state:`, `state import`; docs/git-state.md)"
+                f"state {self.place.name} would hold {rows:,} rows; one in Git holds {MOST_ROWS:,} at most: use"
+                " PostgreSQL (`state export`, set `state:`, `state import`; docs/git-state.md)"
             )
             raise SyncengineError(message, code=TOO_LARGE)
         who, command = self._writer(connection)
@@ -220,7 +221,8 @@ class WorkingCopy:
             return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
         text = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one()
         holder: Mapping[str, Any] = from_json(text)
-        return f"{holder.get('user', '?')} on {holder.get('host', '?')}", str(holder.get("command", "?"))
+        begun = " (begun)" if connection.execute(sa.select(OPEN.c.call).limit(1)).first() else ""
+        return f"{holder.get('user', '?')} on {holder.get('host', '?')}", f"{holder.get('command', '?')}{begun}"
 
     @contextmanager
     def _rolled_back(self) -> Iterator[sa.Connection]:
