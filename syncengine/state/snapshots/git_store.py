@@ -62,6 +62,9 @@ class GitStore:
     def keep(self, head: Head) -> None:
         self.repository.keep(head.id)
 
+    def tidy(self) -> None:
+        self.repository.tidy()
+
     def files(self, head: Head) -> Mapping[str, bytes]:
         data = self._read(head.shards.values())
         return dict(zip(head.shards, data, strict=True))

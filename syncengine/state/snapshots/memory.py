@@ -52,7 +52,7 @@ def refuse_rewound(store: SnapshotStore, head: Head, seen: Seen | None) -> None:
         )
         message = (
             f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"
-            f" not come from the one that this project saw last ({version}, number {seen.serial}): {cure}"
+            f" not come from the one that this project saw last ({seen.version[:12]}, number {seen.serial}): {cure}"
         )
         raise GateTripped(message, code=REWOUND)
 

@@ -50,7 +50,7 @@ def open_to_read(place: Place) -> StateDatabase | None:
 def open_to_write(place: Place, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
     """A private copy, whose changes reach the repository when they are published."""
     with ExitStack() as stack:
-        stack.callback(place.store.repository.tidy)
+        stack.callback(place.store.tidy)
         file = stack.enter_context(working_folder(place)) / "state.db"
         file.touch(0o600)
         engine = _engine(file, "rw")

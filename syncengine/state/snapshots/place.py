@@ -18,7 +18,7 @@ from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, shown
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
-from syncengine.state.snapshots.protocol import Head, Superseded
+from syncengine.state.snapshots.protocol import Head, SnapshotStore, Superseded
 from syncengine.state.snapshots.repository import Remote, Repository
 
 FOLDER = ".syncengine/git-state"
@@ -39,7 +39,7 @@ class Place:
         self.create = create
         self.allows_rewound = allows_rewound
         self.folder = _folder(ref, remote)
-        self.store = GitStore(Repository(self.folder / "repository.git", remote, ref.ref, self.name), self.name)
+        self.store: SnapshotStore = GitStore(Repository(self.folder / "repository.git", remote, ref.ref, self.name), self.name)
         self._memory = self.folder / "seen.json"
 
     def look(self, seen: Head | None = None) -> Head | None:
@@ -100,7 +100,7 @@ class Place:
         else:
             version = seen.version[:12]
             message = (
-                f"there is no state at {self.name}, and this project saw version {version} of it (number {seen.serial}):"
+                f"there is no state at {self.name}, and this project saw version {version} of it ({seen.serial}):"
                 f" `state restore {version}` brings that back, `apply --new-state` begins anew"
             )
         raise GateTripped(message, code=NEW_STATE)
@@ -123,7 +123,7 @@ def _remote_of(ref: GitRef) -> Remote:
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:
-    """The folder of this ref beside the project; where nothing can be written, one that lasts as long as the process."""
+    """The folder of this ref beside the project; one for the time of the process, where nothing can be written."""
     folder = ref.folder / FOLDER / sha256_of(f"{shown(remote.url)}\n{ref.ref}".encode())[:16]
     try:
         own_folder.make(folder)

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from syncengine.errors import SyncengineError
+
 KEPT = 100
 """Versions that a store keeps."""
 
@@ -86,6 +88,14 @@ class SnapshotStore(Protocol):
 
     def keep(self, head: Head) -> None:
         """Have what leads to a snapshot stay on this machine."""
+        ...
+
+    def tidy(self) -> None:
+        """Drop what was left on this machine by many writes."""
+        ...
+
+    def damaged(self, error: Exception) -> SyncengineError:
+        """The error of a snapshot that cannot be understood."""
         ...
 
     def files(self, head: Head) -> Mapping[str, bytes]:
