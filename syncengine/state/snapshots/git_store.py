@@ -136,7 +136,8 @@ class GitStore:
             tables[table][name] = id
         folders = {table: writer.tree(files, {}) for table, files in tables.items()}
         files = {INFO: writer.blob(msgspec.json.encode(info)), LOCK: writer.blob(lock)}
-        return writer.tree(files, {TABLES: writer.tree({}, folders), ANCESTORS: writer.tree(ancestors, {})})
+        earlier = {ANCESTORS: writer.tree(ancestors, {})} if ancestors else {}
+        return writer.tree(files, {TABLES: writer.tree({}, folders), **earlier})
 
     def _with_ancestors(self, over: Head | None, also: Sequence[str]) -> dict[str, str]:
         """The files of ancestors with one more id, or more; all but the last stay the same blobs."""
@@ -158,12 +159,13 @@ class GitStore:
         commit = read_commit(data)
         width = len(id) // 2
         files, folders = read_tree(self._read([commit.tree])[0], width)
-        info, lock = self._read([files[INFO], files[LOCK]])
-        tables, ancestors = self._read([folders[TABLES], folders[ANCESTORS]])
-        names = read_tree(tables, width)[1]
+        text, lock = self._read([files[INFO], files[LOCK]])
+        info = self._info(text)
+        names = read_tree(self._read([folders[TABLES]])[0], width)[1]
         trees = zip(names, self._read(names.values()), strict=True)
         shards = {f"{name}/{file}": blob for name, tree in trees for file, blob in read_tree(tree, width)[0].items()}
-        return _checked(id, commit, self._info(info), lock, shards, read_tree(ancestors, width)[0])
+        ancestors = read_tree(self._read([folders[ANCESTORS]])[0], width)[0] if ANCESTORS in folders else {}
+        return _checked(id, commit, info, lock, shards, ancestors)
 
     def _info(self, data: bytes) -> VersionInfo:
         info = _INFO.decode(data)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -165,9 +167,13 @@ class Repository:
 
     def _prepare(self, algorithm: str) -> None:
         self.algorithm = algorithm
-        if (self.folder / "HEAD").exists():
+        if self.folder.exists():
             return
-        self._run(["init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", str(self.folder)])
+        new = tempfile.mkdtemp(dir=self.folder.parent, prefix=".repository-")
+        self._run(["init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", new])
+        with suppress(OSError):  # another process was quicker
+            Path(new).rename(self.folder)
+        shutil.rmtree(new, ignore_errors=True)
 
     def _local(self, *words: str, input: bytes = b"", seconds: float = LOCAL_SECONDS) -> bytes:
         return self._run(["--git-dir", str(self.folder), *words], input=input, seconds=seconds)
