@@ -17,6 +17,7 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.state.clock import SERVER_SECONDS
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.database import StateDatabase
+from syncengine.state.errors import as_state_errors
 from syncengine.state.holder import Holder
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
@@ -194,7 +195,8 @@ class Locks:
 
     def _look(self) -> _Look:
         if self._snapshots is not None:
-            self._snapshots.refresh()
+            with as_state_errors(self._database.name):
+                self._snapshots.refresh()
         overdue = (SERVER_SECONDS - LOCK.c.expires) if self._has_server else sa.null()
         with self._database.transaction() as connection:
             row = connection.execute(sa.select(LOCK, overdue.label("overdue")).where(LOCK.c.id == self.row)).one()
@@ -230,7 +232,8 @@ class Locks:
             return connection.execute(sa.update(LOCK).where(condition).values(**values)).rowcount == 1
 
         if self._snapshots is not None:
-            return self._snapshots.commit(change, rows=False)
+            with as_state_errors(self._database.name):
+                return self._snapshots.commit(change, rows=False)
         with self._database.transaction() as connection:
             return change(connection)
 

@@ -254,7 +254,8 @@ class State:
                 history.refused_run(connection, run)
                 return True
 
-            snapshots.commit(append, rows=True)
+            with as_state_errors(self.database.name):
+                snapshots.commit(append, rows=True)
             return
         with self.database.transaction() as connection:
             history.refused_run(connection, run)
@@ -364,7 +365,7 @@ class State:
         from syncengine.state.snapshots.restore import copy_of, restore
 
         with self._writing() as connection:
-            restore(copy_of(self.database), connection, version)
+            restore(copy_of(self.database), connection, self._stamp(), version)
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
         """Delete rows and return how many there were; their journal stays.
@@ -475,6 +476,7 @@ class State:
         from syncengine.state.snapshots.bounds import trim
 
         with self.database.transaction() as connection:
+            prove(connection, self.lease)
             trim(connection, self._now())
         self._publish()
 

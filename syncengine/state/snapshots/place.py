@@ -39,7 +39,9 @@ class Place:
         self.create = create
         self.allows_rewound = allows_rewound
         self.folder = _folder(ref, remote)
-        self.store: SnapshotStore = GitStore(Repository(self.folder / "repository.git", remote, ref.ref, self.name), self.name)
+        self.store: SnapshotStore = GitStore(
+            Repository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
+        )
         self._memory = self.folder / "seen.json"
 
     def look(self, seen: Head | None = None) -> Head | None:

@@ -56,6 +56,8 @@ SETTINGS: Mapping[str, str] = {
 
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
 
+BUSY, REFUSED = "state-busy", "state-refused"
+
 _LOGIN = re.compile(
     r"authentication failed|permission denied|could not read (?:username|password)|invalid credentials|\b40[13]\b"
     r"|host key verification failed|access denied",
@@ -115,7 +117,7 @@ class Repository:
                 raise PushUnknown(f"{refused.message}; whether it was written is not known") from None
             if now == new:
                 return True
-            if now != old:
+            if now != old or refused.code == BUSY:
                 return False
             raise
 
@@ -226,7 +228,12 @@ class Repository:
     def _trouble(self, said: str) -> SyncengineError:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
+        telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
         words = shown(telling[0] if telling else "no reason was given")[:300]
+        if "cannot lock ref" in said:  # another push is under way
+            return SyncengineError(f"state {self.name}: {words}", code=BUSY)
+        if "remote rejected" in said:
+            return SyncengineError(f"state {self.name}: its repository refuses the push: {words}", code=REFUSED)
         if _LOGIN.search(said):
             cure = "the repository does not let this user in: is the key, token or credential helper there?"
             return SyncengineError(f"state {self.name}: {cure} ({words})", code="state-login")

@@ -10,6 +10,7 @@ from syncengine.state import tables
 from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
 from syncengine.state.info import VERSION
+from syncengine.state.journal import FORGOTTEN, LINE, Stamp
 from syncengine.state.snapshots.protocol import Head, Version
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
@@ -30,13 +31,14 @@ def copy_of(database: StateDatabase) -> WorkingCopy:
     return database.snapshots
 
 
-def restore(copy: WorkingCopy, connection: sa.Connection, version: Head) -> None:
+def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Head) -> None:
     """Take the rows of a version; of one that the present does not come from, the history as well.
 
     Calls that may still be executed stay on record whichever it is.
     """
     files = copy.files(version)
     comes_from_it = copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
+    last = _last_lines(connection) if comes_from_it else {}
     source = sa.create_engine("sqlite://", poolclass=StaticPool)
     try:
         with source.begin() as other:
@@ -48,6 +50,8 @@ def restore(copy: WorkingCopy, connection: sa.Connection, version: Head) -> None
                     _take(connection, other, table)
     except FAILURES as error:
         raise copy.place.damaged(error) from error
+    if comes_from_it:
+        _keep_history(connection, stamp, last)
     lost = sa.and_(ROWS.c.entry.is_not(None), ROWS.c.entry.not_in(sa.select(JOURNAL.c.id)))
     connection.execute(sa.update(ROWS).where(lost).values(entry=None))
     copy.also = _lost_versions(copy)
@@ -62,6 +66,21 @@ def _take(connection: sa.Connection, other: sa.Connection, table: sa.Table) -> N
         connection.execute(sa.delete(table))
     if rows:
         connection.execute(sa.insert(table), rows)
+
+
+def _last_lines(connection: sa.Connection) -> dict[tuple[str, str], int | None]:
+    query = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry)
+    return {(kind, name): entry for kind, name, entry in connection.execute(query)}
+
+
+def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str, str], int | None]) -> None:
+    """Have rows point to what happened to them since; those that are gone now were forgotten."""
+    present = _last_lines(connection)
+    changed = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
+    if changed:
+        connection.exec_driver_sql("UPDATE state_rows SET entry = ? WHERE kind = ? AND name = ?", changed)
+    gone = [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items() if key not in present]
+    tables.write_many(connection, JOURNAL, LINE, gone)
 
 
 def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:

@@ -164,10 +164,8 @@ class WorkingCopy:
         rows = [dict(zip(columns, row, strict=True)) for row in layout.rows_of(files)]
         refused = [row for row in rows if row["outcome"] == REFUSED]
         with self._engine.begin() as connection:
-            known = set(connection.execute(sa.select(RUNS.c.id)).scalars())
-            new = [row for row in refused if row["id"] not in known]
-            if new:
-                connection.execute(sa.insert(RUNS), new)
+            if refused:
+                connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
 
     def _load(self, head: Head) -> None:
         files = self.files(head)
