@@ -17,7 +17,7 @@ from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.state_writing import named_run, writing
+from syncengine.cli.state_writing import named_run, refuse_missing, writing
 from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
@@ -28,7 +28,7 @@ from syncengine.render import state as rendering
 from syncengine.resource import Key
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state
+from syncengine.state.store import State, open_state, refuse_absent
 
 HISTORY_RUNS = 50
 
@@ -40,7 +40,10 @@ def state() -> None:
 
 @contextmanager
 def _reading(options: Globals) -> Iterator[State]:
-    with open_state(options.project().state, write=False) as store:
+    project = options.project()
+    with open_state(project.state, write=False) as store:
+        if not store.exists:
+            refuse_absent(project.state, store.database.name)
         yield store
 
 
@@ -213,7 +216,9 @@ def _refuse_other_team(store: State, team: str | None) -> None:
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
-    with open_state(options.project().state, write=True) as store:
+    project = options.project()
+    refuse_missing(project)
+    with open_state(project.state, write=True) as store:
         info = store.hold(Holder.here("state lock", os.environ), reason)
     text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
     return show(options, format, rendering.lock_document(info), text)

@@ -55,7 +55,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_state_that_is_not_there_is_refused(clone: Clone, words: tuple[str, ...], remote: Path) -> None:
-    """With 4, by every command: it may have been deleted, and a new one would know nothing of what the service holds."""
+    """With 4, by every command: it may have been deleted, and a new one would know of nothing."""
     project = clone("one")
     project.wants(**ONE)
     done = project.run(*words)

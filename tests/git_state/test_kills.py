@@ -42,7 +42,7 @@ def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     settled: Project, clone: Clone, remote: Path, service: Service, number: int, when: str
 ) -> None:
     """The next apply, in a clone without a memory, ends where an undisturbed one does; the plan after it is empty."""
-    kill = ('kill -9 "$(cat %s/victim)"' % remote, "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
+    kill = (f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
     counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = {number} ] || exit 0'
     hook(remote, when, counting, *kill)
     asked = settled.plan().gate.approve
@@ -58,7 +58,7 @@ def test_a_runner_that_is_killed_at_a_push_is_taken_over(
     assert done.code == 0, done.err
     assert other.run("plan", "--detailed-exitcode").code == 0
     assert service.tags() == ["ACME-1", "ACME-2", "ACME-3"]
-    assert [each.get("description") for each in service.holds()["tags"]][0] == "two"
+    assert next(each.get("description") for each in service.holds()["tags"]) == "two"
 
 
 def opened(place: str, host: str) -> tuple[State, Holder]:
