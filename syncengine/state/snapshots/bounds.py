@@ -13,9 +13,9 @@ LOSSES_SECONDS = 2 * 86_400.0
 """How long what was taken away is kept in any case: the gate counts that of a day (docs/planning.md 5)."""
 
 
-def trim(connection: sa.Connection, now: float) -> None:
+def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, size: int = MOST_BYTES) -> None:
     """Drop the oldest lines and runs, and what points to them."""
-    border = _oldest_line(connection)
+    border = _oldest_line(connection, runs, size)
     if border is not None:
         is_over = sa.and_(JOURNAL.c.id < border, JOURNAL.c.kind != PATH)
         counts = sa.and_(JOURNAL.c.takes.is_(True), JOURNAL.c.at >= now - LOSSES_SECONDS)
@@ -28,13 +28,13 @@ def trim(connection: sa.Connection, now: float) -> None:
     connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < now - LOSSES_SECONDS))
 
 
-def _oldest_line(connection: sa.Connection) -> int | None:
+def _oldest_line(connection: sa.Connection, runs: int, most: int) -> int | None:
     """The line before which none is kept for its run or for its size; None where all are."""
-    of_runs = sa.select(RUNS.c.id).order_by(RUNS.c.started.desc()).limit(RUNS_WITH_LINES)
+    of_runs = sa.select(RUNS.c.id).order_by(RUNS.c.started.desc()).limit(runs)
     first = connection.execute(sa.select(sa.func.min(JOURNAL.c.id)).where(JOURNAL.c.run.in_(of_runs))).scalar()
     size = sa.func.coalesce(sa.func.length(JOURNAL.c.packed), 0) + 200
     total = sa.func.sum(size).over(order_by=JOURNAL.c.id.desc())
     sizes = sa.select(JOURNAL.c.id, total.label("total")).subquery()
-    by_size = connection.execute(sa.select(sa.func.max(sizes.c.id)).where(sizes.c.total > MOST_BYTES)).scalar()
+    by_size = connection.execute(sa.select(sa.func.max(sizes.c.id)).where(sizes.c.total > most)).scalar()
     borders = [border for border in (first, None if by_size is None else by_size + 1) if border is not None]
     return max(borders, default=None)

@@ -17,6 +17,7 @@ import msgspec
 from syncengine.errors import SyncengineError
 from syncengine.state.errors import TOO_NEW
 from syncengine.state.info import VERSION
+from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.objects import Commit, ObjectWriter, read_commit, read_tree
 from syncengine.state.snapshots.protocol import KEPT, REMEMBERED, Content, Head, Superseded, Version, VersionInfo
 from syncengine.state.snapshots.repository import Repository
@@ -56,7 +57,7 @@ class GitStore:
         try:
             head = self._head(id)
         except (ValueError, LookupError, TypeError) as error:
-            raise self.damaged(error) from error
+            raise self._no_state(error) from error
         return head
 
     def keep(self, head: Head) -> None:
@@ -181,15 +182,21 @@ class GitStore:
             raise LookupError("an object is missing")
         return [data for data in found if data is not None]
 
-    def damaged(self, error: Exception) -> SyncengineError:
-        cure = "`state versions` and `state restore VERSION` go back to one that is whole"
+    def _no_state(self, error: Exception) -> SyncengineError:
+        cure = "delete the ref, and `state restore VERSION` brings back what a project saw last"
         message = f"state {self.name} is damaged, or no state of syncengine: {cure} ({_few_words(error)})"
+        return SyncengineError(message, code="state-damaged")
+
+    def damaged(self, error: Exception) -> SyncengineError:
+        cure = "`state versions` lists earlier ones, and `state restore VERSION` goes back to one that is whole"
+        message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
         return SyncengineError(message, code="state-damaged")
 
 
 def _checked(
     id: str, commit: Commit, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]
 ) -> Head:
+    lock_rows(lock)
     if not all(name.isdigit() for name in ancestors):
         raise ValueError("a file of ancestors has another name")
     kept = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand

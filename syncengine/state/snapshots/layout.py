@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from syncengine.state.tables import LOCK, METADATA
+from syncengine.state.tables import LOCK, METADATA, STATE_LOCK
 
 MOST_ROWS, MOST_BYTES = 500, 64 * 1024
 """Rows of a shard at most, and bytes from which on it ends."""
@@ -20,6 +20,7 @@ PIECE = 2000
 
 TABLES: Mapping[str, sa.Table] = {table.name: table for table in METADATA.sorted_tables if table is not LOCK}
 
+TRUTHS = (0, 1, None)
 ALLOWED = (str, int, float, type(None))
 """Types of values in a line, beside bytes, which are `{"b": BASE64}`."""
 
@@ -99,6 +100,9 @@ def _insert(connection: sa.Connection, name: str, names: Sequence[str], data: by
     rows = list(rows_of({name: data}))
     if any(len(row) != len(names) for row in rows):
         raise ValueError(f"a row of {name} has more or fewer values")
+    truths = [place for place, each in enumerate(names) if isinstance(TABLES[name].c[each].type, sa.Boolean)]
+    if any(row[place] not in TRUTHS for row in rows for place in truths):
+        raise ValueError(f"a row of {name} is neither true nor false")
     for start in range(0, len(rows), PIECE):
         connection.exec_driver_sql(text, rows[start : start + PIECE])
 
@@ -133,6 +137,8 @@ def lock_rows(data: bytes) -> list[dict[str, Any]]:
     for row in rows:
         if not {*row} <= {*LOCK.c.keys()} or type(row["epoch"]) is not int or type(row["id"]) is not int:
             raise ValueError("the row of the lock is damaged")
+    if not any(row["id"] == STATE_LOCK for row in rows):
+        raise LookupError("the row of the lock is missing")
     return rows
 
 

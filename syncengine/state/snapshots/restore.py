@@ -5,29 +5,19 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
-from syncengine.errors import SyncengineError
 from syncengine.state import tables
 from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
 from syncengine.state.info import VERSION
 from syncengine.state.journal import FORGOTTEN, LINE, Stamp
-from syncengine.state.snapshots.protocol import Head, Version
+from syncengine.state.snapshots.protocol import Head
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
 
-NO_VERSIONS = "no-versions"
-
-
-def versions(copy: WorkingCopy) -> list[Version]:
-    """The versions that are kept, the newest first."""
-    return copy.place.store.versions(copy.head) if copy.head else []
-
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
-    """SyncengineError for a state that is not in Git."""
-    if database.snapshots is None:
-        message = f"state {database.name} keeps no versions: only one in Git does (docs/git-state.md)"
-        raise SyncengineError(message, code=NO_VERSIONS)
+    """The private copy of a state in Git."""
+    assert database.snapshots is not None, "only a state in Git has versions"
     return database.snapshots
 
 
@@ -37,7 +27,8 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
     Calls that may still be executed stay on record whichever it is.
     """
     files = copy.files(version)
-    comes_from_it = copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
+    has_rows = copy.head is not None and not copy.is_damaged
+    comes_from_it = has_rows and copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
     last = _last_lines(connection) if comes_from_it else {}
     source = sa.create_engine("sqlite://", poolclass=StaticPool)
     try:

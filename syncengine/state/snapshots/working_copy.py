@@ -39,6 +39,8 @@ Prepare = Callable[[sa.Connection], None]
 class WorkingCopy:
     """The file behind `engine`, made from `head`; None: a state that is to be. `held` is the epoch of our lock.
 
+    `is_damaged`: its rows could not be read, and are not here.
+
     `run` is that of what is published next, `also` are versions that it descends from as well.
     """
 
@@ -49,6 +51,7 @@ class WorkingCopy:
         self.head: Head | None = None
         self.held: int | None = None
         self.dirty = False
+        self.is_damaged = False
         self.run: str | None = None
         self.also: tuple[str, ...] = ()
         self._engine = engine
@@ -178,8 +181,18 @@ class WorkingCopy:
                     tables.upgrade(connection, lambda: head.info.lineage)
                 self._outlive_lost_locks(connection)
         except FAILURES as error:
-            raise self.place.damaged(error) from error
+            if not self.place.allows_rewound:
+                raise self.place.damaged(error) from error
+            self._begin_anew(head)
         self.head = head
+
+    def _begin_anew(self, head: Head) -> None:
+        """Begin empty in the place of rows that cannot be read, under the lock that they had: to restore others."""
+        self.is_damaged = True
+        with self._engine.begin() as connection:
+            tables.upgrade(connection, lambda: head.info.lineage)
+            layout.set_lock(connection, layout.lock_rows(head.lock))
+            self._outlive_lost_locks(connection)
 
     def _outlive_lost_locks(self, connection: sa.Connection) -> None:
         """No lock that was held before a state was set back may be ours again, or anybody's."""
@@ -237,9 +250,6 @@ class WorkingCopy:
 
 def fill(connection: sa.Connection, head: Head, files: Mapping[str, bytes]) -> None:
     """Write the tables of a snapshot, of whatever schema it is; ValueError and the like where it is damaged."""
-    lock = layout.lock_rows(head.lock)
-    if not any(row["id"] == STATE_LOCK for row in lock):
-        raise LookupError("the row of the lock is missing")
     layout.load(connection, head.info.columns, files)
     LOCK.create(connection)
-    layout.set_lock(connection, lock)
+    layout.set_lock(connection, layout.lock_rows(head.lock))
