@@ -77,11 +77,11 @@ class Repository:
     """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people."""
 
     folder: Path
-    remote: Remote
+    remote: Remote = field(repr=False)
     ref: str
     name: str
     algorithm: str = "sha1"
-    _environ: dict[str, str] = field(default_factory=dict)
+    _environ: dict[str, str] = field(default_factory=dict, repr=False)
 
     def look(self) -> str | None:
         """Ask the remote for the ref; None where it has none."""
