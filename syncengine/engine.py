@@ -49,6 +49,7 @@ from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
+from syncengine.project.references import is_shared
 from syncengine.resource import Key
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
@@ -115,9 +116,10 @@ class Application:
         project.base_url()
         project.api_key()
         manifests = None if saved else check_manifests(project, request, self._around)
-        if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
+        is_watched = self._around.environ.get("CI") or is_shared(project.state)
+        if is_watched and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
-        with open_state(project.state, write=True, now=self._around.now) as state:
+        with open_state(project.state, write=True, now=self._around.now, create=request.new_state) as state:
             holder = Holder.here(request.command, self._around.environ)
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):

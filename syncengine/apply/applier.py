@@ -57,6 +57,7 @@ async def _send_all(run: ApplyRun, plan: Plan, done: set[str]) -> None:
     run.landing.expect(run.ledger.outstanding(run.patience.window))
     wholes = _wholes(plan)
     _mend_after_interruption(run, plan, wholes, done)
+    run.announce(plan, done)
     await _send_stages(run, plan, plan.stages, plan.sweep, wholes, done)
     while run.landing.deferred or run.landing.defers_sweep:
         if not await _wait_for_landing(run, plan):

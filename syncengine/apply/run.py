@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -15,10 +15,13 @@ from syncengine.apply.landing import Landing, Patience
 from syncengine.apply.report import CallError, Outcome
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
+from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer
 from syncengine.service.operations import (
+    COMPLETE_SYNC_SESSION,
     DELETE_TAG_CATEGORY,
+    OPERATIONS,
     TEAM_INFO,
     UPSERT_TAG_CATEGORIES,
     UPSERT_TAGS,
@@ -26,6 +29,7 @@ from syncengine.service.operations import (
 )
 from syncengine.state.journal import CallFailure, Intent, Settlement
 from syncengine.state.landing import Attempt, Outstanding
+from syncengine.state.published import Published
 
 
 class ServiceCaller(Protocol):
@@ -47,6 +51,7 @@ class Ledger(Protocol):
     def open_sessions(self) -> list[str]: ...
     def settled_calls(self, plan_id: str) -> set[str]: ...
     def together(self) -> AbstractContextManager[None]: ...
+    def announce(self, calls: Callable[[], Published]) -> None: ...
     def intend(self, entries: Sequence[Intent]) -> None: ...
     def settle(self, entries: Sequence[Settlement]) -> None: ...
     def fail(self, entries: Sequence[CallFailure]) -> None: ...
@@ -198,15 +203,27 @@ class ApplyRun:
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
         """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
-        intents = [
-            Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
-            for call, items in parts
-        ]
+        intents = [self._intent(operation, call, items, survivors) for call, items in parts]
         with self.ledger.together():
             self.journal.intend(intents)
             # Not before: until the rename is intended, no row says that both names are one category.
             if self.members_renamed:
                 self._record_members({leave.former for intent in intents for leave in intent.leaves})
+
+    def announce(self, plan: Plan, done: Container[str]) -> None:
+        """Have the state know of all calls before the first is sent, where it writes to others only now and then."""
+        self.ledger.announce(lambda: Published(list(self._intents_of(plan, done)), tuple(self.members_renamed)))
+
+    def _intents_of(self, plan: Plan, done: Container[str]) -> Iterator[Intent]:
+        uploads = plan.sweep.uploads if plan.sweep else ()
+        survivors = tuple(item.key.name for call in uploads for item in call.items)
+        for call in plan.calls():
+            if call.id not in done:
+                codes = survivors if call.operation == COMPLETE_SYNC_SESSION.id else ()
+                yield self._intent(OPERATIONS[call.operation], call.id, call.items, codes)
+
+    def _intent(self, operation: Operation, call: str, items: Sequence[Item], survivors: tuple[str, ...]) -> Intent:
+        return Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
 
     def _record_members(self, renamed: set[Key | None]) -> None:
         """Write that the members of categories are in them by their new names."""

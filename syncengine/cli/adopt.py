@@ -24,8 +24,9 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
 @printing_command
-def adopt(options: Globals, format: str, file: str, replace: bool) -> int:
+def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bool) -> int:
     """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.
 
     JSON and YAML are written like manifests; the header of a CSV file names the fields, `metadata.NAME` among them.
@@ -39,7 +40,7 @@ def adopt(options: Globals, format: str, file: str, replace: bool) -> int:
     announce(project, Output(options, project.root))
     name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
     rows = listed(content_of(path), name)
-    with writing(project, "adopt") as state, named_run(state, "adopt", os.environ) as counts:
+    with writing(project, "adopt", create=new_state) as state, named_run(state, "adopt", os.environ) as counts:
         existing = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
         new = rows if replace else [row for row in rows if row.key not in existing]
         state.put(new)

@@ -37,6 +37,8 @@ EXAMPLES: Mapping[str, Example] = {
         "syncengine --env live state diff test", "what this state records and that of `test` does not"
     ),
     "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
+    "state versions": Example("syncengine state versions", "what a state in Git was before"),
+    "state restore": Example("syncengine state restore 3f2a9c1", "back to that, all of it doubtful"),
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
     "state prune": Example("syncengine state prune --before 180d --dry-run", "how much history half a year back is"),
     "state erase": Example("syncengine state erase 'tag/Jane Doe'", "no trace of a name that must not be kept"),

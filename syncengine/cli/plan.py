@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit 2 if there are changes, 4 if they need approval, 5 if they are more than those of --since.",
 )
+@click.option("--new-state", is_flag=True, help="Plan for a shared state that is not there yet.")
 @selection
 @with_globals
 @no_collection()
@@ -117,7 +118,7 @@ def _planned(
     reporting.output = Output(options, project.root, project.blob)
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
-    request = request_of("plan", project, options, paths, chosen, saves=out is not None)
+    request = request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
     if chosen["undo"] is not None:
         result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
     else:

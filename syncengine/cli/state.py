@@ -19,7 +19,7 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.state_writing import named_run, writing
+from syncengine.cli.state_writing import named_run, refuse_missing, writing
 from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
@@ -32,7 +32,7 @@ from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state
+from syncengine.state.store import State, open_state, refuse_absent
 
 HISTORY_RUNS = 50
 
@@ -44,7 +44,10 @@ def state() -> None:
 
 @contextmanager
 def _reading(options: Globals) -> Iterator[State]:
-    with open_state(options.project().state, write=False) as store:
+    project = options.project()
+    with open_state(project.state, write=False) as store:
+        if not store.exists:
+            refuse_absent(project.state, store.database.name)
         yield store
 
 
@@ -96,6 +99,31 @@ def diff_states(options: Globals, format: str, other: str) -> int:
 
     compared = differences(options, other)
     return show(options, format, diff_document(compared, other), diff_text(compared, other))
+
+
+@state.command("versions")
+@printing_command
+def list_versions(options: Globals, format: str) -> int:
+    """List the versions of a state in Git that can be restored, the newest first."""
+    from syncengine.cli.state_versions import versions_of
+    from syncengine.render.state_versions import versions_document, versions_text
+
+    found = versions_of(options.project())
+    return show(options, format, versions_document(found), versions_text(found))
+
+
+@state.command("restore")
+@click.argument("version", metavar="VERSION")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@printing_command
+def restore_version(options: Globals, format: str, version: str, auto_approve: bool) -> int:
+    """Record again what VERSION of a state in Git held, as a new version. All of it is doubtful."""
+    from syncengine.cli.state_versions import restore
+    from syncengine.render.state_versions import restored_text
+
+    _confirm(f"Replace what is recorded by version {version}?", auto_approve)
+    restored = restore(options.project(), version)
+    return show(options, format, {"restored": restored.id, "rows": restored.info.rows}, restored_text(restored))
 
 
 @state.command("forget")
@@ -268,8 +296,9 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 @state.command("import")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
 @printing_command
-def import_rows(options: Globals, format: str, file: str, auto_approve: bool) -> int:
+def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
     """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
 
     Every row is doubtful then, so that the next apply sends all of it again.
@@ -278,7 +307,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
     exported = transfer.read(data, file)
     _confirm(f"Record {len(exported.rows)} resources and replace what is recorded of them?", auto_approve)
     project = options.project()
-    with writing(project, "state import") as store:
+    with writing(project, "state import", create=new_state) as store:
         _refuse_other_team(store, exported.head.team)
         with named_run(store, "state import", os.environ) as counts:
             store.put(exported.rows)
@@ -335,7 +364,9 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
-    with open_state(options.project().state, write=True) as store:
+    project = options.project()
+    refuse_missing(project)
+    with open_state(project.state, write=True) as store:
         info = store.hold(Holder.here("state lock", os.environ), reason)
     text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
     return show(options, format, rendering.lock_document(info), text)

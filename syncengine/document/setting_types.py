@@ -65,7 +65,7 @@ def canonical_url(text: str) -> str:
 
 def has_password(text: str) -> bool:
     """Whether a URL carries credentials, before its host or among its parameters."""
-    if not URL.match(text):
+    if not URL.match(text := text.removeprefix("git+ref://")):
         return False
     userinfo = text.split("://", 1)[1].rpartition("@")[0]
     is_port = re.match(r"[^:/]*:[0-9]*/", userinfo)
@@ -219,7 +219,8 @@ def filled_path(text: str) -> str | None:
 
 
 _WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@:]+(:[0-9]{0,5})?|[Hh][Tt][Tt][Pp][Ss]?://\[[0-9a-fA-F:.]+\](:[0-9]{0,5})?"
-_SECRET_IN_URL = rf"^[A-Za-z][A-Za-z0-9+.-]*://(?:(?![^:/]*:[0-9]*/).*:.*@|.*[?&;](?:{_SECRET_NAMES})=)"
+_AFTER_SCHEME = r"^(?:git\+ref://)?(?!git\+ref:)[A-Za-z][A-Za-z0-9+.-]*://"
+_SECRET_IN_URL = rf"{_AFTER_SCHEME}(?:(?![^:/]*:[0-9]*/).*:.*@|.*[?&;](?:{_SECRET_NAMES})=)"
 NO_PASSWORD: dict[str, Any] = {"not": {"type": "string", "pattern": _SECRET_IN_URL}}
 """JSON Schema of text that is not a URL with a password."""
 BASE_URL_SCHEMA = {"type": "string", "pattern": f"^(sandbox|({_WEB})(/[^?#]*)?)$"}

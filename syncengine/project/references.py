@@ -9,6 +9,7 @@ from pathlib import Path
 
 from syncengine.document.setting_types import URL, Reference
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.project.git_ref import GitRef, is_git_ref, located_ref
 
 MISSING = "missing-setting"
 """The code of what is not set."""
@@ -54,6 +55,11 @@ def sqlite_file(url: str) -> Path | None:
     return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
 
 
+def is_shared(place: str) -> bool:
+    """Whether a state is elsewhere than in a file of this machine: who finds none there may have the wrong place."""
+    return sqlite_file(place) is None
+
+
 _AS_PATH = re.compile(r"(?:/|~|\.{1,2}/)")
 _NO_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|.*[@=]")
 KNOWN = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+[a-z0-9]+)?://")
@@ -64,11 +70,21 @@ def state_at(text: str, root: Path) -> str:
 
     Text that begins like a path is one.
     """
+    if is_git_ref(text):
+        return str(_git_ref(text, root))
     is_url = URL.match(text) is not None
     if "\0" in text or (not KNOWN.match(text) if is_url else not _AS_PATH.match(text) and _NO_PATH.match(text)):
-        expected = "a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE is expected"
+        expected = "a path, sqlite:///PATH, postgresql://USER@HOST/DATABASE or git+ref://REMOTE/refs/… is expected"
         raise setting_problem("state-url", f"the URL of the state is not supported: {expected} (./NAME for a file)")
     return located(text, root)
+
+
+def _git_ref(text: str, root: Path) -> GitRef:
+    if (ref := located_ref(text, root)) is None:
+        expected = "git+ref://REMOTE/refs/syncengine/NAME is expected, REMOTE a URL (https, ssh, file), a path, or the"
+        message = f"the URL of the state is not supported: {expected} name of a remote (docs/git-state.md)"
+        raise setting_problem("state-url", message)
+    return ref
 
 
 def _from_environment(name: str, environ: Mapping[str, str], what: str) -> str:

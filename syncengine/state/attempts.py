@@ -27,6 +27,11 @@ def begin(connection: sa.Connection, run: str, attempts: Iterable[tuple[str, Att
     write_many(connection, ATTEMPTS, ("run", "call", "operation", "content"), values)
 
 
+def calls(connection: sa.Connection, run: str) -> set[str]:
+    """Calls of a run that are on record."""
+    return set(connection.execute(sa.select(ATTEMPTS.c.call).where(ATTEMPTS.c.run == run)).scalars())
+
+
 def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
     """Drop calls whose every attempt has a known end."""
     dropped = sa.and_(ATTEMPTS.c.run == run, among(connection, ATTEMPTS.c.call, calls))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -23,12 +24,14 @@ from sqlalchemy.pool import StaticPool
 from syncengine.database.errors import sqlite_code
 from syncengine.database.open import CONNECT_SECONDS, sqlite_engine
 from syncengine.project import folder as own_folder
+from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.references import sqlite_file
 from syncengine.state import tables
 from syncengine.state.errors import (
     FOREIGN,
     MISSING,
     NO_DRIVER,
+    NO_INBOX,
     TOO_NEW,
     TOO_OLD,
     UNSUPPORTED,
@@ -36,6 +39,9 @@ from syncengine.state.errors import (
 )
 from syncengine.state.info import VERSION
 from syncengine.state.location import refuse_no_state
+
+if TYPE_CHECKING:
+    from syncengine.state.snapshots.working_copy import WorkingCopy
 
 BUSY_SECONDS = 20.0
 """How long SQLite waits for another writer; well under a lease."""
@@ -56,7 +62,8 @@ MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact
 class StateDatabase:
     """An engine under the name that people may see. `absent`: there is no state, and this is an empty one in memory.
 
-    `version`: the schema, which is older only where a state is read that nobody has migrated.
+    `version`: the schema, which is older only where a state is read that nobody has migrated. `snapshots`: it is a
+    private copy, and this publishes it.
     """
 
     name: str
@@ -64,6 +71,7 @@ class StateDatabase:
     absent: bool = False
     version: int = VERSION
     at_rest: Callable[[], None] | None = None
+    snapshots: WorkingCopy | None = None
     resources: ExitStack = field(default_factory=ExitStack)
 
     @contextmanager
@@ -96,7 +104,9 @@ class StateDatabase:
 
 
 def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
-    """Open the state that a path or URL names, and create or migrate it if `write`."""
+    """Open the state that a path or URL names, and create or migrate it if `write`. One in Git is no database."""
+    if is_git_ref(url):
+        raise NO_INBOX.error(read_ref(url).name)
     path = sqlite_path(url)
     database = _open_server(url, write) if path is None else _open_file(path, write, new_lineage)
     try:
@@ -142,7 +152,7 @@ def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> State
             raise MISSING.error(str(path))
         if write:
             return _open_writable(path, new_lineage)
-        return _open_readable(path) if path.exists() else _empty(str(path))
+        return _open_readable(path) if path.exists() else empty(str(path))
 
 
 def _open_writable(path: Path, new_lineage: Callable[[], str]) -> StateDatabase:
@@ -172,7 +182,7 @@ def _open_readable(path: Path) -> StateDatabase:
     """Read in place; or a copy, where SQLite had to write for that: a crash left its journal in a read-only folder."""
     engine = _sqlite(path, "ro")
     try:
-        _pragma(engine, "schema_version")
+        pragma(engine, "schema_version")
     except sqlite3.OperationalError as error:
         engine.dispose()
         if sqlite_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
@@ -191,7 +201,7 @@ def _open_copy(path: Path) -> StateDatabase:
 
 
 def _sqlite(path: Path, mode: str) -> sa.Engine:
-    return sqlite_engine(path, mode, busy_seconds=BUSY_SECONDS, prepare=_synchronous, begin=_begin)
+    return sqlite_engine(path, mode, busy_seconds=BUSY_SECONDS, prepare=_synchronous, begin=begin_transaction)
 
 
 def _synchronous(connection: sqlite3.Connection, _record: object) -> None:
@@ -199,7 +209,8 @@ def _synchronous(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
-def _begin(connection: sa.Connection) -> None:
+def begin_transaction(connection: sa.Connection) -> None:
+    """Begin a transaction in SQLite, unless one has begun."""
     # The driver would begin at the first write only; then reads before it were of another snapshot.
     if not connection.get_execution_options().get("began"):
         connection.exec_driver_sql("BEGIN")
@@ -210,14 +221,14 @@ def _share(database: StateDatabase) -> None:
     engine = database.engine
     with as_state_errors(database.name):
         try:
-            _pragma(engine, "journal_mode = WAL")
+            pragma(engine, "journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if sqlite_code(error) != sqlite3.SQLITE_BUSY:
                 raise
-    database.at_rest = lambda: _pragma(engine, "busy_timeout = 0", "journal_mode = DELETE")
+    database.at_rest = lambda: pragma(engine, "busy_timeout = 0", "journal_mode = DELETE")
 
 
-def _pragma(engine: sa.Engine, *pragmas: str) -> None:
+def pragma(engine: sa.Engine, *pragmas: str) -> None:
     """Execute pragmas that must not be inside a transaction."""
     connection = engine.raw_connection()
     try:
@@ -261,7 +272,8 @@ def _compact_server(engine: sa.Engine) -> bool:
         return False
 
 
-def _empty(name: str) -> StateDatabase:
+def empty(name: str) -> StateDatabase:
+    """A state that is not there."""
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     with engine.begin() as connection:
         tables.upgrade(connection, lambda: "")
@@ -296,4 +308,4 @@ def _without_migrating(database: StateDatabase, version: int) -> StateDatabase:
     if version:
         raise TOO_OLD.error(database.name)
     database.close()
-    return _empty(database.name)
+    return empty(database.name)

@@ -37,7 +37,9 @@ FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state 
 MISSING = StateTrouble(
     "state-unreadable", "state {state} cannot be opened: it is not a file, or there is no permission"
 )
-UNSUPPORTED = StateTrouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
+UNSUPPORTED = StateTrouble(
+    "state-url", "state {state}: a path, sqlite:///, postgresql+psycopg:// or git+ref:// is expected"
+)
 NO_DRIVER = StateTrouble(
     "state-driver",
     f"state {{state}} needs a database driver that is not installed: `pip install '{DISTRIBUTION}[postgresql]'`",
@@ -53,6 +55,11 @@ NOT_LET_IN = StateTrouble(
     "state-login",
     "state {state}: the server lets this user in from nowhere, or not from this machine, or not without encryption:"
     " pg_hba.conf there says which, and ?sslmode=require in the URL encrypts",
+)
+NO_INBOX = StateTrouble(
+    "state-without-inbox",
+    "state {state}: posted time and registrations are kept in a database, and a state in Git has none; use a file or"
+    " PostgreSQL (docs/git-state.md)",
 )
 NO_RIGHTS = StateTrouble(
     "state-rights",

@@ -219,6 +219,11 @@ def abandon(connection: sa.Connection) -> None:
     connection.execute(sa.delete(OPEN))
 
 
+def open_calls(connection: sa.Connection) -> set[str]:
+    """Calls that have intents without an end."""
+    return set(connection.execute(sa.select(OPEN.c.call)).scalars())
+
+
 def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
     for entry in entries:
         for leave in entry.leaves:

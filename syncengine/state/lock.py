@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -16,12 +17,14 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.state.clock import SERVER_SECONDS
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.database import StateDatabase
+from syncengine.state.errors import as_state_errors
 from syncengine.state.holder import Holder
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
 __all__ = ["Holder", "Lease", "LockInfo", "LockLost", "Locks"]
 
-POLL_SECONDS = 0.25
+POLL_SECONDS, REMOTE_POLL_SECONDS = 0.25, 2.0
+"""Pauses between two looks at a lock: in a database, and in a repository."""
 HELD = {STATE_LOCK: "the state", INBOX_LOCK: "the inbox"}
 BEATS = 4
 """Renewals in the time of one lease."""
@@ -115,6 +118,8 @@ class Locks:
         seconds: Callable[[], float] = machine_seconds,
     ) -> None:
         self._database = database
+        self._snapshots = database.snapshots
+        self._poll = REMOTE_POLL_SECONDS if self._snapshots else POLL_SECONDS
         self._has_server = database.engine.dialect.name != "sqlite"
         self._seconds = seconds
         self.now = now
@@ -166,7 +171,7 @@ class Locks:
                 if waited_for != look.info.id:
                     waited_for = look.info.id
                     on_wait(look.info)
-            sleep(max(0.0, min(POLL_SECONDS, until - self._seconds())))
+            sleep(max(0.0, min(self._poll, until - self._seconds())))
 
     def renew(self, epoch: int, seconds: float) -> bool:
         """Whether the lock was still ours to renew."""
@@ -189,6 +194,9 @@ class Locks:
         return SERVER_SECONDS + seconds if self._has_server else self.now() + seconds
 
     def _look(self) -> _Look:
+        if self._snapshots is not None:
+            with as_state_errors(self._database.name):
+                self._snapshots.refresh()
         overdue = (SERVER_SECONDS - LOCK.c.expires) if self._has_server else sa.null()
         with self._database.transaction() as connection:
             row = connection.execute(sa.select(LOCK, overdue.label("overdue")).where(LOCK.c.id == self.row)).one()
@@ -220,8 +228,14 @@ class Locks:
         )
 
     def _change(self, condition: sa.ColumnElement[bool], **values: Any) -> bool:
-        with self._database.transaction() as connection:
+        def change(connection: sa.Connection) -> bool:
             return connection.execute(sa.update(LOCK).where(condition).values(**values)).rowcount == 1
+
+        if self._snapshots is not None:
+            with as_state_errors(self._database.name):
+                return self._snapshots.commit(change, rows=False)
+        with self._database.transaction() as connection:
+            return change(connection)
 
     def _refusal(self, info: LockInfo) -> str:
         if info.expires is None:
@@ -260,7 +274,10 @@ class Lease:
     """A held lock, renewed by a daemon thread until it is released. Also a context manager.
 
     `quiet`: seconds for which, when it was taken, no holder before could send any more; below 0, one may still.
+    `before_release` writes what is not written yet; None: nothing waits.
     """
+
+    before_release: Callable[[], None] | None = None
 
     def __init__(self, locks: Locks, info: LockInfo, seconds: float, term: _Term, quiet: float) -> None:
         self.info = info
@@ -299,17 +316,35 @@ class Lease:
         except SyncengineError:
             return
 
+    def abandon(self) -> None:
+        """Renew it no more, and leave it to expire."""
+        self._over.set()
+        self._heart.join()
+
     def __enter__(self) -> Lease:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if self.before_release is not None:
+                with suppress(*((SyncengineError,) if kind else ())):  # another error is on its way already
+                    self.before_release()
+        finally:
+            self.release()
+
+    def term(self) -> _Term:
+        """The end of the lease if it is renewed by a request that begins now."""
+        wall, monotonic = self._locks.clocks()
+        return _Term(wall + self._seconds, monotonic + self._seconds)
+
+    def renewed(self, term: _Term) -> None:
+        """Count a write that proved the lock as a renewal; `term` was asked before it."""
+        self._left = term
 
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / BEATS):
             # Taken before the request: a renewal that was long under way must not count as a fresh one.
-            wall, monotonic = self._locks.clocks()
-            term = _Term(wall + self._seconds, monotonic + self._seconds)
+            term = self.term()
             try:
                 renewed = self._locks.renew(self.epoch, self._seconds)
             except SyncengineError:

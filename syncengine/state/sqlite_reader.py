@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.database.sqlite import connect
+from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
 from syncengine.state.info import (
@@ -146,10 +147,20 @@ def as_state_errors(state: str) -> Iterator[None]:
 
 
 @contextmanager
-def recollection(url: str, now: Callable[[], float]) -> Iterator[StateReader]:
-    """The state at a path or URL, only to be read; SyncengineError when it cannot be."""
+def recollection(url: str, now: Callable[[], float], *, create: bool = False) -> Iterator[StateReader]:
+    """The state at a path or URL, only to be read; SyncengineError when it cannot be.
+
+    `create`: one in Git may be absent.
+    """
     path = None if "://" in url else Path(url)
-    if path is not None:
+    if is_git_ref(url):
+        from syncengine.state.snapshots.open import reading_file
+        from syncengine.state.snapshots.place import Place
+
+        if (path := reading_file(Place(url, create=create))) is None:
+            yield SqliteReader(None)
+            return
+    if path is not None and not is_git_ref(url):
         refuse_no_state(path)
     if path is not None and not path.exists():
         yield SqliteReader(None)
@@ -163,7 +174,7 @@ def recollection(url: str, now: Callable[[], float]) -> Iterator[StateReader]:
         return
     from syncengine.state.store import open_state
 
-    with open_state(url, write=False, now=now) as state:
+    with open_state(url, write=False, now=now, create=create) as state:
         yield state
 
 

@@ -7,7 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
-from syncengine.errors import SyncengineError
+from syncengine.errors import GateTripped, SyncengineError
+from syncengine.project.git_ref import is_git_ref
+from syncengine.project.references import is_shared
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state import (
     approvals,
@@ -31,7 +33,8 @@ from syncengine.state import (
     undone_table,
 )
 from syncengine.state.clock import Clock
-from syncengine.state.database import StateDatabase, open_database
+from syncengine.state.database import StateDatabase, empty, open_database
+from syncengine.state.errors import as_state_errors
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
     APPROVALS_SINCE,
@@ -46,8 +49,9 @@ from syncengine.state.info import (
 )
 from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
-from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
+from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, prove, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
+from syncengine.state.published import Published
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.run_changes import ChangedRow
@@ -59,12 +63,25 @@ if TYPE_CHECKING:
     from syncengine.state.erase import Erased, Obstacle
     from syncengine.state.prune import Pruned
 
+if TYPE_CHECKING:
+    from syncengine.state.snapshots.protocol import Head
+
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
+
+NEW_STATE = "new-state"
+"""The code of a state that is not there, and that nobody said to begin."""
 
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 RECENT = 1000
 """Runs that are looked through for the last one that changed something."""
+
+
+def refuse_absent(url: str, name: str) -> None:
+    """GateTripped where nothing is found at a place that others share; `name` is that of the place, for people."""
+    if is_shared(url):
+        message = f"there is no state at {name}: `syncengine apply --new-state` begins one"
+        raise GateTripped(message, code=NEW_STATE)
 
 
 def new_lineage() -> str:
@@ -78,12 +95,23 @@ def open_state(
     now: Callable[[], float] = time.time,
     seconds: Callable[[], float] = machine_seconds,
     new_lineage: Callable[[], str] = new_lineage,
+    create: bool = False,
+    allows_rewound: bool = False,
 ) -> State:
     """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
 
     With `write` it is created or migrated; without, nothing is written and a missing one reads as empty. `now` is the
-    wall clock, which people read; `seconds` this machine's own, by which others are watched.
+    wall clock, which people read; `seconds` this machine's own, by which others are watched. One in Git is private
+    until its rows are published; where there is none, `create` allows to begin it, and `allows_rewound` to look at one
+    that somebody set back.
     """
+    if is_git_ref(url):
+        from syncengine.state.snapshots.open import open_to_read, open_to_write
+        from syncengine.state.snapshots.place import Place
+
+        place = Place(url, create=create, allows_rewound=allows_rewound)
+        database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
+        return State(database, now, seconds=seconds)
     return State(open_database(url, write=write, new_lineage=new_lineage), now, seconds=seconds)
 
 
@@ -112,6 +140,8 @@ class State:
         self._run: Run | None = None
         self._knows_refusals = True
         self._shared: sa.Connection | None = None
+        self._published = Published()
+        self._must_publish = False
         self._new_generation = new_generation
 
     def facts(self) -> Facts:
@@ -277,6 +307,9 @@ class State:
             seconds=lease_seconds,
             on_wait=on_wait,
         )
+        if self.database.snapshots is not None:
+            self.database.snapshots.held = self.lease.epoch
+            self.lease.before_release = self._publish_rest
         return self.lease
 
     def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
@@ -313,15 +346,34 @@ class State:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 self._remember(connection, {**existing, **most})
-        self._run = run
+        self._run, self._published = run, Published()
+        if self.database.snapshots is not None:
+            self.database.snapshots.run = run.id
 
     def record_refusal(self, run: Run) -> None:
         """Append a run that was refused; without the lock, which may be the reason."""
+        if (snapshots := self.database.snapshots) is not None:
+            snapshots.run = run.id
+
+            def append(connection: sa.Connection) -> bool:
+                history.refused_run(connection, run)
+                return True
+
+            with as_state_errors(self.database.name):
+                snapshots.commit(append, rows=True)
+            return
         with self.database.transaction() as connection:
             history.refused_run(connection, run)
 
+    def announce(self, calls: Callable[[], Published]) -> None:
+        """Publish all calls of a plan as if they were under way, where intents stay here else; before the first."""
+        if self.database.snapshots is not None:
+            self._published = calls()
+            self._publish()
+
     def intend(self, entries: Sequence[Intent]) -> None:
         """Record the additions of calls before they are sent, and that they are in flight."""
+        self._must_publish = self._must_publish or not self._published.covers(entries)
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
@@ -405,6 +457,7 @@ class State:
                 yield
             finally:
                 self._shared = None
+        self._publish_intents()
 
     def record(self, leaves: Sequence[Effect]) -> None:
         """Record effects without a request; one whose key is not recorded is passed over."""
@@ -453,6 +506,13 @@ class State:
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
+
+    def restore(self, version: Head) -> None:
+        """Take the rows of a version of a state in Git."""
+        from syncengine.state.snapshots.restore import copy_of, restore
+
+        with self._writing() as connection:
+            restore(copy_of(self.database), connection, self._stamp(), version)
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
         """Delete rows and return how many there were; their journal stays.
@@ -505,6 +565,7 @@ class State:
 
     def session_opened(self, session: str) -> None:
         run = self._run.id if self._run else None
+        self._must_publish = True
         with self._writing() as connection:
             connection.execute(sa.insert(SESSIONS).values(id=session, run=run, opened=self._now()))
 
@@ -545,6 +606,7 @@ class State:
                 self._mark_applied(connection)
                 if sources is not None:
                     self._remember(connection, sources)
+        self._publish_rest()
         self._run = None
 
     def close(self) -> None:
@@ -553,11 +615,22 @@ class State:
             self.lease.release()
         self.database.close()
 
+    def abandon(self) -> None:
+        """Leave everything as a process does that dies: nothing is published, and the lock expires."""
+        if self.lease:
+            self.lease.abandon()
+        self.database.close()
+
     def __enter__(self) -> State:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if self.lease and self.lease.before_release:
+                with suppress(*((SyncengineError,) if kind else ())):
+                    self.lease.before_release()
+        finally:
+            self.close()
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -569,6 +642,54 @@ class State:
             prove(connection, self.lease)
             connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
             yield connection
+        if self.database.snapshots is not None:
+            self.database.snapshots.dirty = True
+            self._publish_intents()
+
+    def _publish_intents(self) -> None:
+        """Publish before the next call what no publication covers yet."""
+        if self._must_publish and self._shared is None:
+            self._must_publish = False
+            if self.database.snapshots is not None:
+                self._publish()
+
+    def _publish_rest(self) -> None:
+        """Publish what is not published yet, and keep what every version repeats from growing."""
+        snapshots = self.database.snapshots
+        self._published = Published()
+        if snapshots is None or not snapshots.dirty:
+            return
+        from syncengine.state.snapshots.bounds import trim
+
+        with self.database.transaction() as connection:
+            prove(connection, self.lease)
+            trim(connection, self._now())
+        self._publish()
+
+    def _publish(self) -> None:
+        snapshots, lease = self.database.snapshots, self.lease
+        assert snapshots is not None
+        if lease is None:
+            raise LockLost("the state is not locked by this run")
+        term = lease.term()
+        with as_state_errors(self.database.name):
+            snapshots.publish(self._with_all_under_way)
+        if snapshots.held is None:
+            raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
+        lease.renewed(term)
+
+    def _with_all_under_way(self, connection: sa.Connection) -> None:
+        """Write the calls that are announced as if they were sent, with all that they may make true."""
+        prove(connection, self.lease)
+        if not self._published.intents or self._run is None:
+            return
+        begun = journal.open_calls(connection) | attempts.calls(connection, self._run.id)
+        intents = [intent for intent in self._published.intents if intent.call not in begun]
+        connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
+        self._mark_applied(connection)
+        attempts.begin(connection, self._run.id, ((intent.call, intent.attempt()) for intent in intents))
+        journal.intend(connection, self._stamp(), intents)
+        journal.record(connection, self._stamp(), self._published.records)
 
     def _settle_approvals(self, connection: sa.Connection) -> None:
         query = queries.visible_rows(connection.dialect.name, self.database.version)

@@ -7,8 +7,8 @@ import os
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -276,8 +276,8 @@ def test_with_resources_in_quarantine_nothing_is_lost(history: list[Step]) -> No
     walk(history)
 
 
-def walk(history: list[Step]) -> None:
-    with house() as home:
+def walk(history: list[Step], house_of: Callable[[], AbstractContextManager[House]] = house) -> None:
+    with house_of() as home:
         for step in history:
             home.refused = step.refuses
             ending = home.apply(step.manifest, step.troubles, reassert=step.reasserts, approves=step.approves)
@@ -311,6 +311,8 @@ def walk(history: list[Step]) -> None:
 def asked_again(home: House, ending: Ending, step: Step) -> Iterator[str]:
     """Removals of a run that was killed, which the next plan of the same manifest asks about again."""
     assert ending.plan is not None
+    if not home.state.plan_began(ending.plan.id):  # in Git: it died before anybody else could know of it
+        return
     approved = [loss for losses in approved_of(ending.plan).uses.values() for loss in losses]
     approved += [loss for unit in ending.plan.gate.begun for loss in unit.losses]
     try:

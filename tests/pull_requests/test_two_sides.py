@@ -318,7 +318,7 @@ def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
 def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, server_state: str) -> None:
     """The reason of what waits comes from a database server's history as well."""
     clone.environ |= {"SYNCENGINE_STATE": server_state, "SYNCENGINE_BASE_URL": service_url, "SYNCENGINE_API_KEY": KEY}
-    clone.apply()
+    clone.apply("--new-state")
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"

@@ -1,0 +1,56 @@
+"""state versions, state restore: what a state in Git was before, and back to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from syncengine.cli.state_writing import named_run
+from syncengine.errors import SyncengineError, Usage
+from syncengine.project.git_ref import is_git_ref
+from syncengine.project.model import Project
+from syncengine.project.references import is_shared
+from syncengine.state.holder import Holder
+from syncengine.state.snapshots.protocol import Version
+from syncengine.state.store import open_state
+
+
+def versions_of(project: Project) -> Sequence[Version]:
+    """The versions that are kept, the newest first, also of a state that was rewound."""
+    from syncengine.state.snapshots.place import Place
+
+    if not is_git_ref(project.state):
+        raise no_versions(project.state)
+    place = Place(project.state, allows_rewound=True)
+    head = place.look()
+    return place.store.versions(head) if head else []
+
+
+def no_versions(place: str) -> SyncengineError:
+    """The error of a state in a database."""
+    kind = "a database" if is_shared(place) else "a file"
+    return SyncengineError(
+        f"a state in {kind} keeps no versions: only one in Git does (docs/git-state.md)", code="no-versions"
+    )
+
+
+def restore(project: Project, version: str) -> Version:
+    """Take the rows of a version, all doubtful, as a new version on top of what is there."""
+    from syncengine.state.snapshots.restore import copy_of
+
+    if not is_git_ref(project.state):
+        raise no_versions(project.state)
+    if not version.strip():
+        raise Usage("VERSION is an id, as `state versions` lists them")
+    service = project.service
+    with open_state(project.state, write=True, create=True, allows_rewound=True) as store:
+        copy = copy_of(store.database)
+        head = copy.place.store.version(version)
+        holder = Holder.here("state restore", os.environ)
+        with store.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):
+            store.restore(head)
+            with named_run(store, "state restore", os.environ) as counts:
+                store.doubt_all()
+                store.use_up_approvals(project.approvals)
+                counts["applied"] = head.info.rows
+    return Version(head.version, head.info)

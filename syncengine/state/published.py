@@ -1,0 +1,31 @@
+"""The calls of a run that a state in Git knows of before the first is sent. Values; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncengine.effects import Effect
+from syncengine.resource import Key
+from syncengine.state.journal import Intent
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Intents that are published together, and effects to record with them, which their own intents bring along."""
+
+    intents: Sequence[Intent] = ()
+    records: Sequence[Effect] = ()
+    _by_key: Mapping[Key, list[Effect]] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by_key: dict[Key, list[Effect]] = {}
+        for intent in self.intents:
+            for leave in intent.leaves:
+                by_key.setdefault(leave.key, []).append(leave)
+        object.__setattr__(self, "_by_key", by_key)
+
+    def covers(self, entries: Iterable[Intent]) -> bool:
+        """Whether whoever reads what was published would count with everything that these calls may do."""
+        leaves = (leave for entry in entries for leave in entry.leaves)
+        return all(any(leave is each or leave == each for each in self._by_key.get(leave.key, ())) for leave in leaves)

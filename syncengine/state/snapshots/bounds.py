@@ -1,0 +1,40 @@
+"""The part of a journal that every version repeats: the last runs, the last megabytes, and losses of two days."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from syncengine.state.journal import PATH
+from syncengine.state.tables import JOURNAL, ROWS, RUNS, SESSIONS
+
+RUNS_WITH_LINES, RUNS_KEPT = 100, 1000
+MOST_BYTES = 8 * 1024 * 1024
+LOSSES_SECONDS = 2 * 86_400.0
+"""How long what was taken away is kept in any case: the gate counts that of a day (docs/planning.md 5)."""
+
+
+def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, size: int = MOST_BYTES) -> None:
+    """Drop the oldest lines and runs, and what points to them."""
+    border = _oldest_line(connection, runs, size)
+    if border is not None:
+        is_over = sa.and_(JOURNAL.c.id < border, JOURNAL.c.kind != PATH)
+        counts = sa.and_(JOURNAL.c.takes.is_(True), JOURNAL.c.at >= now - LOSSES_SECONDS)
+        connection.execute(sa.delete(JOURNAL).where(is_over, sa.or_(JOURNAL.c.takes.is_(None), sa.not_(counts))))
+        for table in (ROWS, JOURNAL):
+            dropped = sa.and_(table.c.entry < border, table.c.entry.not_in(sa.select(JOURNAL.c.id)))
+            connection.execute(sa.update(table).where(dropped).values(entry=None))
+    last = sa.select(RUNS.c.started).order_by(RUNS.c.started.desc()).offset(RUNS_KEPT).limit(1).scalar_subquery()
+    connection.execute(sa.delete(RUNS).where(RUNS.c.started <= last, RUNS.c.ended.is_not(None)))
+    connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < now - LOSSES_SECONDS))
+
+
+def _oldest_line(connection: sa.Connection, runs: int, most: int) -> int | None:
+    """The line before which none is kept for its run or for its size; None where all are."""
+    of_runs = sa.select(RUNS.c.id).order_by(RUNS.c.started.desc()).limit(runs)
+    first = connection.execute(sa.select(sa.func.min(JOURNAL.c.id)).where(JOURNAL.c.run.in_(of_runs))).scalar()
+    size = sa.func.coalesce(sa.func.length(JOURNAL.c.packed), 0) + 200
+    total = sa.func.sum(size).over(order_by=JOURNAL.c.id.desc())
+    sizes = sa.select(JOURNAL.c.id, total.label("total")).subquery()
+    by_size = connection.execute(sa.select(sa.func.max(sizes.c.id)).where(sizes.c.total > most)).scalar()
+    borders = [border for border in (first, None if by_size is None else by_size + 1) if border is not None]
+    return max(borders, default=None)

@@ -1,0 +1,211 @@
+"""The store of snapshots in a ref: a commit whose tree is the state, and whose parents are the versions kept.
+
+state.json        what version it is          lock               the row of the lock
+tables/NAME/0000  lines of a table            ancestors/000000   ids of earlier versions, 100 to a file
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from syncengine.errors import SyncengineError
+from syncengine.state.errors import TOO_NEW
+from syncengine.state.info import VERSION
+from syncengine.state.snapshots.layout import lock_rows
+from syncengine.state.snapshots.objects import Commit, ObjectWriter, read_commit, read_tree
+from syncengine.state.snapshots.protocol import KEPT, REMEMBERED, Content, Head, Superseded, Version, VersionInfo
+from syncengine.state.snapshots.repository import Repository
+
+FORMAT = "syncengine.git-state/v1"
+FAMILY = "syncengine.git-state/"
+INFO, LOCK, TABLES, ANCESTORS = "state.json", "lock", "tables", "ancestors"
+ID_LENGTH, PER_FILE = 16, 100
+"""Letters of an id among the ancestors, and ids in a file of them."""
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a blob that is still read."""
+
+_SHORT = re.compile("[0-9a-f]{7,64}")
+_INFO = msgspec.json.Decoder(VersionInfo)
+
+
+@dataclass(slots=True)
+class GitStore:
+    """One ref. Implements protocol.SnapshotStore."""
+
+    repository: Repository
+    name: str
+
+    @property
+    def _writer(self) -> ObjectWriter:
+        return ObjectWriter(self.repository.folder, self.repository.algorithm)
+
+    def current(self) -> str | None:
+        return self.repository.look()
+
+    def head(self, id: str) -> Head:
+        if not self.repository.has([id]):
+            self.repository.fetch()
+            if not self.repository.has([id]):
+                raise Superseded
+        try:
+            head = self._head(id)
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._no_state(error) from error
+        return head
+
+    def keep(self, head: Head) -> None:
+        self.repository.keep(head.id)
+
+    def tidy(self) -> None:
+        self.repository.tidy()
+
+    def files(self, head: Head) -> Mapping[str, bytes]:
+        data = self._read(head.shards.values())
+        return dict(zip(head.shards, data, strict=True))
+
+    def versions(self, head: Head) -> list[Version]:
+        try:
+            infos = self._read(f"{id}:{INFO}" for id in head.kept)
+            return [Version(id, _INFO.decode(info)) for id, info in zip(head.kept, infos, strict=True)]
+        except (ValueError, LookupError) as error:
+            raise self.damaged(error) from error
+
+    def version(self, id: str) -> Head:
+        """A version that is here, if only in this clone, by the beginning of its id."""
+        try:
+            if not _SHORT.fullmatch(id):
+                raise ValueError("no id")
+            return self._head(id)
+        except (ValueError, LookupError, TypeError):
+            message = f"{id} is no version of state {self.name} that is kept: `state versions` lists them"
+            raise SyncengineError(message, code="no-such-version") from None
+
+    def is_descendant(self, head: Head, version: str) -> bool | None:
+        if version in head.kept:
+            return True
+        names = [id for id in head.ancestors.values() if id]
+        ids = b"\n".join(self._read(names)).split()
+        if version[:ID_LENGTH].encode() in ids:
+            return True
+        return None if len(ids) >= REMEMBERED - PER_FILE else False
+
+    def ancestors(self, head: Head) -> Iterable[str]:
+        lines = self._read(head.ancestors[name] for name in sorted(head.ancestors))
+        return [line.decode() for data in lines for line in data.split()]
+
+    def write(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+        if over is None:
+            self.repository.prepare_new()
+        head = self._made(over, lock, content)
+        if not self.repository.push(head.id, over.id if over else None):
+            raise Superseded
+        return head
+
+    def _made(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+        """Write the objects of a head that is to replace another, here."""
+        writer = self._writer
+        if content is None:
+            assert over is not None, "the first version has content"
+            info, shards, ancestors, kept = over.info, over.shards, over.ancestors, over.kept
+            tree = self._tree(info, lock, shards, ancestors)
+        else:
+            info, before = content.info, over.shards if over else {}
+            shards = {path: self._shard(writer, data, before.get(path)) for path, data in content.files.items()}
+            ancestors = self._with_ancestors(over, content.also)
+            tree = self._tree(info, lock, shards, ancestors)
+            version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
+            kept = (version, *(over.kept if over else ()))[:KEPT]
+        # The nonce: no two writers, and no two writes of one, ever make the same commit.
+        id = writer.commit(tree, kept, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
+        return Head(id, kept[0], kept, info, lock, shards, ancestors)
+
+    def _shard(self, writer: ObjectWriter, data: bytes, before: str | None) -> str:
+        return before if before is not None and before == writer.blob_id(data) else writer.blob(data)
+
+    def _tree(self, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]) -> str:
+        writer = self._writer
+        tables: dict[str, dict[str, str]] = defaultdict(dict)
+        for path, id in shards.items():
+            table, _, name = path.partition("/")
+            tables[table][name] = id
+        folders = {table: writer.tree(files, {}) for table, files in tables.items()}
+        files = {INFO: writer.blob(msgspec.json.encode(info)), LOCK: writer.blob(lock)}
+        earlier = {ANCESTORS: writer.tree(ancestors, {})} if ancestors else {}
+        return writer.tree(files, {TABLES: writer.tree({}, folders), **earlier})
+
+    def _with_ancestors(self, over: Head | None, also: Sequence[str]) -> dict[str, str]:
+        """The files of ancestors with one more id, or more; all but the last stay the same blobs."""
+        if over is None and not also:
+            return {}
+        names = sorted(over.ancestors) if over else []
+        last = names[-1] if names else "000000"
+        lines = self._read([over.ancestors[last]])[0].split() if over and names else []
+        files = {name: over.ancestors[name] for name in names[:-1]} if over else {}
+        lines += [id[:ID_LENGTH].encode() for id in (*also, *([over.version] if over else []))]
+        for start in range(0, len(lines), PER_FILE):
+            name = f"{int(last) + start // PER_FILE:06d}"
+            files[name] = self._writer.blob(b"\n".join(lines[start : start + PER_FILE]) + b"\n")
+        return {name: files[name] for name in sorted(files)[-REMEMBERED // PER_FILE :]}
+
+    def _head(self, name: str) -> Head:
+        """Read a commit of ours; ValueError or LookupError for anything else."""
+        id, data = self.repository.commit(name)
+        commit = read_commit(data)
+        width = len(id) // 2
+        files, folders = read_tree(self._read([commit.tree])[0], width)
+        text, lock = self._read([files[INFO], files[LOCK]])
+        info = self._info(text)
+        names = read_tree(self._read([folders[TABLES]])[0], width)[1]
+        trees = zip(names, self._read(names.values()), strict=True)
+        shards = {f"{name}/{file}": blob for name, tree in trees for file, blob in read_tree(tree, width)[0].items()}
+        ancestors = read_tree(self._read([folders[ANCESTORS]])[0], width)[0] if ANCESTORS in folders else {}
+        return _checked(id, commit, info, lock, shards, ancestors)
+
+    def _info(self, data: bytes) -> VersionInfo:
+        info = _INFO.decode(data)
+        if info.schema > VERSION or (info.format != FORMAT and info.format.startswith(FAMILY)):
+            raise TOO_NEW.error(self.name)
+        if info.format != FORMAT:
+            raise ValueError("another format")
+        return info
+
+    def _read(self, names: Iterable[str]) -> list[bytes]:
+        found = self.repository.read(names)
+        if any(data is None or len(data) > LARGEST for data in found):
+            raise LookupError("an object is missing")
+        return [data for data in found if data is not None]
+
+    def _no_state(self, error: Exception) -> SyncengineError:
+        cure = "delete the ref, and `state restore VERSION` brings back what a project saw last"
+        message = f"state {self.name} is damaged, or no state of syncengine: {cure} ({_few_words(error)})"
+        return SyncengineError(message, code="state-damaged")
+
+    def damaged(self, error: Exception) -> SyncengineError:
+        cure = "`state versions` lists earlier ones, and `state restore VERSION` goes back to one that is whole"
+        message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
+        return SyncengineError(message, code="state-damaged")
+
+
+def _checked(
+    id: str, commit: Commit, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]
+) -> Head:
+    lock_rows(lock)
+    if not all(name.isdigit() for name in ancestors):
+        raise ValueError("a file of ancestors has another name")
+    kept = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
+    return Head(id, kept[0], kept, info, lock, dict(sorted(shards.items())), ancestors)
+
+
+def _few_words(error: Exception) -> str:
+    return "".join(_printable(str(error)))[:120] or type(error).__name__
+
+
+def _printable(text: str) -> Iterator[str]:
+    return (letter for letter in text if letter.isprintable())

@@ -1,0 +1,64 @@
+"""The version that this project saw last, in its own folder: whoever moves a ref back is found out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from syncengine.errors import GateTripped
+from syncengine.project.atomic_write import replace_whole
+from syncengine.state.snapshots.layout import lock_rows
+from syncengine.state.snapshots.protocol import REMEMBERED, Head, SnapshotStore
+
+REWOUND = "state-rewound"
+
+
+class Seen(Struct, frozen=True):
+    """A snapshot that was seen: its id and version, and the epoch of its lock."""
+
+    id: str
+    version: str
+    serial: int
+    epoch: int
+
+
+def seen_of(head: Head) -> Seen:
+    return Seen(head.id, head.version, head.info.serial, epoch_of(head))
+
+
+def epoch_of(head: Head) -> int:
+    return max((int(row["epoch"]) for row in lock_rows(head.lock)), default=0)
+
+
+def remember(file: Path, head: Head) -> None:
+    replace_whole(file, [msgspec.json.encode(seen_of(head))], mode=0o600)
+
+
+def last_seen(file: Path) -> Seen | None:
+    """None where nothing was seen, or what was written of it cannot be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Seen)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def refuse_rewound(store: SnapshotStore, head: Head, seen: Seen | None) -> None:
+    """GateTripped unless what was seen is this snapshot, or an earlier one of it."""
+    if seen is not None and not _follows(store, head, seen):
+        cure = (
+            f"`state versions` lists what there is, and `state restore {seen.version[:12]}` goes back to what was seen"
+        )
+        message = (
+            f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"
+            f" not come from the one that this project saw last ({seen.version[:12]}, number {seen.serial}): {cure}"
+        )
+        raise GateTripped(message, code=REWOUND)
+
+
+def _follows(store: SnapshotStore, head: Head, seen: Seen) -> bool:
+    if head.version == seen.version:
+        return epoch_of(head) >= seen.epoch
+    known = store.is_descendant(head, seen.version)
+    return known if known is not None else head.info.serial > seen.serial + REMEMBERED

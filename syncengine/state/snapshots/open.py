@@ -1,0 +1,94 @@
+"""A state's place in Git → a database that is open for reading or for writing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from syncengine.database.open import sqlite_engine
+from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, pragma
+from syncengine.state.errors import FAILURES, as_state_errors
+from syncengine.state.snapshots import layout
+from syncengine.state.snapshots.place import Place, working_folder
+from syncengine.state.snapshots.protocol import Head
+from syncengine.state.snapshots.working_copy import WorkingCopy, fill
+
+
+def reading_file(place: Place) -> Path | None:
+    """A SQLite file that holds the rows that are there now; None where there is no state, and that is allowed.
+
+    Its lock is that of when its version was first read.
+    """
+    if (version := place.glance()) is not None:
+        return place.reading_file(version)
+    head = place.look()
+    return None if head is None else _file_of(place, head)
+
+
+def open_to_read(place: Place) -> StateDatabase | None:
+    """The state as it is now, with its lock; None where there is none, and that is allowed."""
+    head = place.look()
+    if head is None:
+        return None
+    file = _file_of(place, head)
+    with as_state_errors(place.name):
+        lock = layout.lock_rows(head.lock)
+        engine = _engine(file, "rw")
+        with engine.begin() as connection:
+            if layout.lock_rows(layout.lock_of(connection)) != lock:
+                layout.set_lock(connection, lock)
+        engine.dispose()
+    return StateDatabase(place.name, _engine(file, "ro"), version=head.info.schema)
+
+
+def open_to_write(place: Place, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
+    """A private copy, whose changes reach the repository when they are published."""
+    with ExitStack() as stack:
+        stack.callback(place.store.tidy)
+        file = stack.enter_context(working_folder(place)) / "state.db"
+        file.touch(0o600)
+        engine = _engine(file, "rw")
+        stack.callback(engine.dispose)
+        pragma(engine, "journal_mode = WAL")
+        copy = WorkingCopy(place, engine, now)
+        copy.begin(place.look(), new_lineage)
+        return StateDatabase(place.name, engine, snapshots=copy, resources=stack.pop_all())
+
+
+def _file_of(place: Place, head: Head) -> Path:
+    file = place.reading_file(head.version)
+    if not file.exists():
+        _make(place, head, file)
+        place.drop_old_files(head.version)
+    return file
+
+
+def _make(place: Place, head: Head, file: Path) -> None:
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".reading-")
+    os.close(handle)
+    engine = _engine(Path(name), "rw")
+    try:
+        with engine.begin() as connection:
+            fill(connection, head, place.store.files(head))
+        engine.dispose()
+        Path(name).replace(file)
+    except FAILURES as error:
+        raise place.damaged(error) from error
+    finally:
+        engine.dispose()
+        Path(name).unlink(missing_ok=True)
+
+
+def _engine(path: Path, mode: str) -> sa.Engine:
+    return sqlite_engine(path, mode, busy_seconds=BUSY_SECONDS, prepare=_unsafe, begin=begin_transaction)
+
+
+def _unsafe(connection: sqlite3.Connection, _record: object) -> None:
+    # The file is made anew from the repository: what must outlive a power cut is pushed.
+    connection.execute("PRAGMA synchronous = OFF")

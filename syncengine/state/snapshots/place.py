@@ -1,0 +1,159 @@
+"""Where a state in Git is: its store, the project's memory of it, and its files on this machine."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from syncengine.document.digest import sha256_of
+from syncengine.errors import GateTripped, SyncengineError
+from syncengine.project import folder as own_folder
+from syncengine.project.git_ref import GitRef, is_address, read_ref, shown
+from syncengine.state.snapshots import memory
+from syncengine.state.snapshots.git_store import GitStore
+from syncengine.state.snapshots.protocol import Head, SnapshotStore, Superseded
+from syncengine.state.snapshots.repository import Remote, Repository
+
+FOLDER = ".syncengine/git-state"
+TRIES = 5
+OLD_SECONDS = 600.0
+"""Seconds after which a file that was made to read from is not needed by anybody."""
+
+NEW_STATE = "new-state"
+
+
+class Place:
+    """One ref of one remote. `create`: it may be absent. `allows_rewound`: whatever it was set to is looked at."""
+
+    def __init__(self, place: str, *, create: bool = False, allows_rewound: bool = False) -> None:
+        ref = read_ref(place)
+        remote = _remote_of(ref)
+        self.name = ref.name
+        self.create = create
+        self.allows_rewound = allows_rewound
+        self.folder = _folder(ref, remote)
+        self.store: SnapshotStore = GitStore(
+            Repository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
+        )
+        self._memory = self.folder / "seen.json"
+
+    def look(self, seen: Head | None = None) -> Head | None:
+        """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
+
+        `seen`: what we wrote last under our own lock, which the lock itself tells about.
+        """
+        for _ in range(TRIES):
+            before = memory.last_seen(self._memory)  # before the look: another process may write both after it
+            id = self.store.current()
+            if id is None:
+                self._refuse_absent(before)
+                return None
+            try:
+                head = self.store.head(id)
+            except Superseded:
+                continue
+            if seen is None and not self.allows_rewound:
+                memory.refuse_rewound(self.store, head, before)
+            if not self.allows_rewound:
+                self.remember(head)
+            return head
+        raise SyncengineError(f"state {self.name} is written faster than it can be read", code="state-busy")
+
+    def glance(self) -> str | None:
+        """The version that is there, where it is that which was seen last; None where more must be asked."""
+        before = memory.last_seen(self._memory)
+        if before is None or not self.reading_file(before.version).exists():
+            return None
+        return before.version if self.store.current() == before.id else None
+
+    def remember(self, head: Head) -> None:
+        """Keep in mind that this project saw it."""
+        self.store.keep(head)
+        memory.remember(self._memory, head)
+
+    def last_seen(self) -> memory.Seen | None:
+        return memory.last_seen(self._memory)
+
+    def reading_file(self, version: str) -> Path:
+        """The file of a version that is only read."""
+        return self.folder / f"read-{version[:24]}.db"
+
+    def drop_old_files(self, version: str) -> None:
+        for file in self.folder.glob("read-*.db"):
+            with suppress(OSError):
+                if file != self.reading_file(version) and file.stat().st_mtime < time.time() - OLD_SECONDS:
+                    file.unlink()
+
+    def damaged(self, error: Exception) -> SyncengineError:
+        return self.store.damaged(error)
+
+    def _refuse_absent(self, seen: memory.Seen | None) -> None:
+        if self.create:
+            return
+        if seen is None:
+            message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one"
+        else:
+            version = seen.version[:12]
+            message = (
+                f"there is no state at {self.name}, and this project saw version {version} of it ({seen.serial}):"
+                f" `state restore {version}` brings that back, `apply --new-state` begins anew"
+            )
+        raise GateTripped(message, code=NEW_STATE)
+
+
+def _remote_of(ref: GitRef) -> Remote:
+    if not ref.is_named:
+        return Remote(ref.remote)
+    remote = Remote.named(ref.remote, ref.folder)
+    if remote is None:
+        message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
+        raise SyncengineError(message, code="state-url")
+    url = remote.url
+    if url.startswith(("./", "../")):
+        url = str((ref.folder / url).resolve())
+    if not is_address(url):
+        message = f"state {ref.name}: the remote {ref.remote} is at {shown(url)}, and https, ssh or a file is expected"
+        raise SyncengineError(message, code="state-url")
+    return Remote(url, remote.settings)
+
+
+def _folder(ref: GitRef, remote: Remote) -> Path:
+    """The folder of this ref beside the project; one for the time of the process, where nothing can be written."""
+    folder = ref.folder / FOLDER / sha256_of(f"{shown(remote.url)}\n{ref.ref}".encode())[:16]
+    try:
+        own_folder.make(folder)
+        folder.chmod(0o700)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    folder = Path(tempfile.mkdtemp(prefix="syncengine-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def working_folder(place: Place) -> Iterator[Path]:
+    """A folder of this process alone; those of dead processes are dropped."""
+    for each in place.folder.glob("work-*"):
+        _drop_if_dead(each)
+    folder = Path(tempfile.mkdtemp(dir=place.folder, prefix="work-"))
+    with (folder / "owner").open("wb") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _drop_if_dead(folder: Path) -> None:
+    with suppress(OSError), (folder / "owner").open("rb") as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,280 @@
+"""A bare repository of our own beside the project, and the remote that it fetches from and pushes to, by `git`.
+
+No hook, no prompt and no setting of the project's repository has a part in it; the user's own settings for
+credentials and proxies have. Addresses reach Git by its environment, never as words of a command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncengine.errors import SyncengineError
+from syncengine.project.atomic_write import replace_whole
+from syncengine.project.git_ref import shown
+from syncengine.state.snapshots.objects import is_id
+
+LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
+LOCAL_SECONDS = 60.0
+MANY_FILES = 4000
+"""Loose objects from which on the local repository is packed."""
+
+OF_ANOTHER_REPOSITORY = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+    *("GIT_NAMESPACE", "GIT_COMMON_DIR", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_GRAFT_FILE"),
+    *("GIT_CONFIG", "GIT_DEFAULT_HASH", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "SSH_ASKPASS"),
+)
+"""Variables that hooks of Git set, or that ask on a screen."""
+
+SETTINGS: Mapping[str, str] = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "protocol.file.allow": "always",
+    "protocol.ssh.allow": "always",
+    "protocol.https.allow": "always",
+    "protocol.http.allow": "always",
+    "transfer.fsckObjects": "true",
+    "push.gpgSign": "false",
+    "push.followTags": "false",
+    "push.recurseSubmodules": "no",
+    "push.negotiate": "false",
+    "fetch.prune": "false",
+    "fetch.recurseSubmodules": "no",
+    "fetch.writeCommitGraph": "false",
+}
+
+LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
+
+BUSY, REFUSED = "state-busy", "state-refused"
+
+_LOGIN = re.compile(
+    r"authentication failed|permission denied|could not read (?:username|password)|invalid credentials|\b40[13]\b"
+    r"|host key verification failed|access denied",
+    re.IGNORECASE,
+)
+_NOWHERE = re.compile(r"does not appear to be a git repository|repository .*not found|not found|does not exist", re.I)
+
+
+class PushUnknown(SyncengineError):
+    """A push whose end is not known: it may still move the ref."""
+
+    code = "state-unreachable"
+
+
+@dataclass(slots=True)
+class Repository:
+    """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people."""
+
+    folder: Path
+    remote: Remote = field(repr=False)
+    ref: str
+    name: str
+    algorithm: str = "sha1"
+    _environ: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def look(self) -> str | None:
+        """Ask the remote for the ref; None where it has none."""
+        listing = self._run(["ls-remote", "state", self.ref], seconds=LOOK_SECONDS).decode(errors="replace")
+        for line in listing.splitlines():
+            id, _, ref = line.partition("\t")
+            if ref == self.ref and is_id(id):
+                self._prepare("sha256" if len(id) == 64 else "sha1")
+                return id
+        return None
+
+    def prepare_new(self) -> None:
+        """Make the local repository for a remote that has no state yet, in the remote's own format."""
+        first = self._run(["ls-remote", "state"], seconds=LOOK_SECONDS).partition(b"\t")[0]
+        self._prepare("sha256" if len(first) == 64 else "sha1")
+
+    def fetch(self) -> None:
+        """Bring all that the ref leads to; no local ref is moved."""
+        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "state", self.ref)
+        self._local(*words, seconds=FETCH_SECONDS)
+
+    def push(self, new: str, old: str | None) -> bool:
+        """Move the ref from `old` to `new`; False where it was another. Asked again where the answer was lost."""
+        lease = f"--force-with-lease={self.ref}:{old or ''}"
+        command = ("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}")
+        try:
+            self._local(*command, seconds=PUSH_SECONDS)
+            return True
+        except SyncengineError as refused:
+            try:
+                now = self.look()
+            except SyncengineError:
+                raise PushUnknown(f"{refused.message}; whether it was written is not known") from None
+            if now == new:
+                return True
+            if now != old or refused.code == BUSY:
+                return False
+            raise
+
+    def has(self, ids: Iterable[str]) -> bool:
+        """Whether all of these objects are here."""
+        answer = self._local("cat-file", "--batch-check=%(objectname)", input="\n".join(ids).encode() + b"\n")
+        return not any(line.endswith(b" missing") for line in answer.splitlines())
+
+    def read(self, names: Iterable[str]) -> list[bytes | None]:
+        """The content of objects, None for one that is not here."""
+        return [entry and entry[1] for entry in self._entries(list(names))]
+
+    def commit(self, name: str) -> tuple[str, bytes]:
+        """A commit by its id or the beginning of that, with its whole id; LookupError where it is not here."""
+        entry = self._entries([name])[0]
+        if entry is None or entry[0].split()[1] != b"commit":
+            raise LookupError("there is no such commit")
+        return entry[0].split()[0].decode(), entry[1]
+
+    def _entries(self, names: list[str]) -> list[tuple[bytes, bytes] | None]:
+        data = self._local("cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b""
+        found: list[tuple[bytes, bytes] | None] = []
+        at = 0
+        for _ in names:
+            end = data.index(b"\n", at)
+            line = data[at:end]
+            words = line.split()
+            if len(words) != 3 or not words[2].isdigit():
+                found.append(None)
+                at = end + 1
+                continue
+            size = int(words[2])
+            found.append((line, data[end + 1 : end + 1 + size]))
+            at = end + 2 + size
+        return found
+
+    def keep(self, id: str) -> None:
+        """Have the next fetch begin from here. Written as the file that it is: a lock of Git outlives a kill."""
+        replace_whole(self.folder / "refs" / "heads" / "seen", [f"{id}\n".encode()])
+
+    def tidy(self) -> None:
+        """Pack what was left by many writes, and drop what nothing leads to; not what another process just wrote."""
+        sample = self.folder / "objects" / "17"
+        with suppress(OSError, SyncengineError):
+            packs = len(list((self.folder / "objects" / "pack").glob("*.pack")))
+            loose = 256 * len(list(sample.iterdir())) if sample.is_dir() else 0
+            if loose > MANY_FILES or packs > 50:
+                self._local("gc", "--quiet", "--prune=1.hour.ago", seconds=FETCH_SECONDS)
+
+    def _prepare(self, algorithm: str) -> None:
+        self.algorithm = algorithm
+        if self.folder.exists():
+            return
+        new = tempfile.mkdtemp(dir=self.folder.parent, prefix=".repository-")
+        self._run(["init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", new])
+        with suppress(OSError):  # another process was quicker
+            Path(new).rename(self.folder)
+        shutil.rmtree(new, ignore_errors=True)
+
+    def _local(self, *words: str, input: bytes = b"", seconds: float = LOCAL_SECONDS) -> bytes:
+        return self._run(["--git-dir", str(self.folder), *words], input=input, seconds=seconds)
+
+    def _run(self, words: list[str], *, input: bytes = b"", seconds: float = LOCAL_SECONDS) -> bytes:
+        environ = self._environ = self._environ or self._environment()
+        try:
+            process = subprocess.Popen(  # noqa: S603 - words of ours; addresses are in its environment
+                ["git", *words],  # noqa: S607 - the user's own Git
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environ,
+                cwd=self.folder.parent,
+                start_new_session=True,  # no terminal to ask on, and no Ctrl-C in the middle of a push
+            )
+        except FileNotFoundError:
+            raise SyncengineError(
+                f"state {self.name} needs `git`, which is not installed", code="state-driver"
+            ) from None
+        try:
+            out, said = process.communicate(input, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise SyncengineError(
+                f"state {self.name}: its repository did not answer within {seconds:.0f} s", code="state-unreachable"
+            ) from None
+        finally:
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        if process.returncode:
+            raise self._trouble(said.decode(errors="replace"))
+        return out
+
+    def _environment(self) -> dict[str, str]:
+        environ = _own_environ()
+        settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
+        named = any(key == "core.sshcommand" for key, _ in self.remote.settings)
+        if not named and "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
+            environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
+        environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+        environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
+        first = environ.get("GIT_CONFIG_COUNT", "0")
+        count = int(first) if first.isdigit() else 0
+        for number, (key, value) in enumerate(settings, count):
+            environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
+        return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
+
+    def _trouble(self, said: str) -> SyncengineError:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
+        telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
+        words = shown(telling[0] if telling else "no reason was given")[:300]
+        if "cannot lock ref" in said:  # another push is under way
+            return SyncengineError(f"state {self.name}: {words}", code=BUSY)
+        if "remote rejected" in said:
+            return SyncengineError(f"state {self.name}: its repository refuses the push: {words}", code=REFUSED)
+        if _LOGIN.search(said):
+            cure = "the repository does not let this user in: is the key, token or credential helper there?"
+            return SyncengineError(f"state {self.name}: {cure} ({words})", code="state-login")
+        if _NOWHERE.search(said):
+            return SyncengineError(
+                f"state {self.name}: there is no such repository, or it is not shown to this user ({words})",
+                code="state-unreachable",
+            )
+        return SyncengineError(f"state {self.name}: its repository cannot be used: {words}", code="state-unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """The URL of a remote, and the settings of the project's repository by which Git logs in there."""
+
+    url: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def named(cls, name: str, folder: Path) -> Remote | None:
+        """A remote of the repository that the folder is in; None where there is none."""
+        url = _answer(folder, "remote", "get-url", "--push", name).strip()
+        pairs = _answer(folder, "config", "--null", "--get-regexp", LOGIN_SETTINGS).split("\0") if url else []
+        settings = (pair.partition("\n")[::2] for pair in pairs if pair)
+        return cls(url, tuple((key, value) for key, value in settings)) if url else None
+
+
+def _answer(folder: Path, *words: str) -> str:
+    """The answer of the project's own Git; empty where it has none."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - words of ours, and a name of letters
+            ["git", "-C", str(folder), *words],  # noqa: S607 - the user's own Git
+            capture_output=True,
+            timeout=LOOK_SECONDS,
+            check=False,
+            env=_own_environ(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.decode(errors="replace") if answer.returncode == 0 else ""
+
+
+def _own_environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_REPOSITORY}

@@ -1,0 +1,85 @@
+"""An earlier version as the rows of a state in Git: read from the repository, written over those of a private copy."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.pool import StaticPool
+
+from syncengine.state import tables
+from syncengine.state.database import StateDatabase
+from syncengine.state.errors import FAILURES
+from syncengine.state.info import VERSION
+from syncengine.state.journal import FORGOTTEN, LINE, Stamp
+from syncengine.state.snapshots.protocol import Head
+from syncengine.state.snapshots.working_copy import WorkingCopy, fill
+from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
+
+
+def copy_of(database: StateDatabase) -> WorkingCopy:
+    """The private copy of a state in Git."""
+    assert database.snapshots is not None, "only a state in Git has versions"
+    return database.snapshots
+
+
+def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Head) -> None:
+    """Take the rows of a version; of one that the present does not come from, the history as well.
+
+    Calls that may still be executed stay on record whichever it is.
+    """
+    files = copy.files(version)
+    has_rows = copy.head is not None and not copy.is_damaged
+    comes_from_it = has_rows and copy.head is not None and copy.place.store.is_descendant(copy.head, version.version)
+    last = _last_lines(connection) if comes_from_it else {}
+    source = sa.create_engine("sqlite://", poolclass=StaticPool)
+    try:
+        with source.begin() as other:
+            fill(other, version, files)
+            if version.info.schema < VERSION:
+                tables.upgrade(other, lambda: version.info.lineage)
+            for table in METADATA.sorted_tables:
+                if table is ROWS or not (comes_from_it or table is LOCK):
+                    _take(connection, other, table)
+    except FAILURES as error:
+        raise copy.place.damaged(error) from error
+    if comes_from_it:
+        _keep_history(connection, stamp, last)
+    lost = sa.and_(ROWS.c.entry.is_not(None), ROWS.c.entry.not_in(sa.select(JOURNAL.c.id)))
+    connection.execute(sa.update(ROWS).where(lost).values(entry=None))
+    copy.also = _lost_versions(copy)
+
+
+def _take(connection: sa.Connection, other: sa.Connection, table: sa.Table) -> None:
+    rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
+    if table is ATTEMPTS:
+        known = set(connection.execute(sa.select(table.c.run, table.c.call)).tuples())
+        rows = [row for row in rows if (row["run"], row["call"]) not in known]
+    else:
+        connection.execute(sa.delete(table))
+    if rows:
+        connection.execute(sa.insert(table), rows)
+
+
+def _last_lines(connection: sa.Connection) -> dict[tuple[str, str], int | None]:
+    query = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry)
+    return {(kind, name): entry for kind, name, entry in connection.execute(query)}
+
+
+def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str, str], int | None]) -> None:
+    """Have rows point to what happened to them since; those that are gone now were forgotten."""
+    present = _last_lines(connection)
+    changed = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
+    if changed:
+        connection.exec_driver_sql("UPDATE state_rows SET entry = ? WHERE kind = ? AND name = ?", changed)
+    gone = [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items() if key not in present]
+    tables.write_many(connection, JOURNAL, LINE, gone)
+
+
+def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
+    """Versions that this project saw and that the present does not come from: whoever saw them goes on with ours."""
+    seen, store = copy.place.last_seen(), copy.place.store
+    if seen is None or (copy.head is not None and store.is_descendant(copy.head, seen.version)):
+        return ()
+    lost = store.version(seen.id)
+    known = set(store.ancestors(copy.head)) if copy.head else set()
+    names = (*store.ancestors(lost), *reversed(lost.kept))
+    return tuple(name for name in dict.fromkeys(names) if name[:16] not in known)

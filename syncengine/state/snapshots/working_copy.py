@@ -1,0 +1,255 @@
+"""A private SQLite file made from a snapshot, on which all verbs of the state run, and the publishing of it.
+
+One mutex is around all that asks the store: the heartbeat's thread and the run's share it. It is taken before the
+file's own lock, never inside a transaction that writes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.errors import GateTripped, SyncengineError
+from syncengine.state import tables
+from syncengine.state.codec import from_json
+from syncengine.state.errors import FAILURES
+from syncengine.state.history import REFUSED
+from syncengine.state.info import VERSION
+from syncengine.state.snapshots import layout
+from syncengine.state.snapshots.git_store import FORMAT
+from syncengine.state.snapshots.place import Place
+from syncengine.state.snapshots.protocol import Content, Head, Superseded, VersionInfo
+from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
+
+MOST_ROWS = 20_000
+TRIES = 20
+PAUSES = (1.0, 3.0, 10.0)
+"""Seconds before a publication is tried again whose repository was out of reach."""
+
+TOO_LARGE = "state-too-large"
+Change = Callable[[sa.Connection], bool]
+Prepare = Callable[[sa.Connection], None]
+
+
+class WorkingCopy:
+    """The file behind `engine`, made from `head`; None: a state that is to be. `held` is the epoch of our lock.
+
+    `is_damaged`: its rows could not be read, and are not here.
+
+    `run` is that of what is published next, `also` are versions that it descends from as well.
+    """
+
+    def __init__(
+        self, place: Place, engine: sa.Engine, now: Callable[[], float], pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.place = place
+        self.head: Head | None = None
+        self.held: int | None = None
+        self.dirty = False
+        self.is_damaged = False
+        self.run: str | None = None
+        self.also: tuple[str, ...] = ()
+        self._engine = engine
+        self._now = now
+        self._pause = pause
+        self._mutex = threading.RLock()
+
+    def begin(self, head: Head | None, new_lineage: Callable[[], str]) -> None:
+        """Fill the empty file."""
+        with self._mutex:
+            if head is None:
+                with self._engine.begin() as connection:
+                    tables.upgrade(connection, new_lineage)
+                    self._outlive_lost_locks(connection)
+            else:
+                self._load(head)
+
+    def refresh(self) -> None:
+        """Look at the store, unless the lock is ours: what it holds then, we wrote."""
+        with self._mutex:
+            if self.held is None and self.head is not None:
+                self._catch_up()
+
+    def commit(self, change: Change, *, rows: bool) -> bool:
+        """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more.
+
+        Others may write meanwhile: then it is tried on what they wrote.
+        """
+        with self._mutex:
+            for _ in range(TRIES):
+                with self._rolled_back() as connection:
+                    if not change(connection):
+                        return False
+                    lock = layout.lock_of(connection)
+                    content = self._content(connection) if rows or self.head is None else None
+                try:
+                    self._write(lock, content)
+                except Superseded:
+                    self._catch_up()
+                    continue
+                with self._engine.begin() as connection:
+                    change(connection)
+                return True
+        raise self._busy()
+
+    def publish(self, prepare: Prepare = lambda connection: None) -> None:
+        """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
+        for pause in (*PAUSES, None):
+            try:
+                self._publish(prepare)
+                return
+            except SyncengineError as error:
+                if error.code != "state-unreachable" or pause is None:
+                    raise
+                self._pause(pause)
+
+    def _publish(self, prepare: Prepare) -> None:
+        with self._mutex:
+            for _ in range(TRIES):
+                with self._rolled_back() as connection:
+                    prepare(connection)
+                    if self.held is not None:
+                        connection.execute(
+                            sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1)
+                        )
+                    lock, content = layout.lock_of(connection), self._content(connection)
+                try:
+                    self._write(lock, content)
+                except Superseded:
+                    self._catch_up()
+                    continue
+                with self._engine.begin() as connection:
+                    layout.set_lock(connection, layout.lock_rows(lock))
+                self.dirty, self.also = False, ()
+                return
+        raise self._busy()
+
+    def files(self, head: Head) -> Mapping[str, bytes]:
+        return self.place.store.files(head)
+
+    def _write(self, lock: bytes, content: Content | None) -> None:
+        self.head = self.place.store.write(self.head, lock, content)
+        if content is not None or not self.place.allows_rewound:
+            self.place.remember(self.head)
+
+    def _catch_up(self) -> None:
+        """Read what others wrote. Under our lock that is runs which were refused, else everything."""
+        head = self.place.look(seen=None if self.held is None else self.head)
+        if head is None:
+            raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")
+        if self.held is None:
+            if self.head is None or head.version != self.head.version:
+                self._load(head)
+            elif head.id != self.head.id:
+                with self._engine.begin() as connection:
+                    layout.set_lock(connection, layout.lock_rows(head.lock))
+        elif not self._is_ours(head):
+            self.held = None
+            with self._engine.begin() as connection:
+                layout.set_lock(connection, layout.lock_rows(head.lock))
+        elif self.head is None or head.version != self.head.version:
+            self._merge(head)
+        self.head = head
+
+    def _is_ours(self, head: Head) -> bool:
+        rows = (row for row in layout.lock_rows(head.lock) if row["id"] == STATE_LOCK)
+        return any(row["epoch"] == self.held and row["released"] is None for row in rows)
+
+    def _merge(self, head: Head) -> None:
+        """Add the runs that were refused while we held the lock, which is all that anybody writes without it."""
+        files = {path: data for path, data in self.files(head).items() if path.startswith(f"{RUNS.name}/")}
+        columns = head.info.columns[RUNS.name]
+        rows = [dict(zip(columns, row, strict=True)) for row in layout.rows_of(files)]
+        refused = [row for row in rows if row["outcome"] == REFUSED]
+        with self._engine.begin() as connection:
+            if refused:
+                connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
+
+    def _load(self, head: Head) -> None:
+        files = self.files(head)
+        try:
+            with self._engine.begin() as connection:
+                for name in sa.inspect(connection).get_table_names():
+                    connection.exec_driver_sql(f'DROP TABLE "{name}"')
+                fill(connection, head, files)
+                if head.info.schema < VERSION:
+                    tables.upgrade(connection, lambda: head.info.lineage)
+                self._outlive_lost_locks(connection)
+        except FAILURES as error:
+            if not self.place.allows_rewound:
+                raise self.place.damaged(error) from error
+            self._begin_anew(head)
+        self.head = head
+
+    def _begin_anew(self, head: Head) -> None:
+        """Begin empty in the place of rows that cannot be read, under the lock that they had: to restore others."""
+        self.is_damaged = True
+        with self._engine.begin() as connection:
+            tables.upgrade(connection, lambda: head.info.lineage)
+            layout.set_lock(connection, layout.lock_rows(head.lock))
+            self._outlive_lost_locks(connection)
+
+    def _outlive_lost_locks(self, connection: sa.Connection) -> None:
+        """No lock that was held before a state was set back may be ours again, or anybody's."""
+        seen = self.place.last_seen() if self.place.allows_rewound else None
+        if seen is not None:
+            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < seen.epoch)
+            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=seen.epoch))
+
+    def _content(self, connection: sa.Connection) -> Content:
+        rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
+        if rows > MOST_ROWS:
+            message = (
+                f"state {self.place.name} would hold {rows:,} rows; one in Git holds {MOST_ROWS:,} at most: use"
+                " PostgreSQL (`state export`, set `state:`, `state import`; docs/git-state.md)"
+            )
+            raise SyncengineError(message, code=TOO_LARGE)
+        who, command = self._writer(connection)
+        columns = layout.columns_of(connection)
+        info = VersionInfo(
+            format=FORMAT,
+            schema=VERSION,
+            lineage=str(connection.execute(sa.select(FACTS.c.lineage)).scalar_one()),
+            serial=self.head.info.serial + 1 if self.head else 1,
+            when=self._now(),
+            who=who,
+            command=command,
+            rows=rows,
+            run=self.run,
+            columns=columns,
+        )
+        return Content(info, layout.files_of(connection, columns), self.also)
+
+    def _writer(self, connection: sa.Connection) -> tuple[str, str]:
+        """Who writes, and by which command: the holder of the lock, or of a run that was refused."""
+        if self.held is None and self.run is not None:
+            run = connection.execute(sa.select(RUNS).where(RUNS.c.id == self.run)).one()
+            return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
+        text = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one()
+        holder: Mapping[str, Any] = from_json(text)
+        begun = " (begun)" if connection.execute(sa.select(OPEN.c.call).limit(1)).first() else ""
+        return f"{holder.get('user', '?')} on {holder.get('host', '?')}", f"{holder.get('command', '?')}{begun}"
+
+    @contextmanager
+    def _rolled_back(self) -> Iterator[sa.Connection]:
+        with self._engine.connect() as connection, connection.begin() as transaction:
+            try:
+                yield connection
+            finally:
+                transaction.rollback()
+
+    def _busy(self) -> SyncengineError:
+        message = f"state {self.place.name} is busy: others wrote to it {TRIES} times before this could"
+        return SyncengineError(message, code="state-busy")
+
+
+def fill(connection: sa.Connection, head: Head, files: Mapping[str, bytes]) -> None:
+    """Write the tables of a snapshot, of whatever schema it is; ValueError and the like where it is damaged."""
+    layout.load(connection, head.info.columns, files)
+    LOCK.create(connection)
+    layout.set_lock(connection, layout.lock_rows(head.lock))

@@ -1,0 +1,99 @@
+"""How large a state in Git is after many applies, and what an apply costs: `python -m tests.bench.git_state`.
+
+Rows, applies and the rows that each changes by SYNCENGINE_BENCH_ROWS, _APPLIES and _CHANGES. Sizes are those of bare
+repositories once `git gc --prune=now` was run on copies of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncengine.effects import Effect
+from syncengine.resource import Key, Kind, Source, Status
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.journal import Intent, Settlement
+from syncengine.state.published import Published
+from syncengine.state.store import State, open_state
+
+ROWS = int(os.environ.get("SYNCENGINE_BENCH_ROWS", "20000"))
+APPLIES = int(os.environ.get("SYNCENGINE_BENCH_APPLIES", "500"))
+CHANGES = int(os.environ.get("SYNCENGINE_BENCH_CHANGES", "50"))
+BATCH = 2000
+
+
+def effects(numbers: range, version: int) -> Iterator[Effect]:
+    for number in numbers:
+        fields = {"description": f"Opposition against EP {number} {version}", "category": f"client-{number % 300}"}
+        yield Effect(
+            key=Key(Kind.TAG, f"ACME-{number:06}"),
+            fields=fields,
+            keywords=(f"ACME-{number:06}", f"EP {number}"),
+            metadata={"Client": f"Client {number % 300}", "Billing Group": "billable"},
+            status=Status.ACTIVE,
+            whole=True,
+            source=Source("manifests/all.yaml", number),
+        )
+
+
+def apply(place: str, number: int, leaves: list[Effect]) -> None:
+    """The verbs of one apply."""
+    holder = Holder.here("apply", {})
+    with open_state(place, write=True, create=True) as state, state.lock(holder, wait=5, request_timeout=1):
+        state.begin_run(Run(f"run-{number}", time.time(), "apply", f"plan-{number}", "h", "u", None, None, None))
+        intents = [
+            Intent(f"{number}", "upsertTags", tuple(leaves[start : start + BATCH]))
+            for number, start in enumerate(range(0, len(leaves), BATCH))
+        ]
+        state.announce(lambda: Published(intents))
+        for intent in intents:
+            send(state, intent)
+        state.end_run("complete", {"applied": len(leaves)})
+
+
+def send(state: State, intent: Intent) -> None:
+    state.intend([intent])
+    state.settle([Settlement(intent.call, intent.leaves)])
+    state.end_attempts([intent.call], {})
+
+
+def packed(repository: Path) -> float:
+    """Megabytes of a copy once it is packed and what nothing leads to is gone."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.git"
+        shutil.copytree(repository, copy)
+        subprocess.run(["git", "-C", copy, "gc", "--quiet", "--prune=now"], check=True)
+        return megabytes(copy)
+
+
+def megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        remote = folder / "remote.git"
+        subprocess.run(["git", "init", "--quiet", "--bare", remote], check=True)
+        place = f"git+ref://file://{remote}/refs/syncengine/bench#{folder / 'project'}"
+        for number in range(APPLIES):
+            numbers = range(ROWS) if number == 0 else range((first := number * 37 % (ROWS - CHANGES)), first + CHANGES)
+            began, cpu = time.monotonic(), time.process_time()
+            apply(place, number, list(effects(numbers, number)))
+            took = f"{time.monotonic() - began:.2f} s, {time.process_time() - cpu:.2f} s of processor in Python"
+            if number < 3 or number % 50 == 49:
+                local = next((folder / "project" / ".syncengine" / "git-state").iterdir()) / "repository.git"
+                sizes = (
+                    f"remote {packed(remote):.1f} MB, local {packed(local):.1f} ({megabytes(local):.1f} on the disk)"
+                )
+                print(f"{number + 1:>4} applies: {sizes}; {took}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

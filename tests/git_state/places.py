@@ -1,0 +1,105 @@
+"""Places of states in Git for tests: a bare repository, and a store in memory that keeps the same protocol."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from syncengine.errors import SyncengineError
+from syncengine.state.snapshots.place import Place
+from syncengine.state.snapshots.protocol import KEPT, Content, Head, Superseded, Version
+
+REF = "refs/syncengine/test"
+
+
+def git(folder: Path, *words: str) -> str:
+    """Git's answer."""
+    return subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def bare(folder: Path, *words: str) -> Path:
+    """A repository for states."""
+    subprocess.run(["git", "init", "--quiet", "--bare", *words, str(folder)], check=True)
+    return folder
+
+
+def url(repository: Path, name: str = REF) -> str:
+    """The state's setting in a project file."""
+    return f"git+ref://file://{repository}/{name}"
+
+
+def place_of(repository: Path, project: Path) -> str:
+    """What a project makes of it."""
+    return f"{url(repository)}#{project}"
+
+
+class MemoryStore:
+    """A repository in memory."""
+
+    name = "git+ref://memory"
+
+    def __init__(self) -> None:
+        self.ref: str | None = None
+        self.heads: dict[str, Head] = {}
+        self.contents: dict[str, Mapping[str, bytes]] = {}
+        self.writes = 0
+
+    def current(self) -> str | None:
+        return self.ref
+
+    def head(self, id: str) -> Head:
+        return self.heads[id]
+
+    def version(self, id: str) -> Head:
+        found = next((head for head in self.heads.values() if head.version == id), None)
+        if found is None:
+            raise SyncengineError("no such version")
+        return found
+
+    def keep(self, head: Head) -> None:
+        return
+
+    def tidy(self) -> None:
+        return
+
+    def damaged(self, error: Exception) -> SyncengineError:
+        return SyncengineError(f"damaged: {error!r}")
+
+    def files(self, head: Head) -> Mapping[str, bytes]:
+        return self.contents[head.version]
+
+    def write(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+        if self.ref != (over.id if over else None):
+            raise Superseded
+        self.writes += 1
+        id, version = f"h{self.writes}", f"v{self.writes}"
+        kept, info = (over.kept, over.info) if over else ((), None)
+        if content is not None:
+            kept, info = (version, *kept)[:KEPT], content.info
+            self.contents[version] = dict(content.files)
+        assert info is not None
+        info = msgspec.json.decode(msgspec.json.encode(info), type=type(info))
+        self.heads[id] = Head(id, kept[0], kept, info, lock, {}, {})
+        self.ref = id
+        return self.heads[id]
+
+    def versions(self, head: Head) -> list[Version]:
+        return [Version(id, self.version(id).info) for id in head.kept]
+
+    def is_descendant(self, head: Head, version: str) -> bool | None:
+        return version in head.kept or int(version[1:]) <= int(head.version[1:])
+
+    def ancestors(self, head: Head) -> Iterable[str]:
+        return [f"v{number}" for number in range(1, int(head.version[1:]))]
+
+
+class MemoryPlace(Place):
+    """A clone on a machine of its own of a state in such a store."""
+
+    def __init__(self, store: MemoryStore, folder: Path) -> None:
+        self.name, self.create, self.allows_rewound = store.name, True, False
+        self.folder, self.store = folder, store
+        self._memory = folder / "seen.json"

@@ -1,0 +1,285 @@
+"""The commands with a state in Git: ephemeral runners, what is not there, what was set back, versions."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Ended, Project, category, tag
+from tests.cli.service import Service
+
+from .conftest import Clone
+from .places import REF, bare, git, url
+
+ONE = {"tags": [tag("ACME-1", description="one")]}
+TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
+
+
+def begun(project: Project, **sections: list[dict[str, object]]) -> Project:
+    project.wants(**(sections or ONE))
+    done = project.run("apply", "-y", "--new-state")
+    assert done.code == 0, done.err
+    return project
+
+
+def applied(project: Project) -> Ended:
+    return project.run("apply", "-y", "--format", "json")
+
+
+def test_runners_without_a_memory_share_one_state(clone: Clone, service: Service) -> None:
+    """Each begins with nothing but the project, and ends where the one before would have gone on."""
+    begun(clone("one"))
+    second = clone("two")
+    second.wants(**ONE)
+    assert second.run("plan", "--detailed-exitcode").code == 0
+    second.wants(**TWO)
+    assert applied(second).code == 0
+    third = clone("three")
+    third.wants(**TWO)
+    assert third.run("plan", "--detailed-exitcode").code == 0
+    assert service.tags() == ["ACME-1", "ACME-2"]
+
+
+COMMANDS = (
+    ("plan",),
+    ("apply", "-y"),
+    *(
+        ("state", *words)
+        for words in (("list",), ("show", "tag/A"), ("history",), ("export",), ("lock",), ("versions",))
+    ),
+    *(("state", *words) for words in (("forget", "-y", "tag/A"), ("unlock", "x"), ("rebind", "-y"))),
+)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_state_that_is_not_there_is_refused(clone: Clone, words: tuple[str, ...], remote: Path) -> None:
+    """With 4, by every command: it may have been deleted, and a new one would know of nothing."""
+    project = clone("one")
+    project.wants(**ONE)
+    done = project.run(*words)
+    assert (done.code, "error[new-state]" in done.err) == (4, True), done.err
+    assert git(remote, "for-each-ref") == ""
+
+
+def test_a_new_state_is_planned_and_begun_where_that_is_asked_for(clone: Clone) -> None:
+    """By a plan, an apply, an import, an adoption."""
+    project = clone("one")
+    project.wants(**ONE)
+    assert "1 to create" in project.run("plan", "--new-state").out
+    exported = begun(project).run("state", "export").out
+    for number, words in enumerate((["state", "import", "-y", "list"], ["adopt", "list.yaml"])):
+        other = clone(f"other{number}")
+        other.settings(f"state: {url(bare(other.folder / 'remote.git'))}")
+        (other.folder / "list").write_text(exported)
+        (other.folder / "list.yaml").write_text("tags: [{name: A}]\n")
+        assert other.run(*words).code == 4
+        done = other.run(*words, "--new-state")
+        assert done.code == 0, done.err
+
+
+def test_a_repository_out_of_reach_is_an_error_and_no_empty_state(clone: Clone, remote: Path) -> None:
+    """It is named, and what to do; the project's own copy is not taken for the state."""
+    project = begun(clone("one"))
+    moved = remote.rename(remote.with_name("moved.git"))
+    for words in (("plan",), ("apply", "-y"), ("state", "list")):
+        done = project.run(*words)
+        assert (done.code, "remote.git/refs/syncengine/test" in done.err) == (1, True), done.err
+        assert "state-unreachable" in done.err
+    moved.rename(remote)
+    assert project.run("plan").code == 0
+
+
+def test_a_deleted_ref_is_brought_back(clone: Clone, remote: Path) -> None:
+    """From what this project saw last."""
+    project = begun(clone("one"))
+    git(remote, "update-ref", "-d", REF)
+    done = project.run("plan")
+    assert (done.code, "this project saw version" in done.err) == (4, True), done.err
+    version = done.err.split("`state restore ")[1].split("`")[0]
+    assert project.run("state", "restore", "-y", version).code == 0
+    assert project.rows()["tag/ACME-1"]["doubtful"] is True
+    assert applied(project).code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+@pytest.fixture
+def rewound(clone: Clone, remote: Path) -> Project:
+    """A project that applied twice, and somebody set the ref back between."""
+    project = begun(clone("one"))
+    before = git(remote, "rev-parse", REF)
+    project.wants(**TWO)
+    assert applied(project).code == 0
+    shutil.copytree(project.folder, project.folder.with_name("colleague"))
+    git(remote, "update-ref", REF, before)
+    return project
+
+
+@pytest.mark.parametrize("words", [("plan",), ("apply", "-y"), ("state", "list"), ("state", "lock")], ids=" ".join)
+def test_a_state_that_was_set_back_is_refused(rewound: Project, words: tuple[str, ...], remote: Path) -> None:
+    """Until somebody says which version counts; nothing is sent and nothing written."""
+    before = git(remote, "rev-parse", REF)
+    done = rewound.run(*words)
+    assert (done.code, "error[state-rewound]" in done.err) == (4, True), done.err
+    assert git(remote, "rev-parse", REF) == before
+
+
+@pytest.mark.parametrize("back_to", ["lost", "present"])
+def test_a_restored_version_is_doubtful_and_goes_on(rewound: Project, back_to: str, service: Service) -> None:
+    """That which was lost, from this clone, or the one that it was set to; who saw the lost one goes on as well."""
+    lost = rewound.run("plan").err.split("`state restore ")[1].split("`")[0]
+    present = rewound.run("state", "versions", "--format", "json").document["versions"][0]["id"]
+    done = rewound.run("state", "restore", "-y", lost if back_to == "lost" else present)
+    assert (done.code, "all rows are doubtful" in done.out) == (0, True), done.err
+    rows = rewound.rows()
+    assert set(rows) == ({"tag/ACME-1", "tag/ACME-2"} if back_to == "lost" else {"tag/ACME-1"})
+    assert all(row["doubtful"] for row in rows.values())
+    assert applied(rewound).code == 0
+    assert service.tags() == ["ACME-1", "ACME-2"]
+    colleague = Project(rewound.folder.with_name("colleague"), rewound.url)
+    colleague.settings(f"state: {url(rewound.folder.with_name('remote.git'))}")
+    assert colleague.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_set_back_within_one_version_is_found_by_the_epoch_of_its_lock(clone: Clone, remote: Path) -> None:
+    """A lock that was taken since would count as never taken."""
+    project = begun(clone("one"))
+    before = git(remote, "rev-parse", REF)
+    assert project.run("state", "lock").code == 0
+    git(remote, "update-ref", REF, before)
+    assert "state-rewound" in project.run("plan").err
+
+
+def test_versions_are_listed_and_an_earlier_one_restored(clone: Clone, remote: Path) -> None:
+    """What is restored is a new version on top; the history of what happened since stays."""
+    project = begun(clone("one"))
+    project.wants(**TWO)
+    assert applied(project).code == 0
+    versions = project.run("state", "versions", "--format", "json").document
+    assert versions["format"] == "syncengine.state-versions/v1"
+    assert [(each["rows"], each["command"]) for each in versions["versions"]] == [
+        (2, "apply"),
+        (2, "apply (begun)"),
+        (1, "apply"),
+        (1, "apply (begun)"),
+        (0, "apply"),
+    ]
+    wanted = versions["versions"][2]["id"]
+    assert project.run("state", "restore", "-y", wanted[:9]).code == 0
+    assert list(project.rows()) == ["tag/ACME-1"]
+    history = project.run("state", "history", "--format", "json").document["runs"]
+    assert [run["command"] for run in history] == ["state restore", "apply", "apply"]
+    assert "two" in project.run("state", "history", "tag/ACME-1").out, "what happened since is history"
+    assert git(remote, "rev-list", "--count", REF) == "7"
+
+
+@pytest.mark.parametrize("version", ["0123456789", "HEAD", "--all", "", "refs/syncengine/test", "x" * 50])
+def test_what_is_no_version_is_refused(clone: Clone, version: str) -> None:
+    """Nothing but the beginning of an id of ours is looked up."""
+    project = begun(clone("one"))
+    done = project.run("state", "restore", "-y", "--", version)
+    assert done.code in (1, 64), done.err
+    assert project.rows()["tag/ACME-1"]["doubtful"] is False
+
+
+def test_a_state_in_a_database_has_no_versions(clone: Clone) -> None:
+    """And says so."""
+    project = clone("one")
+    project.settings()
+    for words in (("versions",), ("restore", "-y", "0123456789")):
+        done = project.run("state", *words)
+        assert (done.code, "no-versions" in done.err) == (1, True), done.err
+
+
+def test_every_state_command_works_on_it(clone: Clone) -> None:
+    """As on a file; what one clone writes another reads."""
+    project, other = begun(clone("one")), clone("two")
+    locked = project.run("state", "lock", "--reason", "moving").out
+    assert "moving" in other.run("apply", "-y", "--lock-timeout", "1s").err + "moving"
+    other.wants(**TWO)
+    refused = other.run("apply", "-y", "--lock-timeout", "0s")
+    assert (refused.code, "moving" in refused.err) == (6, True), refused.err
+    assert other.run("state", "unlock", locked.split("unlock ")[1].strip()).code == 0
+    assert other.run("apply", "-y").code == 0
+    (project.folder / "exported").write_text(project.run("state", "export").out)
+    assert project.run("state", "forget", "-y", "tag/ACME-2").code == 0
+    assert "ACME-2" not in other.run("state", "list").out
+    assert other.run("state", "diff", "../one/exported").code == 0
+    assert project.run("state", "import", "-y", "exported").code == 0
+    assert "doubtful" in other.run("state", "show", "tag/ACME-2").out + other.run("state", "list").out
+    outcomes = [run["outcome"] for run in other.run("state", "history", "--format", "json").document["runs"]]
+    assert "refused" in outcomes
+
+
+def test_posted_time_needs_a_database(clone: Clone) -> None:
+    """Its inbox is no snapshot: it says so, and names what to use."""
+    project = begun(clone("one"))
+    for words in (("time", "list"), ("time", "inbox"), ("connector", "register")):
+        done = project.run(*words)
+        assert "Traceback" not in done.err
+        if words != ("time", "list"):
+            assert (done.code, "state-without-inbox" in done.err) == (1, True), (words, done.err)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "git+ref://ext::sh -c touch% pwned/refs/syncengine/x",
+        "git+ref://--upload-pack=touch pwned/refs/syncengine/x",
+        "git+ref://ssh://-oProxyCommand=touch/x/refs/syncengine/x",
+        "git+ref://file:///tmp/x/refs/heads/main",
+        "git+ref://file:///tmp/x/refs/syncengine/../heads/main",
+        "git+ref://file:///tmp/x/refs/syncengine/",
+        "git+ref://http://example.com/x/refs/syncengine/x",
+        "git+ref://-x/refs/syncengine/x",
+    ],
+)
+def test_a_place_that_is_none_is_refused(clone: Clone, place: str) -> None:
+    """Before Git is called: nothing of it is ever an option or a command."""
+    project = clone("one")
+    project.settings(f"state: '{place}'")
+    done = project.run("plan")
+    assert (done.code, "error[state-url]" in done.err) == (8, True), done.err
+    assert not list(project.folder.rglob("pwned"))
+
+
+def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> None:
+    """A reference may hold one; a host that is not there is named without it."""
+    project = clone("one")
+    secret = "git+ref://https://me:s3cr3t@127.0.0.1:9/x.git/refs/syncengine/prod"
+    project.settings(f"state: {secret}")
+    assert "error[secret-in-file]" in project.run("plan").err
+    project.settings("state: {env: PLACE}")
+    project.wants(**ONE)
+    for words in (("plan",), ("apply", "-y", "--format", "json"), ("state", "list")):
+        done = project.run(*words, environ={"PLACE": secret})
+        assert done.code == 1
+        assert "s3cr3t" not in done.out + done.err
+    project.settings("state: git+ref://ssh://git@127.0.0.1:9/x.git/refs/syncengine/prod")
+    assert project.run("plan").code == 1, "a user is no password"
+
+
+def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, remote: Path) -> None:
+    """And a path is relative to the project's folder."""
+    project = clone("one")
+    git(project.folder, "init", "--quiet")
+    project.settings("state: git+ref://origin/refs/syncengine/test")
+    project.wants(**ONE)
+    done = project.run("apply", "-y", "--new-state")
+    assert (done.code, "no remote origin" in done.err) == (1, True), done.err
+    git(project.folder, "remote", "add", "origin", str(remote))
+    assert project.run("apply", "-y", "--new-state").code == 0
+    project.settings("state: git+ref://../remote.git/refs/syncengine/test")
+    assert "ACME-1" in project.run("state", "list").out
+    assert git(project.folder, "for-each-ref") == ""
+
+
+def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone) -> None:
+    """Whoever holds it goes on."""
+    project = begun(clone("one"))
+    project.wants(tags=[], tagCategories=[category("c")])
+    done = project.run("apply", "-y")
+    assert done.code == 4
+    runs = clone("two").run("state", "history", "--format", "json").document["runs"]
+    assert (runs[0]["outcome"], runs[0]["exitCode"]) == ("refused", 4)

@@ -1,0 +1,125 @@
+"""The crash model on a state in Git: whoever takes over knows only what was published (docs/git-state.md)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from syncengine.plan.model import Plan
+from syncengine.state.holder import Holder
+from syncengine.state.snapshots.open import open_to_write
+from syncengine.state.snapshots.place import Place
+from syncengine.state.store import State, new_lineage, open_state
+from tests.applying.crash_model import Clockwork, Ending, House, Time
+from tests.applying.test_crashes import HISTORY, RENAMES, Step, walk
+from tests.support.profiles import tried
+
+from .places import MemoryPlace, MemoryStore, bare, place_of
+
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
+IN_GIT = max(3, HISTORIES // 20)
+
+Opening = Callable[[Time], State]
+
+
+class PublishingHouse(House):
+    """A house whose process dies with its private copy. The next begins elsewhere, with what was published."""
+
+    def __init__(self, opening: Opening, time: Time) -> None:
+        self._opening = opening
+        super().__init__(self._opened(time), time)
+
+    def _opened(self, time: Time) -> State:
+        state = self._opening(time)
+        lease = state.lock(
+            replace(Holder.here("test", {}), host="elsewhere", boot="another"),
+            wait=1000,
+            request_timeout=0,
+            lease_seconds=60,
+            sleep=lambda seconds: self._pass(time, seconds),
+        )
+        assert lease.epoch
+        return state
+
+    def _pass(self, time: Time, seconds: float) -> None:
+        """Time passes for a taker too: what can land no later lands now."""
+        time.at += max(seconds, 1.0)
+        while any(late.until <= time.at for late in getattr(self, "in_flight", [])):
+            self.land()
+
+    def _perform(self, planned: Plan, clockwork: Clockwork, reviewed: tuple[str, ...] = ()) -> Ending:
+        ending = super()._perform(planned, clockwork, reviewed)
+        if ending.died:
+            self.state.abandon()
+            self.state = self._opened(self._time)
+        return ending
+
+
+@contextmanager
+def house_in(opening: Opening) -> Iterator[House]:
+    home = PublishingHouse(opening, Time())
+    try:
+        yield home
+    finally:
+        home.state.close()
+
+
+def few(examples: int) -> settings:
+    return settings(
+        max_examples=tried(examples),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    )
+
+
+@contextmanager
+def in_memory() -> Iterator[Opening]:
+    shared = Path("/dev/shm")
+    with ExitStack() as stack:
+        store = MemoryStore()
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None))
+
+        def opening(time: Time) -> State:
+            place: Place = MemoryPlace(store, Path(folder))
+            return State(open_to_write(place, lambda: time.at, new_lineage), lambda: time.at, seconds=time.seconds)
+
+        yield opening
+
+
+@contextmanager
+def in_git() -> Iterator[Opening]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        place = place_of(bare(folder / "remote.git"), folder / "project")
+        yield lambda time: open_state(place, write=True, now=lambda: time.at, seconds=time.seconds, create=True)
+
+
+@few(HISTORIES)
+@given(HISTORY)
+def test_after_any_trouble_the_next_applies_elsewhere_end_at_what_the_manifests_say(history: list[Step]) -> None:
+    """As on a database, though a dead process takes all with it that it did not publish."""
+    with in_memory() as opening:
+        walk(history, lambda: house_in(opening))
+
+
+@few(HISTORIES)
+@given(RENAMES)
+def test_renames_end_at_what_the_manifests_say(history: list[Step]) -> None:
+    """The same of categories that are renamed again and again with tags in them."""
+    with in_memory() as opening:
+        walk(history, lambda: house_in(opening))
+
+
+@few(IN_GIT)
+@given(HISTORY)
+def test_it_is_so_in_a_repository(history: list[Step]) -> None:
+    """The same with Git behind the protocol."""
+    with in_git() as opening:
+        walk(history, lambda: house_in(opening))

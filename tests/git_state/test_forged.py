@@ -1,0 +1,117 @@
+"""Rows that come back damaged or forged: one sentence, never a traceback; and what every version repeats is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+import sqlalchemy as sa
+
+from syncengine.state.snapshots import bounds
+from syncengine.state.store import open_state
+from syncengine.state.tables import JOURNAL, ROWS, RUNS
+from tests.cli.program import Project, tag
+
+from .conftest import Clone
+from .places import REF, git
+from .test_store import forge
+
+ROW = "tables/state_rows/0000"
+Damage = Callable[[bytes], bytes]
+
+
+def line(**values: object) -> Damage:
+    """A row with other values, by their place."""
+
+    def changed(data: bytes) -> bytes:
+        row = orjson.loads(data.splitlines()[0])
+        for place, value in values.items():
+            row[int(place.removeprefix("at"))] = value
+        return orjson.dumps(row) + b"\n"
+
+    return changed
+
+
+DAMAGED: dict[str, tuple[str, Damage]] = {
+    "no JSON": (ROW, lambda data: b"{"),
+    "cut": (ROW, lambda data: data[:-9]),
+    "bytes": (ROW, lambda data: b"\xff\x00"),
+    "an object": (ROW, lambda data: b'{"a": 1}\n'),
+    "a value too many": (ROW, lambda data: data.replace(b"]\n", b",1]\n")),
+    "twice": (ROW, lambda data: data + data),
+    "a list for a name": (ROW, line(at1=["x"])),
+    "a huge number": (ROW, line(at4=1e300)),
+    "broken base64": ("tables/state_journal/0000", lambda data: data.replace(b'{"b":"', b'{"b":"%')),
+    "an unknown table": ("tables/sqlite_master/0000", lambda data: b"[1]\n"),
+    "no lock": ("lock", lambda data: b'{"columns": [], "rows": []}'),
+    "a lock of text": ("lock", lambda data: b"x"),
+    "other columns": ("state.json", lambda data: data.replace(b'"status"', b'"status); DROP TABLE state_rows; --"')),
+}
+
+
+@pytest.fixture
+def begun(clone: Clone) -> Project:
+    project = clone("one")
+    project.wants(tags=[tag("ACME-1")])
+    assert project.run("apply", "-y", "--new-state").code == 0
+    return project
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_snapshot_is_said_and_nothing_is_sent(begun: Project, clone: Clone, remote: Path, case: str) -> None:
+    """By a clone that never saw a whole one as well."""
+    forge(remote, *DAMAGED[case])
+    other = clone("two")
+    other.wants(tags=[tag("ACME-1"), tag("ACME-2")])
+    for words in (("state", "list"), ("apply", "-y")):
+        done = other.run(*words)
+        assert (done.code, "error[state-damaged]" in done.err) == (1, True), (words, done.out, done.err)
+
+
+def test_a_row_that_cannot_be_is_said_where_it_is_read(begun: Project, clone: Clone, remote: Path) -> None:
+    """A status that there is not."""
+    forge(remote, ROW, line(at3="wonderful"))
+    done = clone("two").run("state", "list")
+    assert (done.code, "state-damaged" in done.err) == (1, True), done.err
+
+
+def test_a_damaged_snapshot_is_replaced_by_a_version(begun: Project, remote: Path) -> None:
+    """As its message says."""
+    forge(remote, *DAMAGED["cut"])
+    version = begun.run("state", "versions", "--format", "json").document["versions"][0]["id"]
+    done = begun.run("state", "restore", "-y", version)
+    assert done.code == 0, done.err
+    assert begun.rows()["tag/ACME-1"]["doubtful"] is True
+    assert begun.run("apply", "-y").code == 0
+    assert begun.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_ref_that_is_no_state_is_deleted_and_brought_back(begun: Project, remote: Path) -> None:
+    """As the message says, from what this project saw last."""
+    version = begun.run("state", "versions", "--format", "json").document["versions"][0]["id"]
+    git(remote, "update-ref", REF, git(remote, "rev-parse", f"{REF}^{{tree}}"))
+    done = begun.run("plan")
+    assert (done.code, "delete the ref" in done.err) == (1, True), done.err
+    git(remote, "update-ref", "-d", REF)
+    assert begun.run("state", "restore", "-y", version).code == 0
+    assert list(begun.rows()) == ["tag/ACME-1"]
+
+
+@pytest.mark.parametrize("bound", [{"runs": 2}, {"size": 900}], ids=str)
+def test_the_journal_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, int]) -> None:
+    """Rows point to no line that is gone; the history of a resource is shorter, and no error."""
+    project = clone("one")
+    project.settings()
+    for number in range(5):
+        project.wants(tags=[tag("ACME-1", description=str(number)), tag("ACME-2")])
+        assert project.run("apply", "-y").code == 0
+    with open_state(project.loaded().state, write=True) as state, state.database.transaction() as connection:
+        bounds.trim(connection, 1e12, **bound)
+        lines = connection.execute(sa.select(JOURNAL.c.run).distinct()).scalars().all()
+        assert connection.execute(sa.select(sa.func.count()).select_from(RUNS)).scalar_one() == 5
+        assert set(connection.execute(sa.select(ROWS.c.name)).scalars()) == {"ACME-1", "ACME-2"}
+    assert 1 <= len(lines) <= 3
+    shown = project.run("state", "history", "tag/ACME-1")
+    assert (shown.code, '"4"' in shown.out, '"0"' in shown.out) == (0, True, False), shown.out

@@ -1,0 +1,139 @@
+"""A runner that is killed at any of its pushes, before and after the ref was moved; and one that takes over."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from syncengine.errors import SyncengineError
+from syncengine.resource import Body, Key, Recorded
+from syncengine.state.holder import Holder
+from syncengine.state.lock import LockLost
+from syncengine.state.store import State, open_state
+from tests.cli.program import Project, category, tag
+from tests.cli.service import Service
+
+from .conftest import Clone
+from .places import REF, bare, git, place_of
+from .test_store import hook
+
+BEFORE = {"tagCategories": [category("c")], "tags": [tag("ACME-1", category="c"), tag("ACME-2", keywords=["k"])]}
+AFTER = {"tagCategories": [category("c")], "tags": [tag("ACME-1", description="two"), tag("ACME-3", category="c")]}
+PUSHES = 4
+"""Of an apply: the lock, the intent, the end, the release."""
+
+
+@pytest.fixture
+def settled(clone: Clone) -> Project:
+    project = clone("one")
+    project.wants(**BEFORE)
+    assert project.run("apply", "-y", "--new-state").code == 0
+    project.wants(**AFTER)
+    return project
+
+
+@pytest.mark.parametrize("number", range(1, PUSHES + 1))
+@pytest.mark.parametrize("when", ["pre-receive", "post-receive"])
+def test_a_runner_that_is_killed_at_a_push_is_taken_over(
+    settled: Project, clone: Clone, remote: Path, service: Service, number: int, when: str
+) -> None:
+    """The next apply, in a clone without a memory, ends where an undisturbed one does; the plan after it is empty."""
+    kill = (f'kill -9 "$(cat {remote}/victim)"', "sleep 0.2", "exit 1" if when == "pre-receive" else "exit 0")
+    counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = {number} ] || exit 0'
+    hook(remote, when, counting, *kill)
+    asked = settled.plan().gate.approve
+    approval = ["--approve-deletes", asked] if asked else []
+    process = settled.start("apply", "-y", *approval)
+    (remote / "victim").write_text(str(process.pid))
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    (remote / "hooks" / when).unlink()
+    other = clone("two")
+    other.wants(**AFTER)
+    done = other.run("apply", "-y", *approval)
+    assert done.code == 0, done.err
+    assert other.run("plan", "--detailed-exitcode").code == 0
+    assert service.tags() == ["ACME-1", "ACME-2", "ACME-3"]
+    assert next(each.get("description") for each in service.holds()["tags"]) == "two"
+
+
+def opened(place: str, host: str) -> tuple[State, Holder]:
+    state = open_state(place, write=True, create=True)
+    return state, replace(Holder.here(f"on {host}", {}), host=host)
+
+
+def test_another_host_waits_until_the_heartbeat_has_stood_still(tmp_path: Path) -> None:
+    """By its own clock, whatever the holder's says; the one that was thought dead can write no more."""
+    remote = bare(tmp_path / "remote.git")
+    first, holder = opened(place_of(remote, tmp_path / "one"), "first")
+    lease = first.lock(holder, wait=0, request_timeout=0.5, lease_seconds=2.0)
+    second, taker = opened(place_of(remote, tmp_path / "two"), "second")
+    with pytest.raises(SyncengineError, match="on first"):
+        second.lock(taker, wait=3.0, request_timeout=0.5)  # its heart beats: longer than the lease is not enough
+    lease.abandon()
+    began = time.monotonic()
+    second.lock(taker, wait=30, request_timeout=0.5, lease_seconds=2.0)
+    assert time.monotonic() - began > 2.0, "the lease and a request's time"
+    first.put([Recorded(Key.parse("tag/A"), Body({}, (), {}))])
+    with pytest.raises(LockLost):
+        first._publish_rest()
+    second.close()
+    first.database.close()
+    with open_state(place_of(remote, tmp_path / "three"), write=False) as looked:
+        assert not list(looked.rows())
+
+
+def test_a_lock_that_was_broken_open_ends_the_holders_writes(tmp_path: Path) -> None:
+    """At its next push, which finds another epoch."""
+    remote = bare(tmp_path / "remote.git")
+    state, holder = opened(place_of(remote, tmp_path / "one"), "first")
+    lease = state.lock(holder, wait=0, request_timeout=0.5, lease_seconds=60.0)
+    other, _ = opened(place_of(remote, tmp_path / "two"), "second")
+    assert other.force_unlock(lease.info.id)
+    state.put([Recorded(Key.parse("tag/A"), Body({}, (), {}))])
+    with pytest.raises(LockLost):
+        state._publish_rest()
+    other.close()
+    state.database.close()
+
+
+def test_no_call_is_sent_whose_intent_could_not_be_published(settled: Project, remote: Path, service: Service) -> None:
+    """The second push of an apply is refused: nothing is sent, and the next apply goes through."""
+    before = len(service.asked())
+    counting = f'echo >> {remote}/pushes; [ "$(wc -l < {remote}/pushes)" = 2 ] || exit 0'
+    hook(remote, "pre-receive", counting, "echo 'disk quota' >&2", "exit 1")
+    asked = settled.plan().gate.approve
+    approval = ["--approve-deletes", asked] if asked else []
+    done = settled.run("apply", "-y", *approval)
+    assert (done.code, "disk quota" in done.err) == (1, True), done.err
+    assert set(service.asked()[before:]) <= {"teamInfo"}
+    (remote / "hooks" / "pre-receive").unlink()
+    assert settled.run("apply", "-y", *approval).code == 0
+
+
+def test_a_local_repository_that_was_left_by_a_kill_is_no_obstacle(settled: Project) -> None:
+    """Folders of dead processes are dropped; files that Git left are passed over."""
+    kept = next((settled.folder / ".syncengine" / "git-state").iterdir())
+    for name in ("work-dead", ".repository-dead"):
+        (kept / name).mkdir()
+    (kept / "work-dead" / "owner").touch()
+    (kept / "repository.git" / "refs" / "heads" / "seen.lock").touch()
+    assert settled.run("state", "lock").code == 0
+    assert not (kept / "work-dead").exists()
+
+
+def test_what_is_published_of_a_run_that_died_is_the_whole_plan_in_doubt(settled: Project, remote: Path) -> None:
+    """Every row that it touches, before the first answer (docs/git-state.md)."""
+    begun = git(remote, "rev-parse", f"{REF}^2")
+    git(remote, "update-ref", REF, begun)
+    other = Project(settled.folder.with_name("fresh"), settled.url)
+    other.settings(f"state: git+ref://file://{remote}/{REF}")
+    assert {name: row["doubtful"] for name, row in other.rows().items()} == {
+        "category/c": True,
+        "tag/ACME-1": True,
+        "tag/ACME-2": True,
+    }

@@ -1,0 +1,99 @@
+"""A state over ssh to this machine, where there is a server of it: keys, no questions, and what a refusal says."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .conftest import Clone
+from .places import REF, git
+
+SSHD = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else None)
+PATIENCE_SECONDS = 20.0
+
+pytestmark = pytest.mark.skipif(SSHD is None or shutil.which("ssh") is None, reason="there is no sshd here")
+
+
+@dataclass(frozen=True)
+class SshServer:
+    """A server on loopback that lets one key in; `command` is how ssh is called with it."""
+
+    port: int
+    command: str
+
+    def url(self, repository: Path) -> str:
+        return f"git+ref://ssh://{getpass.getuser()}@127.0.0.1:{self.port}{repository}/{REF}"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SshServer]:
+    folder = tmp_path / "ssh"
+    folder.mkdir(mode=0o700)
+    for name in ("host", "user"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name]
+        subprocess.run(words, check=True)
+    (folder / "authorized").write_text((folder / "user.pub").read_text())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "ListenAddress": "127.0.0.1",
+        "HostKey": folder / "host",
+        "AuthorizedKeysFile": folder / "authorized",
+        "PidFile": "none",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PasswordAuthentication": "no",
+        "PermitRootLogin": "prohibit-password",
+    }
+    (folder / "config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    words = [SSHD, "-D", "-e", "-p", str(port), "-f", folder / "config"]
+    with (folder / "log").open("wb") as log, subprocess.Popen(words, stderr=log) as process:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not _answers(port):
+            assert time.monotonic() < end, (folder / "log").read_text()
+            time.sleep(0.05)
+        options = f"-i {folder}/user -o IdentitiesOnly=yes -o UserKnownHostsFile={folder}/known -F none"
+        yield SshServer(port, f"ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new {options}")
+        process.terminate()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_runners_share_a_state_over_ssh(clone: Clone, server: SshServer, remote: Path) -> None:
+    """With a key; the user's name is no password and is not shown."""
+    first, second = clone("one"), clone("two")
+    for project in (first, second):
+        project.settings(f"state: {server.url(remote)}")
+        project.environ["GIT_SSH_COMMAND"] = server.command
+        project.wants(tags=[{"name": "ACME-1"}])
+    refused = first.run("plan")
+    assert (refused.code, f"ssh://127.0.0.1:{server.port}" in refused.err) == (4, True), refused.err
+    done = first.run("apply", "-y", "--new-state")
+    assert done.code == 0, done.err
+    assert second.run("plan", "--detailed-exitcode").code == 0
+    assert git(remote, "rev-list", "--count", REF) == "4"
+
+
+def test_whoever_is_not_let_in_is_told_so_and_not_asked(clone: Clone, server: SshServer, remote: Path) -> None:
+    """No prompt, no empty state."""
+    project = clone("one")
+    project.settings(f"state: {server.url(remote)}")
+    project.wants(tags=[{"name": "ACME-1"}])
+    project.environ["GIT_SSH_COMMAND"] = server.command.replace("/user ", "/host ")
+    done = project.run("plan")
+    assert (done.code, "error[state-login]" in done.err) == (1, True), done.err

@@ -1,0 +1,265 @@
+"""The store of snapshots over a real bare repository: compare and swap, lost answers, what is forged, what is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import orjson
+import pytest
+
+from syncengine.errors import SyncengineError
+from syncengine.state.snapshots.git_store import FORMAT, GitStore
+from syncengine.state.snapshots.layout import lock_rows
+from syncengine.state.snapshots.protocol import Content, Head, Superseded, VersionInfo
+from syncengine.state.snapshots.repository import Remote, Repository
+
+from .places import REF, bare, git
+
+RACES = int(os.environ.get("SYNCENGINE_TEST_RACES", "20"))
+LOCK = orjson.dumps({"columns": ["id", "epoch", "released"], "rows": [[1, 1, None]]})
+
+
+def store_of(repository: Path, folder: Path) -> GitStore:
+    """A clone's own store of that repository."""
+    folder.mkdir(exist_ok=True)
+    return GitStore(Repository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
+
+
+def content(number: int, **files: bytes) -> Content:
+    info = VersionInfo(
+        format=FORMAT, schema=1, lineage="l", serial=number, when=float(number), who="w", command="c", rows=number
+    )
+    return Content(info, {f"{name}/0000": data for name, data in files.items()})
+
+
+def current(store: GitStore) -> Head:
+    id = store.current()
+    assert id is not None
+    return store.head(id)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return bare(tmp_path / "remote.git")
+
+
+@pytest.fixture
+def store(remote: Path, tmp_path: Path) -> GitStore:
+    return store_of(remote, tmp_path / "one")
+
+
+@pytest.fixture
+def other(remote: Path, tmp_path: Path) -> GitStore:
+    return store_of(remote, tmp_path / "two")
+
+
+def test_a_version_is_read_as_it_was_written_by_another(store: GitStore, other: GitStore) -> None:
+    """Rows, lock and description; the store begins empty."""
+    assert store.current() is None
+    written = store.write(None, LOCK, content(1, tag=b"a\n", category=b"b\n"))
+    read = current(other)
+    assert (read.id, read.version, read.kept) == (written.id, written.version, (written.version,))
+    assert (other.files(read), read.lock) == ({"tag/0000": b"a\n", "category/0000": b"b\n"}, LOCK)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_of_two_writers_over_one_version_one_wins(store: GitStore, other: GitStore, *, begins: bool) -> None:
+    """Also where there was none; the other is told, and nothing of it is kept."""
+    over = None if begins else store.write(None, LOCK, content(1, n=b"0"))
+    theirs = None if begins else current(other)
+    mine = store.write(over, LOCK, content(2, n=b"1"))
+    with pytest.raises(Superseded):
+        other.write(theirs, LOCK, content(2, n=b"2"))
+    assert current(other).id == mine.id
+
+
+def test_a_heartbeat_carries_no_rows(store: GitStore, remote: Path) -> None:
+    """Its commit has the same tables and the same versions; what it brings is its lock, two trees' worth at most."""
+    first = store.write(None, LOCK, content(1, rows=b"x" * 100_000))
+    objects = git(remote, "count-objects", "-v").splitlines()[0]
+    beat = store.write(first, LOCK + b" ", None)
+    assert (beat.version, beat.kept, beat.shards) == (first.version, first.kept, first.shards)
+    new = int(git(remote, "count-objects", "-v").splitlines()[0].split()[1]) - int(objects.split()[1])
+    assert new == 3, "a commit, its tree, the lock"
+
+
+COUNTING = """
+import sys
+from pathlib import Path
+from tests.git_state.test_store import *
+store, wins = store_of(Path(sys.argv[1]), Path(sys.argv[2])), int(sys.argv[3])
+while wins:
+    try:
+        head = current(store)
+        count = int(store.files(head)["n/0000"]) + 1
+        store.write(head, LOCK, content(count, n=str(count).encode()))
+        wins -= 1
+    except Superseded:
+        print("lost", flush=True)
+"""
+
+
+def test_two_processes_race_and_no_write_is_lost(store: GitStore, remote: Path, tmp_path: Path) -> None:
+    """Each counts one up, as often as it wins: the sum is what both won."""
+    store.write(None, LOCK, content(0, n=b"0"))
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    racing = [
+        subprocess.Popen(
+            [sys.executable, "-c", COUNTING, remote, tmp_path / f"racer{number}", str(RACES // 2)],
+            env=environ,
+            stdout=subprocess.PIPE,
+        )
+        for number in range(2)
+    ]
+    lost = sum(process.communicate()[0].count(b"lost") for process in racing)
+    assert [process.returncode for process in racing] == [0, 0]
+    assert store.files(current(store))["n/0000"] == str(RACES // 2 * 2).encode()
+    assert lost, "they met"
+
+
+def hook(remote: Path, name: str, *lines: str) -> Path:
+    """Have the server do this at each push."""
+    file = remote / "hooks" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(("#!/bin/sh", *lines)) + "\n")
+    file.chmod(0o755)
+    return file
+
+
+def test_a_push_whose_answer_is_lost_is_read_back(store: GitStore, remote: Path) -> None:
+    """The connection is cut once the ref was moved: it was written, and is known to be."""
+    first = store.write(None, LOCK, content(1, n=b"1"))
+    hook(remote, "post-receive", "kill -9 $PPID")
+    second = store.write(first, LOCK, content(2, n=b"2"))
+    assert git(remote, "rev-parse", REF) == second.id
+
+
+def test_a_push_that_is_cut_before_is_an_error_and_can_be_repeated(store: GitStore, remote: Path) -> None:
+    """Nothing was moved, and the same snapshot can be written over."""
+    first = store.write(None, LOCK, content(1, n=b"1"))
+    cut = hook(remote, "pre-receive", "kill -9 $PPID")
+    with pytest.raises(SyncengineError) as refused:
+        store.write(first, LOCK, content(2, n=b"2"))
+    assert refused.value.code in ("state-unreachable", "state-refused")
+    cut.unlink()
+    assert store.write(first, LOCK, content(2, n=b"2")).kept[1:] == (first.version,)
+
+
+def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
+    """Its own words, once."""
+    hook(remote, "pre-receive", "echo 'no pushes on fridays' >&2", "exit 1")
+    with pytest.raises(SyncengineError, match="no pushes on fridays"):
+        store.write(None, LOCK, content(1, n=b"1"))
+
+
+def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path) -> None:
+    """Earlier ones are unreachable, so that the server's own housekeeping drops them; their ids are known."""
+    head, ids = None, []
+    for number in range(103):
+        head = store.write(head, LOCK, content(number, n=str(number).encode()))
+        ids.append(head.version)
+    assert head is not None
+    assert list(head.kept) == ids[:2:-1]
+    assert [version.info.serial for version in store.versions(head)] == [*range(102, 2, -1)]
+    git(remote, "gc", "--quiet", "--prune=now")
+    reachable = git(remote, "rev-list", "--all").split()
+    assert len(reachable) == 101
+    assert ids[0] not in reachable
+    assert store.is_descendant(head, ids[0])
+    assert not store.is_descendant(head, "0" * 40)
+
+
+def forge(remote: Path, path: str, change: Callable[[bytes], bytes]) -> None:
+    """Set the ref to a commit with another content of one file."""
+    environ = {**os.environ, "GIT_INDEX_FILE": str(remote / "forging"), "GIT_DIR": str(remote)}
+
+    def run(*words: str, data: bytes = b"") -> str:
+        done = subprocess.run(["git", *words], input=data, env=environ, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    (remote / "forging").unlink(missing_ok=True)
+    run("read-tree", REF)
+    before = subprocess.run(["git", "cat-file", "blob", f"{REF}:{path}"], env=environ, capture_output=True).stdout
+    blob = run("hash-object", "-w", "--stdin", data=change(before))
+    run("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+    parents = [word for id in run("rev-parse", f"{REF}^@").split() for word in ("-p", id)]
+    who = ("-c", "user.name=x", "-c", "user.email=x@x")
+    run("update-ref", REF, run(*who, "commit-tree", run("write-tree"), *parents, "-m", "forged"))
+
+
+def test_a_newer_format_is_refused_by_name(store: GitStore, other: GitStore, remote: Path) -> None:
+    """And a newer schema: whoever writes over it would lose what it does not know."""
+    head = store.write(None, LOCK, content(1, n=b"1"))
+    for newer in ({"schema": 99}, {"format": "syncengine.git-state/v2"}):
+        forge(remote, "state.json", lambda data, newer=newer: orjson.dumps({**orjson.loads(data), **newer}))  # type: ignore[misc]
+        with pytest.raises(SyncengineError, match="newer syncengine") as refused:
+            current(other)
+        assert refused.value.code == "state-too-new"
+        git(remote, "update-ref", REF, head.id)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{", b'{"format": "x"}', b"\xff\xfe", b"null"])
+def test_a_description_that_is_none_is_damage(store: GitStore, other: GitStore, remote: Path, text: bytes) -> None:
+    """One sentence, and what to do."""
+    store.write(None, LOCK, content(1, n=b"1"))
+    forge(remote, "state.json", lambda _: text)
+    with pytest.raises(SyncengineError, match="restore") as refused:
+        current(other)
+    assert refused.value.code == "state-damaged"
+
+
+def test_a_ref_that_leads_to_something_else_is_damage(store: GitStore, other: GitStore, remote: Path) -> None:
+    """A blob, a tag, a commit of people."""
+    store.write(None, LOCK, content(1, n=b"1"))
+    blob = git(remote, "rev-parse", f"{REF}:state.json")
+    git(remote, "update-ref", REF, blob)
+    with pytest.raises(SyncengineError, match="damaged, or no state"):
+        current(other)
+
+
+def test_a_repository_of_sha256_is_written_and_read(tmp_path: Path) -> None:
+    """Where its hashes are longer, ours are."""
+    remote = bare(tmp_path / "remote.git", "--object-format=sha256")
+    git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "update-ref", "refs/heads/main", _commit(remote))
+    written = store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
+    assert len(written.id) == 64
+    assert current(store_of(remote, tmp_path / "two")).id == written.id
+
+
+def _commit(remote: Path) -> str:
+    tree = subprocess.run(["git", "-C", remote, "mktree"], input="", text=True, capture_output=True, check=True).stdout
+    return git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree.strip(), "-m", "first")
+
+
+def test_variables_and_settings_of_another_repository_have_no_part(
+    store: GitStore, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a hook of Git runs the program, and hooks of the user's are elsewhere."""
+    elsewhere = bare(tmp_path / "elsewhere.git")
+    config = tmp_path / "gitconfig"
+    hook(elsewhere, "pre-push", "exit 1")
+    config.write_text(f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
+        monkeypatch.setenv(name, str(elsewhere))
+    written = store.write(None, LOCK, content(1, n=b"1"))
+    for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
+        monkeypatch.delenv(name)
+    assert git(remote, "rev-parse", REF) == written.id
+
+
+def test_the_row_of_a_lock_is_checked() -> None:
+    """It is read by everybody, and anybody may have written it."""
+    for text in (
+        b"",
+        b"[]",
+        b'{"columns": ["epoch"], "rows": [[1]]}',
+        b'{"columns": ["id", "epoch"], "rows": [[1, "x"]]}',
+    ):
+        with pytest.raises((ValueError, LookupError, TypeError, msgspec.MsgspecError)):
+            lock_rows(text)
