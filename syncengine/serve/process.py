@@ -125,7 +125,7 @@ class Process:
             try:
                 return await asyncio.to_thread(self._checked, project, fingerprint)
             except SyncengineError as error:
-                self.log.refusal("trouble", error)
+                self.log.refusal("trouble", error, "standing by, retrying: ")
         return None
 
     def configured(self, before: Project | None = None) -> Configuration:

@@ -151,8 +151,10 @@ class Reconciling:
                 self._log.info("reconciled", "manifests reconciled: nothing to change", outcome=outcome)
             return
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
-        say = self._log.info if done.exit_code is ExitCode.DONE else self._log.error
-        say("reconciled", f"manifests reconciled, {outcome}: {summary}", outcome=outcome, **counts)
+        is_done = done.exit_code is ExitCode.DONE
+        say = self._log.info if is_done else self._log.error
+        then = "" if is_done else f"; the next apply is in {self._project.serve.every:g} s"
+        say("reconciled", f"manifests reconciled, {outcome}: {summary}{then}", outcome=outcome, **counts)
         self._tell_trouble(done)
 
     def _tell_trouble(self, done: Applied) -> None:

@@ -141,8 +141,8 @@ def other_mechanism(world: World) -> Iterator[None]:
 
 @contextmanager
 def manifests_change(world: World) -> Iterator[None]:
-    tags = [{"name": "ACME", "description": f"edit {random.randrange(10**6)}"}, {"name": f"T{random.randrange(50)}"}]
-    world.project.wants(tags=tags)
+    descriptions = {name: f"edit {random.randrange(10**6)}" for name in ("ACME", "BETA", "GAMMA")}
+    world.project.wants(tags=[{"name": name, "description": text} for name, text in descriptions.items()])
     yield
 
 

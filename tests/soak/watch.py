@@ -50,6 +50,10 @@ NEXT = re.compile(
 """What happens next by itself, or what a person does about it."""
 
 
+DETAILS = ("not-reconciled", "not-applied")
+"""They follow a line that says when the next apply is."""
+
+
 def kind(line: dict[str, Any]) -> str:
     """The line without what differs from case to case."""
     return f"{line['level']} {line['event']}: {NUMBERS.sub('#', line['message'])}"
@@ -61,6 +65,7 @@ def judged(lines: Iterable[dict[str, Any]]) -> tuple[Counter[str], Counter[str]]
     idle: Counter[str] = Counter()
     for line in lines:
         events[f"{line['level']} {line['event']}"] += 1
-        if line["level"] in ("warning", "error") and not NEXT.search(line["message"]):
+        speaks = line["level"] in ("warning", "error") and line["event"] not in DETAILS
+        if speaks and not NEXT.search(line["message"]):
             idle[kind(line)] += 1
     return events, idle
