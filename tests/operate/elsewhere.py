@@ -1,7 +1,7 @@
 """The program on another machine: `python -m tests.operate.elsewhere HOST SECONDS ARGUMENTS...`.
 
-The process has a host name of its own (a UTS namespace), and leases of the state last SECONDS, 0 for those that they
-usually have. Exit 96 where this system has no such namespaces.
+The process has a host name of its own (a UTS namespace), and leases of the state and of the inbox last SECONDS, 0 for
+those that they usually have. Exit 96 where this system has no such namespaces.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 import sys
 
 from syncengine.project.model import Service
+from syncengine.state.inbox import Inbox
 
 NEW_NAMES, NEW_USER = 0x04000000, 0x10000000
 NOT_HERE = 96
@@ -32,6 +33,9 @@ def main() -> None:
         sys.exit(NOT_HERE)
     if float(seconds):
         Service.lease = property(lambda self: float(seconds))  # type: ignore[assignment,method-assign]
+        defaults = Inbox.lease.__kwdefaults__
+        assert defaults is not None
+        defaults["seconds"] = float(seconds)
     sys.argv = ["syncengine", *arguments]
     runpy.run_module("syncengine", run_name="__main__", alter_sys=True)
 

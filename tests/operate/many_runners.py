@@ -209,7 +209,8 @@ def estate(folder: Path, lease: float) -> Iterator[Estate]:
         git(truth.folder, "init", "-q", "-b", "main")
         (truth.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
         section = f"{{baseUrl: {service.url}, apiKey: {{env: SYNCENGINE_API_KEY}}, timeout: {TIMEOUT_SECONDS:g}s, landing: 0s}}"
-        text = f"version: 1\nservice: {section}\nstate: {{env: SYNCENGINE_STATE}}\n"
+        limits = "policy: {maxDeletes: {keywords: 100%}}"
+        text = f"version: 1\nservice: {section}\nstate: {{env: SYNCENGINE_STATE}}\n{limits}\n"
         (truth.folder / "syncengine.yaml").write_text(text, encoding="utf-8")
         truth.merge()
         made = Estate(service, database, truth, folder, lease)
@@ -224,7 +225,7 @@ def runner(made: Estate, host: str, begin: threading.Barrier) -> None:
     begin.wait()
     while not made.stop.is_set():
         kills = chance.random() < 0.4
-        kill_after = chance.uniform(0.3, 4) if kills else None
+        kill_after = chance.uniform(0.5, 25) if kills else None
         if chance.random() < 0.2:
             made.run(host, "plan", "--format", "json", kill_after=kill_after)
         else:
