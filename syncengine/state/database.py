@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
 from syncengine.database.errors import sqlite_code
-from syncengine.database.open import sqlite_engine
+from syncengine.database.open import connect_arguments, sqlite_engine
 from syncengine.project import folder as own_folder
 from syncengine.project.references import sqlite_file
 from syncengine.state import tables
@@ -116,7 +116,8 @@ def _open_server(url: str, write: bool) -> StateDatabase:
     if backend not in POSTGRESQL:
         raise UNSUPPORTED.error(name)
     try:
-        engine = sa.create_engine(address.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
+        address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
+        engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))

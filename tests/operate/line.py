@@ -20,6 +20,7 @@ class Line:
     is_cut: threading.Event = field(default_factory=threading.Event)
     ends: list[socket.socket] = field(default_factory=list)
     threads: list[threading.Thread] = field(default_factory=list)
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def port(self) -> int:
@@ -35,15 +36,16 @@ class Line:
 
     def end(self) -> None:
         """End all connections."""
-        for end in self.ends:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        for thread in self.threads:
-            thread.join()
-        for end in self.ends:
-            end.close()
-        self.ends.clear()
-        self.threads.clear()
+        with self.turn:
+            for end in self.ends:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            for thread in self.threads:
+                thread.join()
+            for end in self.ends:
+                end.close()
+            self.ends.clear()
+            self.threads.clear()
 
     def accept(self) -> None:
         while True:
@@ -51,22 +53,24 @@ class Line:
                 near, _ = self.listener.accept()
             except OSError:
                 return
-            self.ends.append(near)
-            if self.is_cut.is_set():
-                continue  # it was accepted by this machine, and nobody answers
-            far = socket.create_connection(("127.0.0.1", self.target))
-            self.ends.append(far)
-            for pair in ((near, far), (far, near)):
-                self.threads.append(threading.Thread(target=self._pass, args=pair, daemon=True))
-                self.threads[-1].start()
+            with self.turn:
+                self.ends.append(near)
+                if not self.is_cut.is_set():  # else it was accepted by this machine, and nobody answers
+                    self._join(near)
+
+    def _join(self, near: socket.socket) -> None:
+        far = socket.create_connection(("127.0.0.1", self.target))
+        self.ends.append(far)
+        for pair in ((near, far), (far, near)):
+            self.threads.append(threading.Thread(target=self._pass, args=pair, daemon=True))
+            self.threads[-1].start()
 
     def _pass(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
-            while data := source.recv(MOST):
-                if self.is_cut.is_set():
-                    return
+            while (data := source.recv(MOST)) and not self.is_cut.is_set():
                 target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
+            if not self.is_cut.is_set():
+                target.shutdown(socket.SHUT_WR)
 
 
 @contextmanager

@@ -156,7 +156,8 @@ class Estate:
         if ran.code == 6 and not WAITS.search(said + ran.out):
             self.broken.append(f"{ran.command} on {ran.host} was refused without a word of who has the lock: {said}")
         if ran.unexplained() > QUIET_SECONDS:
-            self.broken.append(f"{ran.command} on {ran.host} said nothing for {ran.unexplained():.0f} s: {said}")
+            at = [f"{seconds:.1f} {line}" for seconds, line in [*ran.lines, (ran.seconds, f"ended with {ran.code}")]]
+            self.broken.append(f"{ran.command} on {ran.host} said nothing for {ran.unexplained():.0f} s: {at}")
         if ran.command == "apply" and ran.code == 0:
             lost = behind(self.service.holds()["tags"], self.truth.wanted[ran.commit])
             self.broken += [f"after an apply of {ran.commit[:8]} on {ran.host}: {it}" for it in lost]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from syncengine import DISTRIBUTION
 from syncengine.database.errors import cause
+from syncengine.database.open import open_engine
 from syncengine.errors import SyncengineError
 from syncengine.state.errors import NO_DRIVER, diagnose
 from syncengine.state.store import open_state
@@ -39,6 +43,20 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
     assert {code: error.code for code, error in found.items()} == {code: code for code in tried}
     assert len({error.message for error in found.values()}) == len(tried)
     assert "wrong-pa55" not in "".join(error.message for error in found.values())
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no such option")
+@pytest.mark.parametrize(("more", "seconds"), [("", 20), ("?tcp_user_timeout=7000", 7)], ids=["ours", "the-url's"])
+def test_a_machine_that_is_cut_off_notices_it_soon(postgresql_url: str, more: str, seconds: int) -> None:
+    """Its system would send again for a quarter of an hour. The URL's own word counts."""
+    for engine in (open_engine(postgresql_url + more, "ledger"), open_state(postgresql_url + more, write=True).database.engine):
+        with engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            with socket.socket(fileno=os.dup(driver.pgconn.socket)) as line:
+                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == seconds * 1000
+                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+        engine.dispose()
 
 
 class Stated(Exception):
