@@ -111,7 +111,9 @@ class Estate:
         return folder
 
     def start(self, host: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-        environ = Project(self.folder / "home", self.service.url).surroundings({"SYNCENGINE_STATE": self.database.url()})
+        environ = Project(self.folder / "home", self.service.url).surroundings(
+            {"SYNCENGINE_STATE": self.database.url()}
+        )
         return subprocess.Popen(
             [*ELSEWHERE, host, str(self.lease), *arguments],
             cwd=folder,
@@ -222,7 +224,7 @@ def estate(folder: Path, lease: float) -> Iterator[Estate]:
 
 def runner(made: Estate, host: str, begin: threading.Barrier) -> None:
     """One machine: process after process until it is enough."""
-    chance = random.Random(host)  # noqa: S311
+    chance = random.Random(host)
     begin.wait()
     while not made.stop.is_set():
         kills = chance.random() < 0.4

@@ -23,7 +23,6 @@ from tests.cli.program import PROGRAM, Project
 from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import eventually, free_port
 
-
 TABLE = "CREATE TABLE time (id TEXT NOT NULL, matter TEXT)"
 INSERT = '"INSERT INTO time (id, matter) VALUES (:id, :matter)"'
 GROUP = '{id: "{{ group.groupId }}", matter: "{{ tag.name }}"}'
@@ -112,7 +111,9 @@ postedTime:
     def log_lines(self) -> Iterator[dict[str, Any]]:
         for path in sorted(self.project.folder.glob("serve-*.log")):
             for line in path.read_text(encoding="utf-8").splitlines():
-                yield orjson.loads(line) if line.startswith("{") else {"level": "error", "event": "raw", "message": line}
+                yield (
+                    orjson.loads(line) if line.startswith("{") else {"level": "error", "event": "raw", "message": line}
+                )
 
     # --- the service
 
@@ -208,5 +209,3 @@ def _tables(made: World) -> None:
 
 def seconds_until(end: float) -> float:
     return max(0.0, end - time.monotonic())
-
-

@@ -49,7 +49,10 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
 @pytest.mark.parametrize(("more", "seconds"), [("", 20), ("?tcp_user_timeout=7000", 7)], ids=["ours", "the-url's"])
 def test_a_machine_that_is_cut_off_notices_it_soon(postgresql_url: str, more: str, seconds: int) -> None:
     """Its system would send again for a quarter of an hour. The URL's own word counts."""
-    for engine in (open_engine(postgresql_url + more, "ledger"), open_state(postgresql_url + more, write=True).database.engine):
+    for engine in (
+        open_engine(postgresql_url + more, "ledger"),
+        open_state(postgresql_url + more, write=True).database.engine,
+    ):
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None
