@@ -1,7 +1,7 @@
 """Many runners of CI on one state: `python -m tests.operate.many_runners --minutes 5`. Outside the daily run.
 
-Each runner is a machine with a name and a clone of its own; it plans and applies what was merged last, as processes that
-are killed at any instant. The state is in PostgreSQL, which is restarted meanwhile. Every tag's description is the
+Each runner is a machine with a name and a clone of its own; it plans and applies what was merged last, in processes
+that are killed at any instant. The state is in PostgreSQL, which is restarted meanwhile. Every tag's description is the
 number of the commit that it is from, so that whatever was lost, undone or sent twice can be seen.
 """
 
@@ -31,7 +31,13 @@ from tests.cli.service import Service, serving
 ELSEWHERE = [sys.executable, "-m", "tests.operate.elsewhere"]
 LEASE_SECONDS, TIMEOUT_SECONDS = 6.0, 2.0
 QUIET_SECONDS = 60.0
-"""The longest time that a process may say nothing without having said what it waits for: starting ten at once takes long."""
+"""The longest time that a process may say nothing without having said what it waits for; ten start slowly."""
+SETTINGS = """\
+version: 1
+service: {{baseUrl: "{url}", apiKey: {{env: SYNCENGINE_API_KEY}}, timeout: {seconds:g}s, landing: 0s}}
+state: {{env: SYNCENGINE_STATE}}
+policy: {{maxDeletes: {{keywords: 100%}}}}
+"""
 TAGS = 30
 WAITS = re.compile(r"locked by \S+ on (?P<host>\S+) .*lease until")
 ANSWERED = {0, 2, 3, 4, 5, 6, 9}
@@ -53,10 +59,7 @@ class Truth:
         self.number += 1
         for name in random.sample(sorted(self.tags), 4):
             self.tags[name] = self.number
-        tags = [
-            {"name": name, "description": str(number), "category": f"c{number % 3}", "keywords": [f"{name} k{number % 7}"]}
-            for name, number in self.tags.items()
-        ]  # fmt: skip
+        tags = [_declared(name, number) for name, number in self.tags.items()]
         categories = [{"externalId": f"c{number}", "label": f"Category {number}"} for number in range(3)]
         manifests = self.folder / "manifests"
         manifests.mkdir(exist_ok=True)
@@ -65,6 +68,11 @@ class Truth:
         git(self.folder, "add", "-A")
         git(self.folder, "commit", "-qm", f"Commit {self.number}")
         self.wanted[git(self.folder, "rev-parse", "HEAD")] = dict(self.tags)
+
+
+def _declared(name: str, number: int) -> dict[str, Any]:
+    keywords = [f"{name} k{number % 7}"]
+    return {"name": name, "description": str(number), "category": f"c{number % 3}", "keywords": keywords}
 
 
 @dataclass
@@ -211,10 +219,8 @@ def estate(folder: Path, lease: float) -> Iterator[Estate]:
         truth.folder.mkdir(parents=True)
         git(truth.folder, "init", "-q", "-b", "main")
         (truth.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
-        section = f"{{baseUrl: {service.url}, apiKey: {{env: SYNCENGINE_API_KEY}}, timeout: {TIMEOUT_SECONDS:g}s, landing: 0s}}"
-        limits = "policy: {maxDeletes: {keywords: 100%}}"
-        text = f"version: 1\nservice: {section}\nstate: {{env: SYNCENGINE_STATE}}\n{limits}\n"
-        (truth.folder / "syncengine.yaml").write_text(text, encoding="utf-8")
+        settings = SETTINGS.format(url=service.url, seconds=TIMEOUT_SECONDS)
+        (truth.folder / "syncengine.yaml").write_text(settings, encoding="utf-8")
         truth.merge()
         made = Estate(service, database, truth, folder, lease)
         first = made.run("runner-0", "apply", "-y", "--format", "json")
@@ -257,7 +263,7 @@ def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
 
 
 def converged(made: Estate) -> list[str]:
-    """What is not as it should be after one plain apply: the plan after it is empty, the service holds the manifests."""
+    """What one plain apply left undone: the plan after it is empty, and the service holds the manifests."""
     done = made.run("runner-0", "apply", "-y", "--format", "json", "--lock-timeout", "120")
     after = made.run("runner-0", "plan", "--format", "json", "--detailed-exitcode")
     tags = {tag["name"]: int(tag["description"]) for tag in made.service.holds()["tags"]}
