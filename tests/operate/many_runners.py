@@ -30,8 +30,8 @@ from tests.cli.service import Service, serving
 
 ELSEWHERE = [sys.executable, "-m", "tests.operate.elsewhere"]
 LEASE_SECONDS, TIMEOUT_SECONDS = 6.0, 2.0
-QUIET_SECONDS = 60.0
-"""The longest time that a process may say nothing without having said what it waits for; ten start slowly."""
+QUIET_SECONDS = 10.0
+"""The longest time that a process may say nothing, with nothing to do, without having said what it waits for."""
 SETTINGS = """\
 version: 1
 service: {{baseUrl: "{url}", apiKey: {{env: SYNCENGINE_API_KEY}}, timeout: {seconds:g}s, landing: 0s}}
@@ -86,15 +86,16 @@ class Ran:
     seconds: float
     out: str
     lines: list[tuple[float, str]]
+    busy: float
 
     def unexplained(self) -> float:
-        """The longest silence before which it did not say what it waits for."""
+        """The longest silence before which it did not say what it waits for, without its work and its turns to work."""
         longest, before, explained = 0.0, 0.0, False
         for at, line in [*self.lines, (self.seconds, "")]:
             if not explained:
                 longest = max(longest, at - before)
             before, explained = at, "waiting" in line
-        return longest
+        return max(0.0, longest - self.busy)
 
 
 @dataclass
@@ -147,11 +148,12 @@ class Estate:
         if killer:
             killer.start()
         out = process.stdout.read()
+        busy = _busy(process.pid)
         code = process.wait()
         reading.join()
         if killer:
             killer.cancel()
-        ran = Ran(host, arguments[0], commit, code, time.monotonic() - begin, out, lines)
+        ran = Ran(host, arguments[0], commit, code, time.monotonic() - begin, out, lines, busy)
         self.check(ran)
         self.ran.append(ran)
         return ran
@@ -197,6 +199,13 @@ def backwards(requests: list[dict[str, Any]]) -> list[str]:
                 found.append(f"request {request['seq']}: {tag['name']} went from {newest[tag['name']]} to {number}")
             newest[tag["name"]] = max(number, newest.get(tag["name"], 0))
     return found
+
+
+def _busy(pid: int) -> float:
+    """Seconds for which a process that ended had worked, or had waited for a processor."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    worked, waited, _ = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
+    return (int(worked) + int(waited)) / 1e9
 
 
 def _read(stream: Any, begin: float, lines: list[tuple[float, str]]) -> None:

@@ -17,6 +17,7 @@ SLOW: dict[str, str] = {
     "connector": "registration",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",
+    "operate": "deployment many_runners standby",
     "packaging": "ci_files wheel",
     "planning": "data_rows increment lint_levels properties shrinking",
     "posted_time": "audit commands fetch_by_hand kill postgresql properties side_by_side sinks tags unreadable"
