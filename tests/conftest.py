@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -21,6 +22,12 @@ for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     # A shell ignores some of them for what it runs in the background, and children would inherit that.
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, signal.default_int_handler if _signal is signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: more than one worker a core where there are few, since many tests wait for a process or a server."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(cores, min(2 * cores, 8))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -104,7 +104,7 @@ def anchors(page: Path) -> list[str]:
 def dead_links(path: Path) -> Iterator[str]:
     """Links within the repository whose file or anchor does not exist."""
     for link in LINK.finditer(text_of(path)):
-        if re.match(r"\w+:", link["path"]):
+        if re.match(r"<?\w+:", link["path"]):
             continue
         page = path.parent / link["path"] if link["path"] else path
         if not page.exists() or (link["anchor"] and link["anchor"] not in anchors(page)):

@@ -190,7 +190,7 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
     elif recorded_id is not None:
         _send_members(run, item.key, server_id, _name_of(run, item, recorded_id))
     if item.leaves[0].former is not None and recorded_id != server_id:
-        _settle_new_instead(run, call, item, server_id)
+        _settle_new_instead(run, call, item, server_id, recorded_id)
     else:
         run.acknowledge(call, [item], {item.key: server_id})
         if item.leaves[0].former is not None:
@@ -199,11 +199,16 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
 
 def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
     """The category that was renamed has none of the names any more that earlier renames may have left it with."""
-    twins = {Key(Kind.CATEGORY, name) for name, id in run.former_ids.items() if id == server_id}
-    rows = run.ledger.get(twins - {leave.key for leave in item.leaves}).values()
-    gone = [Effect(key=row.key, status=Status.DELETED) for row in rows if row.status is Status.DELETED]
+    gone = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
     if gone:
         run.journal.settle(call, [Item(leaves=tuple(gone))])
+
+
+def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
+    """Other names that the category of this id had before renames without a known end."""
+    names = {Key(Kind.CATEGORY, name) for name, id in run.former_ids.items() if id == server_id}
+    rows = run.ledger.get(names - {leave.key for leave in item.leaves}).values()
+    return sorted(row.key for row in rows if row.status is Status.DELETED)
 
 
 REFUSED_IDS = frozenset({400, 404, 409, 422})
@@ -237,19 +242,20 @@ def doubt_refused_ids(run: ApplyRun) -> None:
         run.remark("category-id-doubted", message)
 
 
-def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
+def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, recorded_id: str | None) -> None:
     """The service made a new category instead of renaming: its members move there, and the old one is let go.
 
-    Deleting the old one would take along whatever others put there, which no plan has announced.
+    Deleting the old one, by whichever name, would take along what others put there, which no plan has announced.
     """
     own, *others = item.leaves
+    old_names = (*(leave.key for leave in others), *_doubted_names(run, item, recorded_id))
     message = (
         f"the service made a new category ({server_id}) instead of renaming {own.former}: if that is still there, it"
         " stays, without the tags of this project; delete it in the console once nobody needs it"
     )
     # Before it is recorded: where a run is killed in between, the next one says it again.
     run.remark("category-not-renamed", message)
-    releases = tuple(Effect(key=leave.key, status=Status.RELEASED) for leave in others)
+    releases = tuple(Effect(key=key, status=Status.RELEASED) for key in old_names)
     run.journal.settle(
         call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in releases)], {item.key: server_id}
     )

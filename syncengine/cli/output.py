@@ -82,7 +82,7 @@ class Output:
         if self.options.log_format == "json":
             for diagnostic in diagnostics:
                 self.say(diagnostic.message, level=diagnostic.severity.value)
-        else:
+        elif diagnostics:
             tell(DIAGNOSTIC_FORMATS["text"](diagnostics, self.look(sys.stderr)))
 
     def refusal(self, error: SyncengineError, format: str) -> int:

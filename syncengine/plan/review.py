@@ -26,6 +26,8 @@ WRITES = frozenset({Action.CREATE, Action.UPDATE})
 STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
 """How much a removal takes away."""
 LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.DELETED: 3}
+SETTLED = frozenset({Status.RELEASED, Status.RETIRED})
+"""Recorded only where they are so; a category may be recorded as deleted while its rename is under way."""
 NOTHING = Body()
 AGAIN = (
     "a run left it in doubt, and it would be sent again as it is recorded: repeat that run first, without --reviewed"
@@ -114,13 +116,14 @@ class _Review:
 
     def _judge(self, unlike: Sequence[Change]) -> None:
         known = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
-        rows = self.past.rows([change.key for change in known]) if known else {}
+        formers = [Key(c.key.kind, c.previously) for c in known if c.previously is not None]
+        rows = self.past.rows([*(change.key for change in known), *formers]) if known else {}
         plans = self._plans_of(row.run for row in rows.values())
         for change in unlike:
             row = rows.get(change.key)
             begun = plans.get(row.run or "", frozenset()) | {row.plan} if row is not None else frozenset()
             candidates = [
-                _Candidate(each.changes[change.key], each.plan in begun)
+                _Candidate(each.changes[change.key], each.plan in begun, _is_other_name(change, rows))
                 for each in self.reviewed
                 if change.key in each.changes
             ]
@@ -275,10 +278,14 @@ def shown(change: Change) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A reviewed change of a resource. `is_begun`: a run of its plan wrote the row last."""
+    """A reviewed change of a resource. `is_begun`: a run of its plan wrote the row last.
+
+    `is_renamed`: the former name of today's change is another one of the very category that has the new name already.
+    """
 
     change: Change
     is_begun: bool
+    is_renamed: bool = False
 
     def has(self, name: tuple[str, str], value: tuple[Any, Any]) -> bool:
         mine = atoms(self.change).get(name)
@@ -290,9 +297,17 @@ class _Candidate:
         if not self.is_begun:
             return _frame(change) == _frame(mine)
         if change.action in WRITES:
-            return mine.action in WRITES and change.previously in (None, mine.previously)
+            return mine.action in WRITES and (self.is_renamed or change.previously in (None, mine.previously))
         is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
         return is_weaker and change.cascade in (None, mine.cascade)
+
+
+def _is_other_name(change: Change, rows: Mapping[Key, Recorded]) -> bool:
+    """Whether an earlier rename without a known end left a former name to the category that has the new one."""
+    if change.previously is None or change.key.kind is not Kind.CATEGORY:
+        return False
+    new, old = rows.get(change.key), rows.get(Key(Kind.CATEGORY, change.previously))
+    return new is not None and old is not None and new.server_id is not None and new.server_id == old.server_id
 
 
 def _is_repeat(change: Change) -> bool:
@@ -328,15 +343,20 @@ def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ())
 
 
 def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
-    """Whether the state records a change as done, without a doubt. A cascade is done with its category."""
+    """Whether the state records a change as done. A cascade is done with its category.
+
+    A tag that is released or retired is so for certain, whatever else of it is in doubt.
+    """
     row = rows.get(change.key)
     category = rows.get(change.cascade) if change.cascade is not None else None
     if category is not None and category.status is Status.DELETED and not category.doubtful:
         return True
-    if row is None or row.doubtful:
+    if row is None:
         return False
-    if change.action not in WRITES:
+    if change.action not in WRITES and (not row.doubtful or row.status in SETTLED):
         return LEFT_AS.get(row.status, 0) >= STRENGTH[change.action]
+    if row.doubtful:
+        return False
     return row.confirmed and row.status is Status.ACTIVE and _holds(row.body, change)
 
 

@@ -26,6 +26,7 @@ from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source, Value
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
+from tests.support.memory import MEMORY
 from tests.support.profiles import tried
 
 from .crash_model import ANSWERS, DEATHS, LANDS, LATE, Ending, House, Manifest, Time, Trouble
@@ -172,8 +173,7 @@ def _empty_state() -> Path:
 
 def _memory() -> Path:
     """A folder, in memory where that is possible: thousands of histories need no disk."""
-    shared = Path("/dev/shm")
-    folder = tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="syncengine-")
+    folder = tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-")
     _KEPT.append(folder)
     return Path(folder.name)
 

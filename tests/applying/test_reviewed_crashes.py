@@ -14,16 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.apply.report import RunStatus
+from syncengine.plan.aim import Rules
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.review import ReviewedPlan
+from syncengine.project.schema import Ownership
 from syncengine.render.json import plan_json
 from syncengine.render.reviewed import reviewed_in
-from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status
 from tests.support.profiles import tried
 
-from .crash_model import House, Manifest
-from .test_crashes import HISTORY, RENAMES, TROUBLES, Step, house, manifests, renames
+from .crash_model import House, Manifest, Trouble
+from .test_crashes import HISTORY, PLACE, RENAMES, TROUBLES, Step, house, manifests, renames
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "60"))
 OFTEN = settings(max_examples=tried(HISTORIES), deadline=None, suppress_health_check=list(HealthCheck))
@@ -66,6 +68,46 @@ def test_a_reviewed_rename_goes_through_again_after_any_trouble(
     history: list[Step], manifest: Manifest, attempts: list[Any]
 ) -> None:
     go_through_again(history, manifest, attempts)
+
+
+def test_a_category_whose_earlier_rename_has_no_known_end_is_renamed_as_reviewed() -> None:
+    """The plan that comes after still has a name to end that the earlier one may have given to the category."""
+    go_through_again(
+        [step(renamed("C2", "C1")), step(renamed("C1", "C2"), Trouble(3, "dies before"))], renamed("C3", "C2"), [()]
+    )
+
+
+def test_a_category_that_was_not_renamed_is_let_go_by_all_its_names() -> None:
+    """The service lost it meanwhile and made a new one: no plan deletes the old one by the name that it had first."""
+    history = [step(renamed("C3", "C1")), step(renamed("C1", "C3"), Trouble(5, "dies after"))]
+    with house() as home:
+        before(home, history)
+        home.world.categories.clear()
+        assert home.apply(renamed("C2", "C1")).status is RunStatus.COMPLETE
+        assert home.planned(renamed("C2", "C1")).changes == ()
+
+
+def test_a_tag_that_was_retired_is_done_whatever_else_of_it_is_in_doubt() -> None:
+    """Its new name still has something to be done, and the plan of that is no part of a rename."""
+    key, old = Key(Kind.TAG, "T2"), Key(Kind.TAG, "T1")
+    both = Manifest({each: Resource(each, Body({}, (each.name,)), PLACE) for each in (old, key)}, RULE)
+    one = Manifest({key: Resource(key, Body(NO_NAME, ()), PLACE, previously=("T1",))}, RULE)
+    go_through_again(
+        [step(both), step(both, Trouble(2, "dies after"), reasserts=True)], one, [[Trouble(7, "gateway page")]]
+    )
+
+
+RULE = Rules(activity_types=Ownership.ADDITIVE, deletes_tags=True)
+NO_NAME = {"excludeTagNameKeyword": True}
+
+
+def step(manifest: Manifest, *troubles: Trouble, reasserts: bool = False) -> Step:
+    return Step(manifest, [*troubles], [], reasserts=reasserts, resumes=False)
+
+
+def renamed(name: str, former: str) -> Manifest:
+    key = Key(Kind.CATEGORY, name)
+    return Manifest({key: Resource(key, Body({"label": "a"}), PLACE, previously=(former,))}, RULE)
 
 
 def go_through_again(history: list[Step], manifest: Manifest, attempts: list[Any]) -> None:

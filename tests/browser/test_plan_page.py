@@ -89,8 +89,8 @@ class Page:
         return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
 
     @contextmanager
-    def emulated(self, width: int, scheme: str) -> Iterator[None]:
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    def emulated(self, width: int, scheme: str, height: int = 900) -> Iterator[None]:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme_feature]})

@@ -359,3 +359,20 @@ def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Pr
     assert project.run("apply", "-y").code == 0
     done = project.run("apply", "saved.plan", "--format", "json", "--approve-deletes", str(made.gate.approve))
     assert (done.code, done.document["status"]) == (0, "complete"), done.document["diagnostics"]
+
+
+def test_an_unrelated_apply_does_not_matter_to_lines_that_ask(project: Project, service: Service) -> None:
+    """Of more tags lines may take as many without asking; the plan asks as it did when it was made."""
+    many = [tag(f"T-{number}") for number in range(10)]
+    project.settle(tags=many)
+    leaving = [{"tag": f"T-{number}", "as": "retire"} for number in range(3)]
+    project.wants(tags=many[3:], removed=leaving)
+    made = project.plan()
+    assert made.gate.reasons[-1] == "lines under `removed:` take 3 of 10 tags (limit 25%)"
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    project.wants(tags=[*many, *(tag(f"OTHER-{number}") for number in range(9))])
+    assert project.run("apply", "-y").code == 0
+    asked = project.run("apply", "saved.plan", "--format", "json")
+    assert (asked.code, [each["code"] for each in asked.document["diagnostics"]]) == (4, ["gate"])
+    done = project.run("apply", "saved.plan", "--format", "json", "--approve-deletes", str(made.gate.approve))
+    assert (done.code, done.document["status"]) == (0, "complete"), done.document["diagnostics"]

@@ -20,6 +20,7 @@ from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
 from tests.store.moves import MOVES, moves_of
+from tests.support.memory import MEMORY
 from tests.support.profiles import tried
 
 GROUPS = st.sampled_from(["a", "b"])
@@ -127,7 +128,7 @@ def _then_no(mood: str) -> list[tuple[object, ...]]:
 @given(HISTORIES)
 def test_sinks_have_a_group_before_the_service_hears_of_success(history: list[tuple[object, ...]]) -> None:
     """At least once to each, one content each, and in the end everything that can be delivered is."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         world = World(Path(folder))
         offered: dict[str, int] = {}
         for event in history:
