@@ -6,7 +6,7 @@ States, sinks and sources open here; each keeps its own policy: migrations, thre
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -29,8 +29,30 @@ CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 20
 """How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
 
+LIBPQ = ("psycopg", "psycopg2")
+"""Drivers that are made of PostgreSQL's own library."""
+
 EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
 """Databases that say what a statement would do, without doing it: so a missing table is found at start."""
+
+
+CONNECTION: Mapping[str, int] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""Of PostgreSQL's own library, in seconds and milliseconds: a server whose machine is cut off is noticed within half a
+minute, where a system would wait for a quarter of an hour.
+"""
+
+
+def connect_arguments(url: sa.URL) -> dict[str, int]:
+    """Arguments of each connection, but for those that the URL has itself."""
+    if url.get_backend_name().startswith("postgres") and url.drivername.partition("+")[2] in ("", *LIBPQ):
+        return {name: value for name, value in CONNECTION.items() if name not in url.query}
+    return {"connect_timeout": CONNECT_SECONDS} if url.get_backend_name() in EXPLAIN else {}
 
 
 def open_engine(url: str, name: str) -> sa.Engine:
@@ -42,7 +64,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
         return sqlite_engine(file, "rw", busy_seconds=busy_seconds(url), prepare=_prepare, begin=_begin)
     try:
         parsed = make_url(url)
-        arguments = {"connect_timeout": CONNECT_SECONDS} if parsed.get_backend_name() in EXPLAIN else {}
+        arguments = connect_arguments(parsed)
         if parsed.drivername in ("postgres", "postgresql"):
             parsed = parsed.set(drivername="postgresql+psycopg")
         engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)

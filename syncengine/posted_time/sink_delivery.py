@@ -57,6 +57,7 @@ class Handover:
         memo = same.memo if same else None
         may_have_it = same is not None and same.status in DOUBTFUL
         await self._inbox.write(Begin(entry, parcel.key))
+        self._inbox.inbox.check_lease()  # a process that slept since the write must not deliver beside its heir
         try:
             answer = await sink.deliver(parcel, memo, self._inbox)
         except Undeliverable as error:

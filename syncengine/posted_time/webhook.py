@@ -112,7 +112,7 @@ class Receiver:
             kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
             return kind(rejected.message, rejected.status)
         except SyncengineError as error:
-            self._tell(RetryLater("key", error.message, 0.0))
+            self._tell(RetryLater("key", f"{error.message}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody hears it
@@ -158,7 +158,7 @@ class Receiver:
         try:
             verdict = await self._delivery.take(group, mechanism=WEBHOOK)
         except Exception as error:  # whatever it is, the service is to call again
-            self._tell(RetryLater("take", f"{id}: {said(error)}", 0.0))
+            self._tell(RetryLater("take", f"{id}: {said(error)}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))
         words = verdict.message if verdict.outcome is not PostedTimeStatus.SUCCESS else None

@@ -48,9 +48,10 @@ class Telling:
         say = self._log.info if verdict.outcome is PostedTimeStatus.SUCCESS else self._log.warning
         words = f": {verdict.message}" if verdict.message else ""
         why = f" [{verdict.detail}]" if verdict.detail else ""
+        then = " The service offers it again." if verdict.outcome is PostedTimeStatus.TROUBLE else ""
         say(
             "taken",
-            f"group {event.group_id}: {verdict.outcome.value}{words}{why}",
+            f"group {event.group_id}: {verdict.outcome.value}{words}{why}{then}",
             group=event.group_id,
             outcome=verdict.outcome.value,
             externalId=verdict.external_id,

@@ -67,7 +67,9 @@ class Checking:
         down = {trouble.sink for trouble in troubles}
         for trouble in troubles:
             if trouble not in self._standing.troubles:
-                message = f"sink {trouble.sink}: {trouble.message}" + (f" [{trouble.detail}]" if trouble.detail else "")
+                detail = f" [{trouble.detail}]" if trouble.detail else ""
+                then = f"Posted time waits until it is well; it is checked again in {self._pace.down:g} s."
+                message = f"sink {trouble.sink}: {trouble.message}{detail} {then}"
                 self._log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
             self._log.info("sink-up", f"sink {sink} has recovered", sink=sink)
@@ -81,5 +83,5 @@ class Checking:
             what = "a health failure was reported" if troubles else "no health failure is reported any more"
             self._log.info("health", what)
         else:
-            self._log.warning("health", f"the service did not accept the health report: {answer.said}")
+            self._log.warning("health", f"the service did not accept the health report: {answer.said}; retrying")
         return answer.ok

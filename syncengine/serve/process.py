@@ -7,6 +7,7 @@ an error in another is logged, and the old one stays.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -87,6 +88,7 @@ class Process:
         now: Configuration | None = first
         while now is not None and not self._stop.is_set():
             now = await self._after(now)
+            gc.collect()  # a delivery is full of cycles, and they are looked for rarely
 
     def stop(self) -> None:
         self._stop.set()
@@ -125,7 +127,7 @@ class Process:
             try:
                 return await asyncio.to_thread(self._checked, project, fingerprint)
             except SyncengineError as error:
-                self.log.refusal("trouble", error)
+                self.log.refusal("trouble", error, "standing by, retrying: ")
         return None
 
     def configured(self, before: Project | None = None) -> Configuration:

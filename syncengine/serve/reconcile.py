@@ -166,8 +166,10 @@ class Reconciling:
         if self._is_known_undone(done):
             return
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
-        say = self._log.info if done.exit_code is ExitCode.DONE else self._log.error
-        say("reconciled", f"manifests reconciled, {outcome}: {summary}", outcome=outcome, **counts)
+        is_done = done.exit_code is ExitCode.DONE
+        say = self._log.info if is_done else self._log.error
+        then = "" if is_done else f"; the next apply is in {self._project.serve.every:g} s"
+        say("reconciled", f"manifests reconciled, {outcome}: {summary}{then}", outcome=outcome, **counts)
         self._tell_trouble(done)
 
     def _warn_of_quarantine(self, done: Applied) -> None:

@@ -150,8 +150,9 @@ class Shift:
                 self._stop.set()
                 raise
             except Exception as error:  # a defect in one loop must not end the others
-                self.log.error("trouble", f"{name}: {said(error)}")
-                await slept(back_off.after(), self._stop)
+                seconds = back_off.after()
+                self.log.error("trouble", f"{name}: {said(error)}; retrying in {seconds:.1f} s")
+                await slept(seconds, self._stop)
                 if self._stop.is_set():
                     return
 

@@ -22,7 +22,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
 from syncengine.database.errors import sqlite_code
-from syncengine.database.open import CONNECT_SECONDS, sqlite_engine
+from syncengine.database.open import connect_arguments, sqlite_engine
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.references import sqlite_file
@@ -137,9 +137,8 @@ def _open_server(url: str, write: bool) -> StateDatabase:
     if backend not in POSTGRESQL:
         raise UNSUPPORTED.error(name)
     try:
-        limit = {} if "connect_timeout" in address.query else {"connect_timeout": CONNECT_SECONDS}
-        there = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
-        engine = sa.create_engine(there, pool_pre_ping=True, connect_args=limit)
+        address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
+        engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))

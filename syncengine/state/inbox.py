@@ -51,7 +51,7 @@ from syncengine.state.inbox_writes import (
     Write,
     write_all,
 )
-from syncengine.state.lock import Holder, Lease, Locks, prove, short_id
+from syncengine.state.lock import Holder, Lease, LockLost, Locks, prove, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
 from syncengine.state.tables import INBOX_LOCK, LOCK
 
@@ -199,6 +199,11 @@ class Inbox(InboxQueries):
             info = self._locks.current() if error.code == BUSY.code else None
             raise (error if info is None else _frozen(error, info.holder)) from error
         return self._lease
+
+    def check_lease(self) -> None:
+        """LockLost once the lease has ended by this machine's clocks: somebody else may deliver from then on."""
+        if self._lease is not None and self._lease.remaining() <= 0:
+            raise LockLost("the inbox's lease has ended; this process delivers nothing more")
 
     # --- what people ask for
 

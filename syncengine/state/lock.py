@@ -53,9 +53,13 @@ class LockInfo:
     expires: float | None
 
     def __str__(self) -> str:
-        since = datetime.fromtimestamp(self.since, UTC).isoformat(timespec="seconds")
         reason = f": {self.holder.reason}" if self.holder.reason else ""
-        return f"{self.holder}, since {since}, lock {self.id}{reason}"
+        lease = "" if self.expires is None else f", lease until {_instant(self.expires)} unless renewed"
+        return f"{self.holder}, since {_instant(self.since)}{lease}, lock {self.id}{reason}"
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, slots=True)

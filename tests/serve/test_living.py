@@ -29,6 +29,7 @@ def test_a_plan_that_a_rule_denies_is_told_and_nothing_of_it_is_applied(estate: 
     (estate.project.folder / "policies" / "all.yaml").write_text(rule, encoding="utf-8")
     estate.project.wants(tags=[tag("A"), tag("B")])
     assert "(rule named, policies/all.yaml:1)" in served.says("not-reconciled")[0]
+    assert any(message.endswith("; the next apply is in 1 s") for message in served.messages("reconciled"))
     assert estate.service.tags() == ["A"]
     estate.project.wants(tags=[tag("A"), tag("B", description="b")])
     eventually(lambda: estate.service.tags() == ["A", "B"])

@@ -7,7 +7,11 @@ import json
 from typing import Any
 
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.posted_time.events import Taken
+from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
+from syncengine.serve.event_log import Telling
 from syncengine.serve.log import Log
+from syncengine.serve.readiness import Standing
 
 KEY = "k3y-never-to-be-seen"
 
@@ -79,3 +83,11 @@ def test_quiet_keeps_what_is_wrong() -> None:
     """Only information is left out."""
     lines = logged(lambda log: (log.info("x", "a"), log.warning("x", "b"), log.error("x", "c")), quiet=True)
     assert [json.loads(line)["level"] for line in lines] == ["warning", "error"]
+
+
+def test_a_group_in_trouble_is_said_to_come_again() -> None:
+    """Nobody has to do anything about it."""
+    trouble = Taken("a", Verdict(PostedTimeStatus.TROUBLE, "ledger cannot be reached.", detail="refused"))
+    (line,) = logged(lambda log: Telling(log, Standing(), lambda outcome: None)(trouble))
+    message = "group a: RETRIABLE_FAILURE: ledger cannot be reached. [refused] The service offers it again."
+    assert json.loads(line)["message"] == message

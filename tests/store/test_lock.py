@@ -80,12 +80,21 @@ def state(path: Path) -> Iterator[State]:
 
 
 def test_who_holds_the_lock_is_named(state: State, path: Path) -> None:
-    """The one who waits in vain learns who, where, since when, which job, and the id to unlock by."""
+    """The one who waits in vain learns who, where, since and until when, which job, and the id to unlock by."""
     lease = state.lock(ELSEWHERE, wait=0, request_timeout=0, new_id=lambda: "abc123")
     with open_state(str(path), write=True) as other, pytest.raises(LockHeld) as refusal:
         other.lock(HERE, wait=0, request_timeout=0)
     assert refusal.value.exit_code is ExitCode.LOCKED
-    for fact in (HERE.user, "elsewhere", str(HERE.pid), "apply", "https://ci/7", "abc123", "since 20"):
+    for fact in (
+        HERE.user,
+        "elsewhere",
+        str(HERE.pid),
+        "apply",
+        "https://ci/7",
+        "abc123",
+        "since 20",
+        "lease until 20",
+    ):
         assert fact in refusal.value.message
     assert state.current_lock() == lease.info
 

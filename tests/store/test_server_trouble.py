@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from syncengine import DISTRIBUTION
 from syncengine.database.errors import cause
+from syncengine.database.open import open_engine
 from syncengine.errors import SyncengineError
 from syncengine.state.errors import NO_DRIVER, diagnose
 from syncengine.state.store import open_state
@@ -51,6 +55,23 @@ def test_a_password_among_the_parameters_of_a_url_is_never_shown(postgresql_url:
     url = make_url(postgresql_url).set(password=None).update_query_dict({"password": "wrong-pa55"})
     error = refused(url.render_as_string())
     assert (error.code, "wrong-pa55" in error.message) == ("state-login", False)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no such option")
+@pytest.mark.parametrize(("more", "seconds"), [("", 20), ("?tcp_user_timeout=7000", 7)], ids=["ours", "the-url's"])
+def test_a_machine_that_is_cut_off_notices_it_soon(postgresql_url: str, more: str, seconds: int) -> None:
+    """Its system would send again for a quarter of an hour. The URL's own word counts."""
+    for engine in (
+        open_engine(postgresql_url + more, "ledger"),
+        open_state(postgresql_url + more, write=True).database.engine,
+    ):
+        with engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            with socket.socket(fileno=os.dup(driver.pgconn.socket)) as line:
+                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == seconds * 1000
+                assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+        engine.dispose()
 
 
 class Stated(Exception):

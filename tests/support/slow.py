@@ -19,6 +19,7 @@ SLOW: dict[str, str] = {
     "git_state": "commands crashes kills ssh store",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",
+    "operate": "deployment many_runners standby",
     "packaging": "ci_files wheel",
     "planning": "data_rows increment lint_levels properties shrinking",
     "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags"

@@ -1,0 +1,1 @@
+"""Several machines, and what people deploy on them."""

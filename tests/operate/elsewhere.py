@@ -1,0 +1,44 @@
+"""The program on another machine: `python -m tests.operate.elsewhere HOST SECONDS ARGUMENTS...`.
+
+The process has a host name of its own (a UTS namespace), and leases of the state and of the inbox last SECONDS, 0 for
+those that they usually have. Exit 96 where this system has no such namespaces.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import runpy
+import socket
+import sys
+
+from syncengine.project.model import Service
+from syncengine.state.inbox import Inbox
+
+NEW_NAMES, NEW_USER = 0x04000000, 0x10000000
+NOT_HERE = 96
+
+
+def move_to(host: str) -> bool:
+    """Whether this process is on that host from now on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(NEW_NAMES) and libc.unshare(NEW_NAMES | NEW_USER):
+        return False
+    socket.sethostname(host)
+    return socket.gethostname() == host
+
+
+def main() -> None:
+    host, seconds, *arguments = sys.argv[1:]
+    if not move_to(host):
+        sys.exit(NOT_HERE)
+    if float(seconds):
+        Service.lease = property(lambda self: float(seconds))  # type: ignore[assignment,method-assign]
+        defaults = Inbox.lease.__kwdefaults__
+        assert defaults is not None
+        defaults["seconds"] = float(seconds)
+    sys.argv = ["syncengine", *arguments]
+    runpy.run_module("syncengine", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""Many runners of CI on one state: `python -m tests.operate.many_runners --minutes 5`. Outside the daily run.
+
+Each runner is a machine with a name and a clone of its own; it plans and applies what was merged last, in processes
+that are killed at any instant. The state is in PostgreSQL, which is restarted meanwhile. Every tag's description is the
+number of the commit that it is from, so that whatever was lost, undone or sent twice can be seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests import postgresql
+from tests.cli.program import Project
+from tests.cli.service import Service, serving
+
+ELSEWHERE = [sys.executable, "-m", "tests.operate.elsewhere"]
+LEASE_SECONDS, TIMEOUT_SECONDS = 6.0, 2.0
+QUIET_SECONDS = 10.0
+"""The longest time that a process may say nothing, with nothing to do, without having said what it waits for."""
+SETTINGS = """\
+version: 1
+service: {{baseUrl: "{url}", apiKey: {{env: SYNCENGINE_API_KEY}}, timeout: {seconds:g}s, landing: 0s}}
+state: {{env: SYNCENGINE_STATE}}
+policy: {{maxDeletes: {{keywords: 100%}}}}
+"""
+TAGS = 30
+WAITS = re.compile(r"locked by \S+ on (?P<host>\S+) .*lease until")
+ANSWERED = {0, 2, 3, 4, 5, 6, 9}
+"""Exit codes of processes that were not killed: done, changes, incomplete, gate, older, locked, unreachable."""
+AWAY = "the database cannot be reached"
+
+
+@dataclass
+class Truth:
+    """What is merged: a repository, and what each commit wants. One thread writes it."""
+
+    folder: Path
+    wanted: dict[str, dict[str, int]] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=lambda: {f"T{number:02}": 0 for number in range(TAGS)})
+    number: int = 0
+
+    def merge(self) -> None:
+        """Another commit: some tags are edited."""
+        self.number += 1
+        for name in random.sample(sorted(self.tags), 4):
+            self.tags[name] = self.number
+        tags = [_declared(name, number) for name, number in self.tags.items()]
+        categories = [{"externalId": f"c{number}", "label": f"Category {number}"} for number in range(3)]
+        manifests = self.folder / "manifests"
+        manifests.mkdir(exist_ok=True)
+        text = json.dumps({"tagCategories": categories, "tags": tags}, indent=1)
+        (manifests / "all.json").write_text(text, encoding="utf-8")
+        git(self.folder, "add", "-A")
+        git(self.folder, "commit", "-qm", f"Commit {self.number}")
+        self.wanted[git(self.folder, "rev-parse", "HEAD")] = dict(self.tags)
+
+
+def _declared(name: str, number: int) -> dict[str, Any]:
+    keywords = [f"{name} k{number % 7}"]
+    return {"name": name, "description": str(number), "category": f"c{number % 3}", "keywords": keywords}
+
+
+@dataclass
+class Ran:
+    """One process: what it was, how it ended, and when it said what."""
+
+    host: str
+    command: str
+    commit: str
+    code: int
+    seconds: float
+    out: str
+    lines: list[tuple[float, str]]
+    busy: float
+
+    def unexplained(self) -> float:
+        """The longest silence before which it did not say what it waits for, without its work and its turns to work."""
+        longest, before, explained = 0.0, 0.0, False
+        for at, line in [*self.lines, (self.seconds, "")]:
+            if not explained:
+                longest = max(longest, at - before)
+            before, explained = at, "waiting" in line
+        return max(0.0, longest - self.busy)
+
+
+@dataclass
+class Estate:
+    service: Service
+    database: postgresql.Server
+    truth: Truth
+    folder: Path
+    lease: float
+    landing: str = "0s"
+    ran: list[Ran] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+    restarts: int = 0
+
+    def clone(self, host: str) -> Path:
+        folder = self.folder / host
+        if not folder.exists():
+            git(self.folder, "clone", "-q", str(self.truth.folder), host)
+        git(folder, "fetch", "-q")
+        git(folder, "checkout", "-q", "origin/main")
+        return folder
+
+    def start(self, host: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+        environ = Project(self.folder / "home", self.service.url).surroundings(
+            {"SYNCENGINE_STATE": self.database.url()}
+        )
+        return subprocess.Popen(
+            [*ELSEWHERE, host, str(self.lease), *arguments],
+            cwd=folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, host: str, *arguments: str, kill_after: float | None = None) -> Ran:
+        """One process on that host, at the newest commit; killed so many seconds after its start."""
+        folder = self.clone(host)
+        commit = git(folder, "rev-parse", "HEAD")
+        begin = time.monotonic()
+        process = self.start(host, folder, *arguments)
+        lines: list[tuple[float, str]] = []
+        assert process.stdout is not None
+        assert process.stderr is not None
+        reading = threading.Thread(target=_read, args=(process.stderr, begin, lines))
+        reading.start()
+        killer = threading.Timer(kill_after, process.kill) if kill_after is not None else None
+        if killer:
+            killer.start()
+        out = process.stdout.read()
+        busy = _busy(process.pid)
+        code = process.wait()
+        reading.join()
+        if killer:
+            killer.cancel()
+        ran = Ran(host, arguments[0], commit, code, time.monotonic() - begin, out, lines, busy)
+        self.check(ran)
+        self.ran.append(ran)
+        return ran
+
+    def check(self, ran: Ran) -> None:
+        """What one process said, and what the service holds once it said that all is applied."""
+        said = "\n".join(line for _, line in ran.lines)
+        if "Traceback" in said + ran.out:
+            self.broken.append(f"traceback of {ran.command} on {ran.host}: {said[-1500:]}")
+        if ran.code >= 0 and ran.code not in ANSWERED and AWAY not in said + ran.out:
+            self.broken.append(f"{ran.command} on {ran.host} ended with {ran.code}: {said[-500:]}{ran.out[-500:]}")
+        if ran.code == 6 and not WAITS.search(said + ran.out):
+            self.broken.append(f"{ran.command} on {ran.host} was refused without a word of who has the lock: {said}")
+        if ran.unexplained() > QUIET_SECONDS:
+            at = [f"{seconds:.1f} {line}" for seconds, line in [*ran.lines, (ran.seconds, f"ended with {ran.code}")]]
+            self.broken.append(f"{ran.command} on {ran.host} said nothing for {ran.unexplained():.0f} s: {at}")
+        if ran.command == "apply" and ran.code == 0:
+            lost = behind(self.service.holds()["tags"], self.truth.wanted[ran.commit])
+            self.broken += [f"after an apply of {ran.commit[:8]} on {ran.host}: {it}" for it in lost]
+
+
+def behind(tags: list[dict[str, Any]], wanted: dict[str, int]) -> list[str]:
+    """Tags that are missing, twice, or older than a commit that was applied."""
+    names = Counter(tag["name"] for tag in tags)
+    held = {tag["name"]: int(tag["description"]) for tag in tags}
+    return [
+        f"{name} is there {names[name]} times, of commit {held.get(name)} instead of {number}"
+        for name, number in wanted.items()
+        if names[name] != 1 or held[name] < number
+    ]
+
+
+def backwards(requests: list[dict[str, Any]]) -> list[str]:
+    """Requests that gave a tag an older description than one before had given it."""
+    newest: dict[str, int] = {}
+    found = []
+    for request in requests:
+        if request["operation"] not in ("upsertTags", "upsertTag") or not isinstance(request["body"], dict):
+            continue
+        for tag in request["body"].get("tags", [request["body"]]):
+            number = int(tag.get("description", -1))
+            if number < newest.get(tag["name"], 0):
+                found.append(f"request {request['seq']}: {tag['name']} went from {newest[tag['name']]} to {number}")
+            newest[tag["name"]] = max(number, newest.get(tag["name"], 0))
+    return found
+
+
+def _busy(pid: int) -> float:
+    """Seconds for which a process that ended had worked, or had waited for a processor."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    worked, waited, _ = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
+    return (int(worked) + int(waited)) / 1e9
+
+
+def _read(stream: Any, begin: float, lines: list[tuple[float, str]]) -> None:
+    lines += ((time.monotonic() - begin, line.rstrip("\n")) for line in stream)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
+    who |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in who.items()}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **who}
+    done = subprocess.run(["git", *arguments], cwd=folder, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, (arguments, done.stderr)
+    return done.stdout.strip()
+
+
+@contextmanager
+def estate(folder: Path, lease: float) -> Iterator[Estate]:
+    with postgresql.running() as database, serving() as service:
+        truth = Truth(folder / "truth")
+        truth.folder.mkdir(parents=True)
+        git(truth.folder, "init", "-q", "-b", "main")
+        (truth.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
+        settings = SETTINGS.format(url=service.url, seconds=TIMEOUT_SECONDS)
+        (truth.folder / "syncengine.yaml").write_text(settings, encoding="utf-8")
+        truth.merge()
+        made = Estate(service, database, truth, folder, lease)
+        first = made.run("runner-0", "apply", "-y", "--format", "json")
+        assert first.code == 0, first.lines
+        yield made
+
+
+def runner(made: Estate, host: str, begin: threading.Barrier) -> None:
+    """One machine: process after process until it is enough."""
+    chance = random.Random(host)
+    begin.wait()
+    while not made.stop.is_set():
+        kills = chance.random() < 0.4
+        kill_after = chance.uniform(0.5, 25) if kills else None
+        if chance.random() < 0.2:
+            made.run(host, "plan", "--format", "json", kill_after=kill_after)
+        else:
+            made.run(host, "apply", "-y", "--format", "json", kill_after=kill_after)
+
+
+def turmoil(made: Estate, runners: int, minutes: float, restarts: int) -> None:
+    """All runners at once, merges all along, and a database that restarts."""
+    begin = threading.Barrier(runners)
+    hosts = [f"runner-{number}" for number in range(1, runners + 1)]
+    threads = [threading.Thread(target=runner, args=(made, host, begin)) for host in hosts]
+    for thread in threads:
+        thread.start()
+    start = time.monotonic()
+    while (passed := time.monotonic() - start) < minutes * 60:
+        time.sleep(random.uniform(0.5, 3))
+        made.truth.merge()
+        if passed > (made.restarts + 1) * minutes * 60 / (restarts + 1):
+            made.database.stop()
+            time.sleep(1)
+            made.database.start()
+            made.restarts += 1
+    made.stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def converged(made: Estate) -> list[str]:
+    """What one plain apply left undone: the plan after it is empty, and the service holds the manifests."""
+    done = made.run("runner-0", "apply", "-y", "--format", "json", "--lock-timeout", "120")
+    after = made.run("runner-0", "plan", "--format", "json", "--detailed-exitcode")
+    tags = {tag["name"]: int(tag["description"]) for tag in made.service.holds()["tags"]}
+    found = [f"the last apply ended with {done.code}: {done.lines}"] if done.code else []
+    found += [f"the last plan ended with {after.code}: {after.out[:2000]}"] if after.code else []
+    return found + ([] if tags == made.truth.tags else [f"the service holds {tags}, not {made.truth.tags}"])
+
+
+def figures(made: Estate) -> dict[str, Any]:
+    ended = Counter(f"{ran.command} {'killed' if ran.code < 0 else ran.code}" for ran in made.ran)
+    waits = [ran for ran in made.ran if any("waiting" in line for _, line in ran.lines)]
+    return {
+        "processes": len(made.ran),
+        "ended": dict(sorted(ended.items())),
+        "commits": made.truth.number,
+        "restarts of the database": made.restarts,
+        "processes that waited and said so": len(waits),
+        "longest process": round(max(ran.seconds for ran in made.ran), 1),
+        "longest silence without a reason": round(max(ran.unexplained() for ran in made.ran), 1),
+        "requests": len(made.service.asked()),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.operate.many_runners")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--runners", type=int, default=10)
+    parser.add_argument("--lease", type=float, default=LEASE_SECONDS, help="seconds; 0: as usual")
+    parser.add_argument("--restarts", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="where the figures go, too")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, estate(Path(folder), given.lease) as made:
+        turmoil(made, given.runners, given.minutes, given.restarts)
+        broken = [*converged(made), *made.broken, *backwards(made.service.control.get("/requests").json()["requests"])]
+        text = json.dumps({**figures(made), "broken": broken}, indent=2)
+    if given.json:
+        given.json.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return bool(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

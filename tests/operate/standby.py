@@ -1,0 +1,214 @@
+"""Two machines with `serve` and one inbox in PostgreSQL: the first is lost in some way, the second takes over.
+
+`python -m tests.operate.standby` measures it with leases as they are; tests have shorter ones.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from tests import postgresql
+from tests.cli.program import Project
+from tests.cli.service import Service, serving
+from tests.posted_time.receiver import Got, Receiver, receiving
+from tests.serve.world import Served, eventually, free_port
+
+from .line import Line, line
+from .many_runners import ELSEWHERE
+
+ONCE = '{id: "{{ group.groupId }}"}'
+PATIENCE_SECONDS = 180.0
+
+
+@dataclass
+class Pair:
+    """The two machines, and what both of them reach."""
+
+    folder: Path
+    service: Service
+    database: postgresql.Server
+    receiver: Receiver
+    wire: Line
+    lease: float
+    """Seconds; 0: as it is without tests."""
+    served: dict[str, Served] = field(default_factory=dict)
+    posted: list[str] = field(default_factory=list)
+
+    def start(self, host: str) -> Served:
+        """`serve` on that machine. The first one's way to the database is the wire."""
+        project = Project(self.folder / host, self.service.url)
+        sinks = f"""\
+postedTime:
+  deliver:
+    - name: ledger
+      sql: {{source: ledger, statement: "INSERT INTO time (id) VALUES (:id)", params: {ONCE}}}
+    - name: pms
+      http: {{url: "{self.receiver.url}", method: POST, timeout: 5s, headers: {{x-host: {host}}}, json: {ONCE}}}
+"""
+        settings = ["state: {env: SYNCENGINE_STATE}", "sources: {ledger: {sql: {env: SYNCENGINE_STATE}}}"]
+        listen = f"serve: {{listen: '127.0.0.1:{free_port()}'}}"
+        project.settings(*settings, listen, *sinks.splitlines())
+        port = self.wire.port if host == "first" else self.database.port
+        url = self.database.url().replace(f":{self.database.port}/", f":{port}/")
+        log = project.folder / f"serve-{len(self.served)}.log"
+        with log.open("w") as stream:
+            process = subprocess.Popen(
+                [*ELSEWHERE, host, str(self.lease), "serve"],
+                cwd=project.folder,
+                env=project.surroundings({"SYNCENGINE_STATE": url}),
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+            )
+        self.served[host] = Served(process, log)
+        return self.served[host]
+
+    def post(self) -> None:
+        self.posted.append(f"g{len(self.posted):04}")
+        response = self.service.control.post("/posted-time", json={"groups": [{"groupId": self.posted[-1]}]})
+        assert response.status_code == 200, response.text
+
+    def rows(self) -> Counter[str]:
+        engine = sa.create_engine(self.database.url())
+        with engine.connect() as connection:
+            found = Counter(connection.exec_driver_sql("SELECT id FROM time").scalars())
+        engine.dispose()
+        return found
+
+    def has_all(self) -> bool:
+        groups = self.service.control.get("/state").json()["postedTime"]
+        return {group["groupId"] for group in groups if group["state"] == "success"} == set(self.posted)
+
+    def sent_by(self, host: str) -> list[Got]:
+        return [got for got in self.receiver.got if got.method == "POST" and got.headers["x-host"] == host]
+
+
+@contextmanager
+def pair(folder: Path, lease: float) -> Iterator[Pair]:
+    with postgresql.running() as database, serving() as service, receiving() as receiver, line(database.port) as wire:
+        engine = sa.create_engine(database.url())
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE time (id TEXT NOT NULL)")
+        engine.dispose()
+        service.choose(holdSeconds=1, reofferSeconds=2, retrySeconds=1)
+        made = Pair(folder, service, database, receiver, wire, lease)
+        try:
+            yield made
+        finally:
+            for served in made.served.values():
+                served.process.kill()
+                served.process.wait()
+
+
+def slow(got: Got) -> tuple[int, Any]:
+    """So that something is always under way."""
+    if got.method == "POST":
+        time.sleep(random.uniform(0.05, 0.3))
+    return 201, {}
+
+
+def kill(made: Pair) -> None:
+    made.served["first"].process.kill()
+
+
+def stop(made: Pair) -> None:
+    made.served["first"].process.send_signal(signal.SIGSTOP)
+
+
+def cut(made: Pair) -> None:
+    made.wire.cut()
+
+
+def wake(made: Pair) -> None:
+    made.served["first"].process.send_signal(signal.SIGCONT)
+
+
+def mend(made: Pair) -> None:
+    made.wire.mend()
+
+
+LOSSES: Mapping[str, tuple[Callable[[Pair], None], Callable[[Pair], None] | None]] = {
+    "SIGKILL": (kill, None),
+    "SIGSTOP, SIGCONT": (stop, wake),
+    "cut off from the database": (cut, mend),
+}
+"""What happens to the first machine, and how it comes back."""
+
+
+def taken_over(made: Pair, loss: str) -> dict[str, Any]:
+    """Lose the first machine while it delivers; seconds until the second leads and has delivered, and what is wrong."""
+    lose, back = LOSSES[loss]
+    made.receiver.answer = slow
+    first = made.start("first")
+    first.says("leading")
+    second = made.start("second")
+    second.says("standby")
+    for _ in range(20):
+        made.post()
+    eventually(lambda: len(made.sent_by("first")) >= 5)
+    lose(made)
+    lost = time.monotonic()
+    leads = _until(made, lambda: bool(second.messages("leading")))
+    sent = len(made.sent_by("first"))
+    delivers = _until(made, lambda: bool(made.sent_by("second")))
+    if back is not None:
+        back(made)
+        eventually(lambda: "lock-lost" in first.events())
+    _until(made, made.has_all, posting=False)
+    rows = made.rows()
+    late = made.sent_by("first")[sent:]
+    broken = [f"{id} is {rows[id]} times in the ledger" for id in made.posted if rows[id] != 1]
+    broken += [f"{id} came with several keys" for id in made.posted if len(keys_of(made, id)) != 1]
+    broken += [f"the first one delivered {got.body} after the second one led" for got in late]
+    return {
+        "loss": loss,
+        "seconds until it leads": round(leads - lost, 1),
+        "seconds until it delivers": round(delivers - lost, 1),
+        "groups": len(made.posted),
+        "broken": broken,
+    }
+
+
+def keys_of(made: Pair, id: str) -> set[str]:
+    """The keys under which the receiver was given a group."""
+    return {got.headers["idempotency-key"] for got in made.receiver.got if got.body == {"id": id}}
+
+
+def _until(made: Pair, seen: Callable[[], bool], *, posting: bool = True) -> float:
+    """The instant at which it was seen; meanwhile time is posted."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not seen():
+        assert time.monotonic() < end, [each.lines()[-5:] for each in made.served.values()]
+        if posting:
+            made.post()
+        time.sleep(0.25)
+    return time.monotonic()
+
+
+def main() -> int:
+    broken = False
+    for loss in LOSSES:
+        with tempfile.TemporaryDirectory() as folder, pair(Path(folder), 0) as made:
+            found = taken_over(made, loss)
+        broken |= bool(found["broken"])
+        print(json.dumps(found), flush=True)
+    return broken
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""Files to deploy with: published schemas know all of them, and what stands in them starts, answers and ends."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import kubernetes_validate
+import pytest
+import yaml
+
+from syncengine.cli.command_table import COMMANDS
+from syncengine.project.model import Serve
+from tests import postgresql
+from tests.cli.program import PROGRAM, Project, tag
+from tests.cli.service import Service, serving
+from tests.serve.world import eventually, free_port
+
+FILES = Path(__file__).parents[2] / "docs" / "deployment"
+UNIT, COMPOSE, KUBERNETES = (FILES / name for name in ("syncengine.service", "compose.yaml", "kubernetes.yaml"))
+RESOURCES: list[dict[str, Any]] = list(yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8")))
+SERVE_ADDRESS = "0.0.0.0:9100"
+
+
+def resources(kind: str) -> list[dict[str, Any]]:
+    return [resource for resource in RESOURCES if resource["kind"] == kind]
+
+
+def pods() -> list[dict[str, Any]]:
+    """The pods that the Deployment and the CronJobs make."""
+    jobs = [job["spec"]["jobTemplate"] for job in resources("CronJob")]
+    return [each["spec"]["template"]["spec"] for each in [*resources("Deployment"), *jobs]]
+
+
+def settings_of_unit(name: str) -> list[str]:
+    return re.findall(rf"^{name}=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+# --- what others say of the files
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda it: f"{it['kind']}-{it['metadata']['name']}")
+def test_the_schema_of_kubernetes_knows_all_of_it(resource: dict[str, Any]) -> None:
+    """Strictly: a field that it does not know is an error."""
+    kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_schema_of_kubernetes_finds_what_is_misspelt() -> None:
+    """Else its verdict says nothing."""
+    (deployment,) = yaml.safe_load_all(
+        yaml.safe_dump(resources("Deployment")[0]).replace("readinessProbe", "readyProbe")
+    )
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(deployment, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_schema_of_compose_knows_all_of_it() -> None:
+    """The published one of the specification."""
+    command = [str(Path(sys.executable).parent / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*command, str(COMPOSE)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+@pytest.mark.parametrize(
+    "arguments", [["verify"], ["security", "--offline=yes", "--threshold=20"]], ids=lambda it: it[0]
+)
+def test_systemd_has_nothing_to_say_about_the_unit(arguments: list[str], tmp_path: Path) -> None:
+    """Neither of its settings, nor of what the process might do (0 to 10, times ten); its program is put in place."""
+    unit = tmp_path / UNIT.name
+    text = UNIT.read_text(encoding="utf-8").replace("/opt/syncengine/bin/syncengine", "/bin/true")
+    unit.write_text(text, encoding="utf-8")
+    done = subprocess.run(["systemd-analyze", *arguments, str(unit)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert arguments[0] == "security" or done.stdout + done.stderr == ""
+
+
+# --- what we say of them
+
+
+@pytest.mark.parametrize("pod", pods(), ids=lambda pod: pod["containers"][0]["name"])
+def test_a_pod_has_no_right_that_it_does_not_need(pod: dict[str, Any]) -> None:
+    """No root, no writable image, no token of the cluster, and secrets from a Secret alone."""
+    (container,) = pod["containers"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert "env" not in container
+    assert container["envFrom"] == [{"secretRef": {"name": resources("Secret")[0]["metadata"]["name"]}}]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+
+
+@pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
+def test_a_job_never_runs_beside_itself(job: dict[str, Any]) -> None:
+    """And is not tried again by itself: its exit code is for people."""
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    assert job["spec"]["jobTemplate"]["spec"]["backoffLimit"] == 0
+
+
+def test_all_give_it_the_same_time_to_end() -> None:
+    """Sinks and calls have 30 s each, then the last words to the service have ten."""
+    seconds = [int(settings_of_unit("TimeoutStopSec")[0])]
+    seconds += [
+        int(yaml.safe_load(COMPOSE.read_text())["services"]["syncengine"]["stop_grace_period"].removesuffix("s"))
+    ]
+    seconds += [pod["terminationGracePeriodSeconds"] for pod in pods() if pod["containers"][0]["name"] != "drift"]
+    assert set(seconds) == {90}
+
+
+# --- what stands in them
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A command as a file has it, with the paths of its probes."""
+
+    arguments: list[str]
+    alive: str
+    ready: str
+    seconds: float
+
+
+def deployed(name: str) -> Deployed:
+    """What one of the files runs, and asks of it."""
+    if name == "unit":
+        (line,) = settings_of_unit("ExecStart")
+        (seconds,) = settings_of_unit("TimeoutStopSec")
+        return Deployed(shlex.split(line)[1:], "/healthz", "/readyz", float(seconds))
+    if name == "compose":
+        service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
+        (path,) = re.findall(r"127\.0\.0\.1:9100(/\w+)", " ".join(service["healthcheck"]["test"]))
+        return Deployed(service["command"], path, "/readyz", 90.0)
+    (pod,) = (pod for pod in pods() if pod["containers"][0]["name"] == "serve")
+    (container,) = pod["containers"]
+    assert container["ports"] == [{"name": "probes", "containerPort": int(SERVE_ADDRESS.rpartition(":")[2])}]
+    alive, ready = (container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe"))
+    assert {alive["port"], ready["port"], container["startupProbe"]["httpGet"]["port"]} == {"probes"}
+    return Deployed(container["args"], alive["path"], ready["path"], float(pod["terminationGracePeriodSeconds"]))
+
+
+@contextmanager
+def project(folder: Path) -> Iterator[tuple[Project, Service]]:
+    """A project whose state is in PostgreSQL, as in the files: the settings come from the environment."""
+    with postgresql.running() as database, serving() as service:
+        home = folder / "home"
+        home.mkdir()
+        made = Project(folder / "work", service.url, {"SYNCENGINE_STATE": database.url(), "HOME": str(home)})
+        deliver = "postedTime: {deliver: [{name: archive, jsonl: {path: .syncengine/time.jsonl}}]}"
+        made.settings("state: {env: SYNCENGINE_STATE}", "serve: {every: 1s}", deliver)
+        made.wants(tags=[tag("A")])
+        yield made, service
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """All files but those in the folder that is writable."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and ".syncengine" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("name", ["unit", "compose", "kubernetes"])
+def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> None:
+    """It writes where the files let it, and a SIGTERM ends it in time, with 0."""
+    command = deployed(name)
+    with project(tmp_path) as (made, service):
+        before = written(tmp_path)
+        address = f"127.0.0.1:{free_port()}"
+        arguments = [address if argument == SERVE_ADDRESS else argument for argument in command.arguments]
+        if SERVE_ADDRESS not in command.arguments:
+            assert Serve().listen == ("127.0.0.1", 9100)
+            arguments += ["--listen", address]
+        with (tmp_path / ".syncengine.log").open("w") as log:
+            process = subprocess.Popen(
+                [*PROGRAM, *arguments], cwd=made.folder, env=made.surroundings(), stdout=log, stderr=log
+            )
+        try:
+            eventually(lambda: answers(f"http://{address}{command.alive}"))
+            eventually(lambda: answers(f"http://{address}{command.ready}"))
+            eventually(lambda: service.tags() == ["A"])
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(command.seconds) == 0
+        finally:
+            process.kill()
+            process.wait()
+        after = {path: content for path, content in written(tmp_path).items() if path != ".syncengine.log"}
+        assert after == before
+
+
+@pytest.mark.parametrize("job", resources("CronJob"), ids=lambda job: job["metadata"]["name"])
+def test_a_job_does_what_it_is_for(job: dict[str, Any], tmp_path: Path) -> None:
+    """Against a state that is there: done, and nothing is different."""
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    if container["args"][0] not in COMMANDS:
+        pytest.skip(f"there is no command {container['args'][0]} yet")
+    with project(tmp_path) as (made, _):
+        made.settle(tags=[tag("A")])
+        done = made.run(*container["args"])
+    assert done.code == 0, done.err
+
+
+def test_the_check_of_a_container_is_one(tmp_path: Path) -> None:
+    """It fails while nobody answers, and the image that it runs in has what it calls."""
+    service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
+    word, *command = service["healthcheck"]["test"]
+    assert (word, command[0]) == ("CMD", "python")
+    text = command[2].replace("9100", str(free_port()))
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, check=False, cwd=tmp_path).returncode == 1
+    assert "FROM python:" in (FILES.parents[1] / "Dockerfile").read_text(encoding="utf-8")

@@ -1,0 +1,59 @@
+"""A process that sleeps between its last write and a delivery: its heir may have delivered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.posted_time.build_route import BuiltRoute
+from syncengine.posted_time.databases import Databases
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.route import Route, SinkRule
+from syncengine.state.database import open_database
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import Inbox
+from syncengine.state.inbox_writes import Begin, Write
+from syncengine.state.lock import LockLost
+from tests.posted_time.mortal import Fate, Moody
+from tests.posted_time.projects import bare_route
+from tests.posted_time.samples import raw
+
+
+@dataclass
+class Clock:
+    at: float = 1_700_000_000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+class Sleeper(Inbox):
+    """Sleeps for longer than its lease once a delivery has begun."""
+
+    clock: Clock
+
+    def write(self, writes: Sequence[Write]) -> list[Any]:
+        done = super().write(writes)
+        if any(isinstance(write, Begin) for write in writes):
+            self.clock.at += 61
+        return list(done)
+
+
+def test_who_slept_through_its_lease_delivers_nothing(tmp_path: Path) -> None:
+    """Its delivery had begun, and stays in doubt for whoever delivers next."""
+    clock, sink = Clock(), Moody("one", Fate())
+    database = open_database(str(tmp_path / "state.db"), write=True, new_lineage=lambda: "x")
+    inbox = Sleeper(database, clock.now)
+    inbox.clock = clock
+    bare = bare_route()
+    route = Route(bare.settings, (), (), bare.narrative, (SinkRule(sink, None),))
+    delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=clock.now)
+    with inbox, inbox.lease(Holder.here("serve", {}), wait=0):
+        with pytest.raises(LockLost):
+            asyncio.run(delivery.take(raw("g1"), mechanism="fetch"))
+        assert sink.calls == []

@@ -1,0 +1,46 @@
+"""The sandbox with a key that can be exchanged while it runs: `python -m tests.soak.service PORT KEYFILE`.
+
+The key in the file is the one that counts, at any time.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from syncengine.sandbox import app
+
+INNER = "inner-key-of-the-sandbox"
+HEADER = b"x-api-key"
+
+
+class Exchanged:
+    """Passes requests on, with the sandbox's own key in place of the one in the file."""
+
+    def __init__(self, inner: ASGIApp, file: Path) -> None:
+        self._inner = inner
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            key = self._file.read_bytes().strip()
+            headers = [(n, INNER.encode() if n == HEADER and v == key else v) for n, v in scope["headers"]]
+            scope = {**scope, "headers": headers}
+        await self._inner(scope, receive, send)
+
+
+def main(port: int, file: Path) -> None:
+    build = app.build
+
+    def exchanging(*parts: Any) -> Any:
+        return Exchanged(build(*parts), file)
+
+    app.build = exchanging  # type: ignore[assignment]
+    app.serve("127.0.0.1", port, None, INNER)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
