@@ -21,7 +21,7 @@ SHORTEST_SECRET = 4
 
 def quiet_libraries() -> None:
     """Keep what libraries warn of from stderr: it is no JSON, and what it means to us is an error that we log."""
-    logging.lastResort = None
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 class LineStream(Protocol):
