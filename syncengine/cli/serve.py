@@ -28,7 +28,7 @@ def serve(options: Globals, listen: str | None) -> int:
     """
     from syncengine.cli.apply import serving
     from syncengine.project.delivery_schema import listen as address_of
-    from syncengine.serve.log import Log
+    from syncengine.serve.log import Log, quiet_libraries
     from syncengine.serve.process import Process
 
     address = address_of(listen) if listen else None
@@ -37,6 +37,7 @@ def serve(options: Globals, listen: str | None) -> int:
     log = Log(Lines(sys.stderr), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
     process = Process(options.project, serving, os.environ, log, listen=address)
     try:
+        quiet_libraries()
         rare_collection()
         asyncio.run(process.run())
     except SyncengineError as error:

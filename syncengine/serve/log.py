@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,11 @@ from syncengine.render.escape import visible
 
 SHORTEST_SECRET = 4
 """Anything shorter would blot out half of a line, and is no secret."""
+
+
+def quiet_libraries() -> None:
+    """Keep what libraries warn of from stderr: it is no JSON, and what it means to us is an error that we log."""
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 class LineStream(Protocol):

@@ -151,6 +151,8 @@ class Estate:
         busy = _busy(process.pid)
         code = process.wait()
         reading.join()
+        process.stdout.close()
+        process.stderr.close()
         if killer:
             killer.cancel()
         ran = Ran(host, arguments[0], commit, code, time.monotonic() - begin, out, lines, busy)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from typing import Any
 
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
@@ -83,6 +85,14 @@ def test_quiet_keeps_what_is_wrong() -> None:
     """Only information is left out."""
     lines = logged(lambda log: (log.info("x", "a"), log.warning("x", "b"), log.error("x", "c")), quiet=True)
     assert [json.loads(line)["level"] for line in lines] == ["warning", "error"]
+
+
+def test_libraries_write_nothing_between_the_lines() -> None:
+    """The driver of PostgreSQL warns of connections that it lost; what came of it we say ourselves."""
+    text = (
+        "import logging; from syncengine.serve import log; log.quiet_libraries(); logging.getLogger('x').warning('w')"
+    )
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, check=True).stderr == b""
 
 
 def test_a_group_in_trouble_is_said_to_come_again() -> None:

@@ -155,8 +155,9 @@ def killed(world: World) -> Iterator[None]:
 
 @contextmanager
 def restarted(world: World) -> Iterator[None]:
+    """One that was still starting is interrupted."""
     code = world.stop(signal.SIGTERM)
-    if code:
+    if code not in (0, 130, -signal.SIGINT):
         world.ended_by_itself.append(code)
     world.serve()
     yield

@@ -111,9 +111,10 @@ postedTime:
     def log_lines(self) -> Iterator[dict[str, Any]]:
         for path in sorted(self.project.folder.glob("serve-*.log")):
             for line in path.read_text(encoding="utf-8").splitlines():
-                yield (
-                    orjson.loads(line) if line.startswith("{") else {"level": "error", "event": "raw", "message": line}
-                )
+                if line.startswith("{"):
+                    yield orjson.loads(line)
+                elif line not in ("", "interrupted"):  # of one that was still starting
+                    yield {"level": "error", "event": "raw", "message": line}
 
     # --- the service
 
