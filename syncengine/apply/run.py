@@ -29,7 +29,7 @@ from syncengine.service.operations import (
 )
 from syncengine.state.journal import CallFailure, Intent, Settlement
 from syncengine.state.landing import Attempt, Outstanding
-from syncengine.state.published import Published
+from syncengine.state.published import PublishedCalls
 
 
 class ServiceCaller(Protocol):
@@ -51,7 +51,7 @@ class Ledger(Protocol):
     def open_sessions(self) -> list[str]: ...
     def settled_calls(self, plan_id: str) -> set[str]: ...
     def together(self) -> AbstractContextManager[None]: ...
-    def announce(self, calls: Callable[[], Published]) -> None: ...
+    def announce(self, calls: Callable[[], PublishedCalls]) -> None: ...
     def intend(self, entries: Sequence[Intent]) -> None: ...
     def settle(self, entries: Sequence[Settlement]) -> None: ...
     def fail(self, entries: Sequence[CallFailure]) -> None: ...
@@ -212,7 +212,7 @@ class ApplyRun:
 
     def announce(self, plan: Plan, done: Container[str]) -> None:
         """Have the state know of all calls before the first is sent, where it writes to others only now and then."""
-        self.ledger.announce(lambda: Published(list(self._intents_of(plan, done)), tuple(self.members_renamed)))
+        self.ledger.announce(lambda: PublishedCalls(list(self._intents_of(plan, done)), tuple(self.members_renamed)))
 
     def _intents_of(self, plan: Plan, done: Container[str]) -> Iterator[Intent]:
         uploads = plan.sweep.uploads if plan.sweep else ()

@@ -17,11 +17,11 @@ from syncengine.state.store import open_state
 
 def versions_of(project: Project) -> Sequence[Version]:
     """The versions that are kept, the newest first, also of a state that was rewound."""
-    from syncengine.state.snapshots.place import Place
+    from syncengine.state.snapshots.place import GitPlace
 
     if not is_git_ref(project.state):
         raise no_versions(project.state)
-    place = Place(project.state, allows_rewound=True)
+    place = GitPlace(project.state, allows_rewound=True)
     head = place.look()
     return place.store.versions(head) if head else []
 

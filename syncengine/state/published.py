@@ -11,7 +11,7 @@ from syncengine.state.journal import Intent
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedCalls:
     """Intents that are published together, and effects to record with them, which their own intents bring along."""
 
     intents: Sequence[Intent] = ()

@@ -155,9 +155,9 @@ def recollection(url: str, now: Callable[[], float], *, create: bool = False) ->
     path = None if "://" in url else Path(url)
     if is_git_ref(url):
         from syncengine.state.snapshots.open import reading_file
-        from syncengine.state.snapshots.place import Place
+        from syncengine.state.snapshots.place import GitPlace
 
-        if (path := reading_file(Place(url, create=create))) is None:
+        if (path := reading_file(GitPlace(url, create=create))) is None:
             yield SqliteReader(None)
             return
     if path is not None and not is_git_ref(url):

@@ -51,7 +51,7 @@ from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, prove, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
-from syncengine.state.published import Published
+from syncengine.state.published import PublishedCalls
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.run_changes import ChangedRow
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from syncengine.state.prune import Pruned
 
 if TYPE_CHECKING:
-    from syncengine.state.snapshots.protocol import Head
+    from syncengine.state.snapshots.protocol import Snapshot
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -107,9 +107,9 @@ def open_state(
     """
     if is_git_ref(url):
         from syncengine.state.snapshots.open import open_to_read, open_to_write
-        from syncengine.state.snapshots.place import Place
+        from syncengine.state.snapshots.place import GitPlace
 
-        place = Place(url, create=create, allows_rewound=allows_rewound)
+        place = GitPlace(url, create=create, allows_rewound=allows_rewound)
         database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
         return State(database, now, seconds=seconds)
     return State(open_database(url, write=write, new_lineage=new_lineage), now, seconds=seconds)
@@ -140,7 +140,7 @@ class State:
         self._run: Run | None = None
         self._knows_refusals = True
         self._shared: sa.Connection | None = None
-        self._published = Published()
+        self._published = PublishedCalls()
         self._must_publish = False
         self._new_generation = new_generation
 
@@ -346,7 +346,7 @@ class State:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 self._remember(connection, {**existing, **most})
-        self._run, self._published = run, Published()
+        self._run, self._published = run, PublishedCalls()
         if self.database.snapshots is not None:
             self.database.snapshots.run = run.id
 
@@ -365,7 +365,7 @@ class State:
         with self.database.transaction() as connection:
             history.refused_run(connection, run)
 
-    def announce(self, calls: Callable[[], Published]) -> None:
+    def announce(self, calls: Callable[[], PublishedCalls]) -> None:
         """Publish all calls of a plan as if they were under way, where intents stay here else; before the first."""
         if self.database.snapshots is not None:
             self._published = calls()
@@ -507,7 +507,7 @@ class State:
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
-    def restore(self, version: Head) -> None:
+    def restore(self, version: Snapshot) -> None:
         """Take the rows of a version of a state in Git."""
         from syncengine.state.snapshots.restore import copy_of, restore
 
@@ -656,7 +656,7 @@ class State:
     def _publish_rest(self) -> None:
         """Publish what is not published yet, and keep what every version repeats from growing."""
         snapshots = self.database.snapshots
-        self._published = Published()
+        self._published = PublishedCalls()
         if snapshots is None or not snapshots.dirty:
             return
         from syncengine.state.snapshots.bounds import trim

@@ -19,7 +19,7 @@ from syncengine.resource import Key, Kind, Source, Status
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.journal import Intent, Settlement
-from syncengine.state.published import Published
+from syncengine.state.published import PublishedCalls
 from syncengine.state.store import State, open_state
 
 ROWS = int(os.environ.get("SYNCENGINE_BENCH_ROWS", "20000"))
@@ -51,7 +51,7 @@ def apply(place: str, number: int, leaves: list[Effect]) -> None:
             Intent(f"{number}", "upsertTags", tuple(leaves[start : start + BATCH]))
             for number, start in enumerate(range(0, len(leaves), BATCH))
         ]
-        state.announce(lambda: Published(intents))
+        state.announce(lambda: PublishedCalls(intents))
         for intent in intents:
             send(state, intent)
         state.end_run("complete", {"applied": len(leaves)})

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from syncengine.errors import SyncengineError
-from syncengine.state.snapshots.place import Place
-from syncengine.state.snapshots.protocol import KEPT, Content, Head, Superseded, Version
+from syncengine.state.snapshots.place import GitPlace
+from syncengine.state.snapshots.protocol import KEPT, Content, Snapshot, Superseded, Version
 
 REF = "refs/syncengine/test"
 
@@ -43,23 +43,23 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.ref: str | None = None
-        self.heads: dict[str, Head] = {}
+        self.heads: dict[str, Snapshot] = {}
         self.contents: dict[str, Mapping[str, bytes]] = {}
         self.writes = 0
 
     def current(self) -> str | None:
         return self.ref
 
-    def head(self, id: str) -> Head:
+    def head(self, id: str) -> Snapshot:
         return self.heads[id]
 
-    def version(self, id: str) -> Head:
+    def version(self, id: str) -> Snapshot:
         found = next((head for head in self.heads.values() if head.version == id), None)
         if found is None:
             raise SyncengineError("no such version")
         return found
 
-    def keep(self, head: Head) -> None:
+    def keep(self, head: Snapshot) -> None:
         return
 
     def tidy(self) -> None:
@@ -68,10 +68,10 @@ class MemoryStore:
     def damaged(self, error: Exception) -> SyncengineError:
         return SyncengineError(f"damaged: {error!r}")
 
-    def files(self, head: Head) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         return self.contents[head.version]
 
-    def write(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+    def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         if self.ref != (over.id if over else None):
             raise Superseded
         self.writes += 1
@@ -82,21 +82,21 @@ class MemoryStore:
             self.contents[version] = dict(content.files)
         assert info is not None
         info = msgspec.json.decode(msgspec.json.encode(info), type=type(info))
-        self.heads[id] = Head(id, kept[0], kept, info, lock, {}, {})
+        self.heads[id] = Snapshot(id, kept[0], kept, info, lock, {}, {})
         self.ref = id
         return self.heads[id]
 
-    def versions(self, head: Head) -> list[Version]:
+    def versions(self, head: Snapshot) -> list[Version]:
         return [Version(id, self.version(id).info) for id in head.kept]
 
-    def is_descendant(self, head: Head, version: str) -> bool | None:
+    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
         return version in head.kept or int(version[1:]) <= int(head.version[1:])
 
-    def ancestors(self, head: Head) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> Iterable[str]:
         return [f"v{number}" for number in range(1, int(head.version[1:]))]
 
 
-class MemoryPlace(Place):
+class MemoryPlace(GitPlace):
     """A clone on a machine of its own of a state in such a store."""
 
     def __init__(self, store: MemoryStore, folder: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from syncengine.plan.model import Plan
 from syncengine.state.holder import Holder
 from syncengine.state.snapshots.open import open_to_write
-from syncengine.state.snapshots.place import Place
+from syncengine.state.snapshots.place import GitPlace
 from syncengine.state.store import State, new_lineage, open_state
 from tests.applying.crash_model import Clockwork, Ending, House, Time
 from tests.applying.test_crashes import HISTORY, RENAMES, Step, walk
@@ -87,7 +87,7 @@ def in_memory() -> Iterator[Opening]:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None))
 
         def opening(time: Time) -> State:
-            place: Place = MemoryPlace(store, Path(folder))
+            place: GitPlace = MemoryPlace(store, Path(folder))
             return State(open_to_write(place, lambda: time.at, new_lineage), lambda: time.at, seconds=time.seconds)
 
         yield opening

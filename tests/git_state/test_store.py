@@ -15,8 +15,8 @@ import pytest
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.git_store import FORMAT, GitStore
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.protocol import Content, Head, Superseded, VersionInfo
-from syncengine.state.snapshots.repository import Remote, Repository
+from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, VersionInfo
+from syncengine.state.snapshots.repository import BareRepository, Remote
 
 from .places import REF, bare, git
 
@@ -27,7 +27,7 @@ LOCK = orjson.dumps({"columns": ["id", "epoch", "released"], "rows": [[1, 1, Non
 def store_of(repository: Path, folder: Path) -> GitStore:
     """A clone's own store of that repository."""
     folder.mkdir(exist_ok=True)
-    return GitStore(Repository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
+    return GitStore(BareRepository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
 
 
 def content(number: int, **files: bytes) -> Content:
@@ -37,7 +37,7 @@ def content(number: int, **files: bytes) -> Content:
     return Content(info, {f"{name}/0000": data for name, data in files.items()})
 
 
-def current(store: GitStore) -> Head:
+def current(store: GitStore) -> Snapshot:
     id = store.current()
     assert id is not None
     return store.head(id)

@@ -18,9 +18,9 @@ from syncengine.errors import SyncengineError
 from syncengine.state.errors import TOO_NEW
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.objects import Commit, ObjectWriter, read_commit, read_tree
-from syncengine.state.snapshots.protocol import KEPT, REMEMBERED, Content, Head, Superseded, Version, VersionInfo
-from syncengine.state.snapshots.repository import Repository
+from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
+from syncengine.state.snapshots.protocol import KEPT, REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
+from syncengine.state.snapshots.repository import BareRepository
 
 FORMAT = "syncengine.git-state/v1"
 FAMILY = "syncengine.git-state/"
@@ -39,7 +39,7 @@ _INFO = msgspec.json.Decoder(VersionInfo)
 class GitStore:
     """One ref. Implements protocol.SnapshotStore."""
 
-    repository: Repository
+    repository: BareRepository
     name: str
 
     @property
@@ -49,7 +49,7 @@ class GitStore:
     def current(self) -> str | None:
         return self.repository.look()
 
-    def head(self, id: str) -> Head:
+    def head(self, id: str) -> Snapshot:
         if not self.repository.has([id]):
             self.repository.fetch()
             if not self.repository.has([id]):
@@ -60,24 +60,24 @@ class GitStore:
             raise self._no_state(error) from error
         return head
 
-    def keep(self, head: Head) -> None:
+    def keep(self, head: Snapshot) -> None:
         self.repository.keep(head.id)
 
     def tidy(self) -> None:
         self.repository.tidy()
 
-    def files(self, head: Head) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         data = self._read(head.shards.values())
         return dict(zip(head.shards, data, strict=True))
 
-    def versions(self, head: Head) -> list[Version]:
+    def versions(self, head: Snapshot) -> list[Version]:
         try:
             infos = self._read(f"{id}:{INFO}" for id in head.kept)
             return [Version(id, _INFO.decode(info)) for id, info in zip(head.kept, infos, strict=True)]
         except (ValueError, LookupError) as error:
             raise self.damaged(error) from error
 
-    def version(self, id: str) -> Head:
+    def version(self, id: str) -> Snapshot:
         """A version that is here, if only in this clone, by the beginning of its id."""
         try:
             if not _SHORT.fullmatch(id):
@@ -87,7 +87,7 @@ class GitStore:
             message = f"{id} is no version of state {self.name} that is kept: `state versions` lists them"
             raise SyncengineError(message, code="no-such-version") from None
 
-    def is_descendant(self, head: Head, version: str) -> bool | None:
+    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
         if version in head.kept:
             return True
         names = [id for id in head.ancestors.values() if id]
@@ -96,11 +96,11 @@ class GitStore:
             return True
         return None if len(ids) >= REMEMBERED - PER_FILE else False
 
-    def ancestors(self, head: Head) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> Iterable[str]:
         lines = self._read(head.ancestors[name] for name in sorted(head.ancestors))
         return [line.decode() for data in lines for line in data.split()]
 
-    def write(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+    def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         if over is None:
             self.repository.prepare_new()
         head = self._made(over, lock, content)
@@ -108,7 +108,7 @@ class GitStore:
             raise Superseded
         return head
 
-    def _made(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+    def _made(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write the objects of a head that is to replace another, here."""
         writer = self._writer
         if content is None:
@@ -124,7 +124,7 @@ class GitStore:
             kept = (version, *(over.kept if over else ()))[:KEPT]
         # The nonce: no two writers, and no two writes of one, ever make the same commit.
         id = writer.commit(tree, kept, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
-        return Head(id, kept[0], kept, info, lock, shards, ancestors)
+        return Snapshot(id, kept[0], kept, info, lock, shards, ancestors)
 
     def _shard(self, writer: ObjectWriter, data: bytes, before: str | None) -> str:
         return before if before is not None and before == writer.blob_id(data) else writer.blob(data)
@@ -140,7 +140,7 @@ class GitStore:
         earlier = {ANCESTORS: writer.tree(ancestors, {})} if ancestors else {}
         return writer.tree(files, {TABLES: writer.tree({}, folders), **earlier})
 
-    def _with_ancestors(self, over: Head | None, also: Sequence[str]) -> dict[str, str]:
+    def _with_ancestors(self, over: Snapshot | None, also: Sequence[str]) -> dict[str, str]:
         """The files of ancestors with one more id, or more; all but the last stay the same blobs."""
         if over is None and not also:
             return {}
@@ -154,7 +154,7 @@ class GitStore:
             files[name] = self._writer.blob(b"\n".join(lines[start : start + PER_FILE]) + b"\n")
         return {name: files[name] for name in sorted(files)[-REMEMBERED // PER_FILE :]}
 
-    def _head(self, name: str) -> Head:
+    def _head(self, name: str) -> Snapshot:
         """Read a commit of ours; ValueError or LookupError for anything else."""
         id, data = self.repository.commit(name)
         commit = read_commit(data)
@@ -194,13 +194,18 @@ class GitStore:
 
 
 def _checked(
-    id: str, commit: Commit, info: VersionInfo, lock: bytes, shards: Mapping[str, str], ancestors: Mapping[str, str]
-) -> Head:
+    id: str,
+    commit: CommitObject,
+    info: VersionInfo,
+    lock: bytes,
+    shards: Mapping[str, str],
+    ancestors: Mapping[str, str],
+) -> Snapshot:
     lock_rows(lock)
     if not all(name.isdigit() for name in ancestors):
         raise ValueError("a file of ancestors has another name")
     kept = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
-    return Head(id, kept[0], kept, info, lock, dict(sorted(shards.items())), ancestors)
+    return Snapshot(id, kept[0], kept, info, lock, dict(sorted(shards.items())), ancestors)
 
 
 def _few_words(error: Exception) -> str:

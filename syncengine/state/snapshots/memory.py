@@ -10,7 +10,7 @@ from msgspec import Struct
 from syncengine.errors import GateTripped
 from syncengine.project.atomic_write import replace_whole
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.protocol import REMEMBERED, Head, SnapshotStore
+from syncengine.state.snapshots.protocol import REMEMBERED, Snapshot, SnapshotStore
 
 REWOUND = "state-rewound"
 
@@ -24,15 +24,15 @@ class Seen(Struct, frozen=True):
     epoch: int
 
 
-def seen_of(head: Head) -> Seen:
+def seen_of(head: Snapshot) -> Seen:
     return Seen(head.id, head.version, head.info.serial, epoch_of(head))
 
 
-def epoch_of(head: Head) -> int:
+def epoch_of(head: Snapshot) -> int:
     return max((int(row["epoch"]) for row in lock_rows(head.lock)), default=0)
 
 
-def remember(file: Path, head: Head) -> None:
+def remember(file: Path, head: Snapshot) -> None:
     replace_whole(file, [msgspec.json.encode(seen_of(head))], mode=0o600)
 
 
@@ -44,7 +44,7 @@ def last_seen(file: Path) -> Seen | None:
         return None
 
 
-def refuse_rewound(store: SnapshotStore, head: Head, seen: Seen | None) -> None:
+def refuse_rewound(store: SnapshotStore, head: Snapshot, seen: Seen | None) -> None:
     """GateTripped unless what was seen is this snapshot, or an earlier one of it."""
     if seen is not None and not _follows(store, head, seen):
         cure = (
@@ -57,7 +57,7 @@ def refuse_rewound(store: SnapshotStore, head: Head, seen: Seen | None) -> None:
         raise GateTripped(message, code=REWOUND)
 
 
-def _follows(store: SnapshotStore, head: Head, seen: Seen) -> bool:
+def _follows(store: SnapshotStore, head: Snapshot, seen: Seen) -> bool:
     if head.version == seen.version:
         return epoch_of(head) >= seen.epoch
     known = store.is_descendant(head, seen.version)

@@ -21,7 +21,7 @@ def is_id(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitObject:
     """A commit: its tree and its parents."""
 
     tree: str
@@ -87,11 +87,11 @@ def read_tree(data: bytes, width: int) -> tuple[dict[str, str], dict[str, str]]:
     return files, folders
 
 
-def read_commit(data: bytes) -> Commit:
+def read_commit(data: bytes) -> CommitObject:
     """ValueError if it is none."""
     lines: Iterable[str] = data.partition(b"\n\n")[0].decode(errors="replace").splitlines()
     pairs = [line.partition(" ")[::2] for line in lines]
     trees = [id for word, id in pairs if word == "tree" and is_id(id)]
     if len(trees) != 1:
         raise ValueError("a commit has no tree")
-    return Commit(trees[0], tuple(id for word, id in pairs if word == "parent" and is_id(id)))
+    return CommitObject(trees[0], tuple(id for word, id in pairs if word == "parent" and is_id(id)))

@@ -15,12 +15,12 @@ from syncengine.database.open import sqlite_engine
 from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, pragma
 from syncengine.state.errors import FAILURES, as_state_errors
 from syncengine.state.snapshots import layout
-from syncengine.state.snapshots.place import Place, working_folder
-from syncengine.state.snapshots.protocol import Head
+from syncengine.state.snapshots.place import GitPlace, working_folder
+from syncengine.state.snapshots.protocol import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 
 
-def reading_file(place: Place) -> Path | None:
+def reading_file(place: GitPlace) -> Path | None:
     """A SQLite file that holds the rows that are there now; None where there is no state, and that is allowed.
 
     Its lock is that of when its version was first read.
@@ -31,7 +31,7 @@ def reading_file(place: Place) -> Path | None:
     return None if head is None else _file_of(place, head)
 
 
-def open_to_read(place: Place) -> StateDatabase | None:
+def open_to_read(place: GitPlace) -> StateDatabase | None:
     """The state as it is now, with its lock; None where there is none, and that is allowed."""
     head = place.look()
     if head is None:
@@ -47,7 +47,7 @@ def open_to_read(place: Place) -> StateDatabase | None:
     return StateDatabase(place.name, _engine(file, "ro"), version=head.info.schema)
 
 
-def open_to_write(place: Place, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
+def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
     """A private copy, whose changes reach the repository when they are published."""
     with ExitStack() as stack:
         stack.callback(place.store.tidy)
@@ -61,7 +61,7 @@ def open_to_write(place: Place, now: Callable[[], float], new_lineage: Callable[
         return StateDatabase(place.name, engine, snapshots=copy, resources=stack.pop_all())
 
 
-def _file_of(place: Place, head: Head) -> Path:
+def _file_of(place: GitPlace, head: Snapshot) -> Path:
     file = place.reading_file(head.version)
     if not file.exists():
         _make(place, head, file)
@@ -69,7 +69,7 @@ def _file_of(place: Place, head: Head) -> Path:
     return file
 
 
-def _make(place: Place, head: Head, file: Path) -> None:
+def _make(place: GitPlace, head: Snapshot, file: Path) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".reading-")
     os.close(handle)
     engine = _engine(Path(name), "rw")

@@ -18,8 +18,8 @@ from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, shown
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
-from syncengine.state.snapshots.protocol import Head, SnapshotStore, Superseded
-from syncengine.state.snapshots.repository import Remote, Repository
+from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
+from syncengine.state.snapshots.repository import BareRepository, Remote
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
@@ -29,7 +29,7 @@ OLD_SECONDS = 600.0
 NEW_STATE = "new-state"
 
 
-class Place:
+class GitPlace:
     """One ref of one remote. `create`: it may be absent. `allows_rewound`: whatever it was set to is looked at."""
 
     def __init__(self, place: str, *, create: bool = False, allows_rewound: bool = False) -> None:
@@ -40,11 +40,11 @@ class Place:
         self.allows_rewound = allows_rewound
         self.folder = _folder(ref, remote)
         self.store: SnapshotStore = GitStore(
-            Repository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
+            BareRepository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
         )
         self._memory = self.folder / "seen.json"
 
-    def look(self, seen: Head | None = None) -> Head | None:
+    def look(self, seen: Snapshot | None = None) -> Snapshot | None:
         """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
 
         `seen`: what we wrote last under our own lock, which the lock itself tells about.
@@ -73,7 +73,7 @@ class Place:
             return None
         return before.version if self.store.current() == before.id else None
 
-    def remember(self, head: Head) -> None:
+    def remember(self, head: Snapshot) -> None:
         """Keep in mind that this project saw it."""
         self.store.keep(head)
         memory.remember(self._memory, head)
@@ -140,7 +140,7 @@ def _folder(ref: GitRef, remote: Remote) -> Path:
 
 
 @contextmanager
-def working_folder(place: Place) -> Iterator[Path]:
+def working_folder(place: GitPlace) -> Iterator[Path]:
     """A folder of this process alone; those of dead processes are dropped."""
     for each in place.folder.glob("work-*"):
         _drop_if_dead(each)

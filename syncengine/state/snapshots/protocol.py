@@ -40,7 +40,7 @@ class Version(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Snapshot:
     """The present snapshot. `id` is another after each write, `version` after each write of rows.
 
     `kept` are the versions that can be restored, the newest first; `lock` is the content of the lock. `shards` and
@@ -78,15 +78,15 @@ class SnapshotStore(Protocol):
         """Ask for the id of the present snapshot; None where there is none."""
         ...
 
-    def head(self, id: str) -> Head:
+    def head(self, id: str) -> Snapshot:
         """The snapshot of an id that was current; SyncengineError if it is damaged, or of a newer syncengine."""
         ...
 
-    def version(self, id: str) -> Head:
+    def version(self, id: str) -> Snapshot:
         """A version that is kept, by the beginning of its id; SyncengineError where it is not."""
         ...
 
-    def keep(self, head: Head) -> None:
+    def keep(self, head: Snapshot) -> None:
         """Have what leads to a snapshot stay on this machine."""
         ...
 
@@ -98,22 +98,22 @@ class SnapshotStore(Protocol):
         """The error of a snapshot that cannot be understood."""
         ...
 
-    def files(self, head: Head) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         """The lines of its tables."""
         ...
 
-    def write(self, over: Head | None, lock: bytes, content: Content | None) -> Head:
+    def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Replace exactly that snapshot, its rows only where there is content; Superseded where it is another."""
         ...
 
-    def versions(self, head: Head) -> list[Version]:
+    def versions(self, head: Snapshot) -> list[Version]:
         """The versions that are kept, the newest first."""
         ...
 
-    def is_descendant(self, head: Head, version: str) -> bool | None:
+    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
         """Whether a head came from a version; None where that is too long ago to be known."""
         ...
 
-    def ancestors(self, head: Head) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> Iterable[str]:
         """The beginnings of the ids of its earlier versions, oldest first."""
         ...

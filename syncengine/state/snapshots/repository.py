@@ -73,7 +73,7 @@ class PushUnknown(SyncengineError):
 
 
 @dataclass(slots=True)
-class Repository:
+class BareRepository:
     """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people."""
 
     folder: Path

@@ -10,7 +10,7 @@ from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
 from syncengine.state.info import VERSION
 from syncengine.state.journal import FORGOTTEN, LINE, Stamp
-from syncengine.state.snapshots.protocol import Head
+from syncengine.state.snapshots.protocol import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
 
@@ -21,7 +21,7 @@ def copy_of(database: StateDatabase) -> WorkingCopy:
     return database.snapshots
 
 
-def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Head) -> None:
+def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Snapshot) -> None:
     """Take the rows of a version; of one that the present does not come from, the history as well.
 
     Calls that may still be executed stay on record whichever it is.

@@ -22,8 +22,8 @@ from syncengine.state.history import REFUSED
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
-from syncengine.state.snapshots.place import Place
-from syncengine.state.snapshots.protocol import Content, Head, Superseded, VersionInfo
+from syncengine.state.snapshots.place import GitPlace
+from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, VersionInfo
 from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
@@ -45,10 +45,10 @@ class WorkingCopy:
     """
 
     def __init__(
-        self, place: Place, engine: sa.Engine, now: Callable[[], float], pause: Callable[[float], None] = time.sleep
+        self, place: GitPlace, engine: sa.Engine, now: Callable[[], float], pause: Callable[[float], None] = time.sleep
     ) -> None:
         self.place = place
-        self.head: Head | None = None
+        self.head: Snapshot | None = None
         self.held: int | None = None
         self.dirty = False
         self.is_damaged = False
@@ -59,7 +59,7 @@ class WorkingCopy:
         self._pause = pause
         self._mutex = threading.RLock()
 
-    def begin(self, head: Head | None, new_lineage: Callable[[], str]) -> None:
+    def begin(self, head: Snapshot | None, new_lineage: Callable[[], str]) -> None:
         """Fill the empty file."""
         with self._mutex:
             if head is None:
@@ -129,7 +129,7 @@ class WorkingCopy:
                 return
         raise self._busy()
 
-    def files(self, head: Head) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         return self.place.store.files(head)
 
     def _write(self, lock: bytes, content: Content | None) -> None:
@@ -156,11 +156,11 @@ class WorkingCopy:
             self._merge(head)
         self.head = head
 
-    def _is_ours(self, head: Head) -> bool:
+    def _is_ours(self, head: Snapshot) -> bool:
         rows = (row for row in layout.lock_rows(head.lock) if row["id"] == STATE_LOCK)
         return any(row["epoch"] == self.held and row["released"] is None for row in rows)
 
-    def _merge(self, head: Head) -> None:
+    def _merge(self, head: Snapshot) -> None:
         """Add the runs that were refused while we held the lock, which is all that anybody writes without it."""
         files = {path: data for path, data in self.files(head).items() if path.startswith(f"{RUNS.name}/")}
         columns = head.info.columns[RUNS.name]
@@ -170,7 +170,7 @@ class WorkingCopy:
             if refused:
                 connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
 
-    def _load(self, head: Head) -> None:
+    def _load(self, head: Snapshot) -> None:
         files = self.files(head)
         try:
             with self._engine.begin() as connection:
@@ -186,7 +186,7 @@ class WorkingCopy:
             self._begin_anew(head)
         self.head = head
 
-    def _begin_anew(self, head: Head) -> None:
+    def _begin_anew(self, head: Snapshot) -> None:
         """Begin empty in the place of rows that cannot be read, under the lock that they had: to restore others."""
         self.is_damaged = True
         with self._engine.begin() as connection:
@@ -248,7 +248,7 @@ class WorkingCopy:
         return SyncengineError(message, code="state-busy")
 
 
-def fill(connection: sa.Connection, head: Head, files: Mapping[str, bytes]) -> None:
+def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) -> None:
     """Write the tables of a snapshot, of whatever schema it is; ValueError and the like where it is damaged."""
     layout.load(connection, head.info.columns, files)
     LOCK.create(connection)
