@@ -3,7 +3,7 @@
 SyncengineError                1   anything below, and errors without a code of their own
 ├── GateTripped                4   removals that nobody approved
 │   ├── PolicyDenied           4   a rule of the project denies the plan
-│   └── Undone                 4   the manifests still ask for what an undone run had made
+│   └── Undone                 4   the manifests still ask for changes of an undone run
 ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
 ├── LockHeld                   6   another run holds the state
 ├── AuthFailed                 7   401

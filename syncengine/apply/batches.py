@@ -245,7 +245,7 @@ def doubt_refused_ids(run: ApplyRun) -> None:
 def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, recorded_id: str | None) -> None:
     """The service made a new category instead of renaming: its members move there, and the old one is let go.
 
-    Deleting the old one, by whichever name, would take along what others put there, which no plan has announced.
+    Deleting the old one, by whichever name, would delete tags that others put there, which no plan has announced.
     """
     own, *others = item.leaves
     old_names = (*(leave.key for leave in others), *_doubted_names(run, item, recorded_id))

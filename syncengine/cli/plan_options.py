@@ -46,7 +46,7 @@ def request_of(
 
 
 def refuse_undo_with(paths: Sequence[str], options: Mapping[str, object], chosen: Mapping[str, Any]) -> None:
-    """Refuse what means nothing with --undo, which plans from the history and not from the manifests."""
+    """Refuse options that mean nothing with --undo, which plans from the history and not from the manifests."""
     if chosen["undo"] is None:
         if chosen["force"]:
             raise click.UsageError("--force is for --undo: it takes back what other runs changed since")

@@ -204,14 +204,14 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
 
 
 def _refuse_no_state(options: Globals) -> None:
-    """Refuse where nothing is recorded yet: what only removes makes no state."""
+    """Refuse where nothing is recorded yet: a command that only removes makes no state."""
     with _reading(options) as store:
         if not store.exists:
             raise SyncengineError("there is no state yet", code="no-state")
 
 
 def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
-    """Refuse what the state does not know, and what it must still know."""
+    """Refuse resources that the state does not know, and those that it must still know."""
     recorded = store.get(keys)
     unknown = [str(key) for key in keys if key not in recorded and not store.history(key)]
     if unknown:

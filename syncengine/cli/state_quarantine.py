@@ -1,4 +1,4 @@
-"""state quarantine: set a refused resource aside, list what is, and end it (docs/quarantine.md)."""
+"""state quarantine: set a refused resource aside, list the quarantine, end one (docs/quarantine.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""state rebuild: a lost state anew, from what Git declared."""
+"""state rebuild: make a lost state again from the manifests in Git."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
 
 
 def _set_aside(j: _Judgement, held: Iterable[Key]) -> None:
-    """Leave alone what is in quarantine, and what waits with it."""
+    """Leave alone the resources in quarantine, and those that wait with them."""
     if held := tuple(held):
         estate = Estate(j.recorded, j.desired, j.aim.renames, j.taken_over)
         j.aim.aside.update(with_companions(held, estate))

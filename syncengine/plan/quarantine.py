@@ -1,4 +1,4 @@
-"""Entries of a quarantine → which resources are set aside, and what is said of each; pure (docs/quarantine.md).
+"""Entries of a quarantine → the resources that are set aside, with a sentence on each; pure (docs/quarantine.md).
 
 A resource whose last call was refused is left alone as if it were not selected, until its manifest asks for something
 else or its date has passed. It is never taken for gone.
@@ -117,7 +117,7 @@ class _Judge:
             self._say(ENDED, record.key, f"the quarantine of {record.key} has ended: {why}", None)
 
     def listed(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
-        """One of the project file; `record` is what an apply knows of it."""
+        """Judge an entry of the project file; `record` is that of an earlier apply."""
         now = self.quarantine.now
         if record is not None and record.ended is not None:
             message = f"the quarantine of {entry.key} has ended: remove the entry, or write a new one"

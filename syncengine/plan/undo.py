@@ -48,7 +48,7 @@ class UndoAim:
 def undo_aim(
     run: str, changed: Iterable[ChangedRow], recorded: Mapping[Key, Recorded], scope: Scope, *, forced: bool
 ) -> UndoAim:
-    """The aim that brings back what a run changed. `forced`: also what other runs changed since."""
+    """The aim that reverses the changes of a run. `forced`: also of rows that later runs changed."""
     undo = UndoAim(run, recorded)
     touched = sorted(changed, key=lambda row: (ORDER[row.key.kind], row.key.name))
     rows = {row.key: row for row in selected_rows(touched, scope) if _is_relevant(row)}
@@ -164,7 +164,7 @@ def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Reco
 
 
 def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
-    """Retire a tag that the run made; let go of what an undo does not delete."""
+    """Retire a tag that the run made; let go of categories and activity types, which an undo does not delete."""
     if any(new == (row.key,) for new in undo.aim.renames.values()):
         return
     if now.status is Status.RETIRED and not now.body.keywords:

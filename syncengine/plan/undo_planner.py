@@ -66,7 +66,7 @@ def plan_back(undo: Undo, state: State, options: Options, basis: Basis, now: Cal
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
-    """What `run`, which takes another one back, undoes: the content that the other one had made."""
+    """The record of `run`, which takes another one back: the content that the other had made."""
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = selected_rows(state.changes_of(undo.run), scope)
     taken_back = (row for row in rows if row.changed and str(row.key) not in left_out)

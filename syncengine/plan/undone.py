@@ -1,4 +1,4 @@
-"""A plan → the part of it that makes again what an undone run had made; pure (docs/undo.md)."""
+"""A plan → the part of it that redoes changes of an undone run; pure (docs/undo.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_undone(
     undone: Sequence[UndoneChange],
     options: Options,
 ) -> Plan:
-    """The plan of manifests, with what they still ask for that an undone run had made; a selection counts alone."""
+    """The plan with the undone changes that the manifests still ask for; only those of a selection, if there is one."""
     if not undone:
         return plan
     asked = []
@@ -46,7 +46,7 @@ def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
 
 
 def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
-    """The changes that a saved plan would make again, from what it does, whatever the file says."""
+    """The changes that a saved plan would make again, computed from the plan itself, whatever the file says."""
     if not undone:
         return []
     made = _made_by(plan, rows)
@@ -56,7 +56,7 @@ def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneC
 
 
 def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
-    """The content that a plan makes of each resource, and its protection; None of what it lets go or removes."""
+    """The content and protection that a plan gives each resource; None where it lets go or removes."""
     made: dict[Key, tuple[Body | None, bool | None]] = {}
     for leave in plan.records:
         if (row := rows.get(leave.key)) is not None:
@@ -87,6 +87,6 @@ def objections(asked: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
 
 
 def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
-    """What a plan of manifests lifts: what it makes again, and what none of all manifests asks for any more."""
+    """The undone changes that a plan lifts: those that it redoes, and those that no manifest asks for any more."""
     lifted = [each.key for each in undone if each.key in redoes or plan.is_whole]
     return UndoneRecord(lifted=lifted)

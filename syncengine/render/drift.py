@@ -154,7 +154,7 @@ def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options
 
 
 def _item(finding: ShownFinding) -> dict[str, str]:
-    """A tag as a manifest declares it, from what was seen of it."""
+    """A tag as a manifest would declare it, from its values in posted time."""
     seen = finding.seen or {}
     values = {name: value for name in ("description", "externalId") if (value := seen.get(name))}
     path = seen.get("path")
@@ -191,7 +191,7 @@ def _opening(drift: Drift) -> Iterator[str]:
 
 
 def _public(text: str) -> str:
-    """A sentence as Markdown; what begins with `<5` is no markup, and is read in the log of a job, too."""
+    """A sentence as Markdown; `<5` stays unescaped: it is no markup, and logs of jobs show this text, too."""
     return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
 
 

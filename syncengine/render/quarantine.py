@@ -1,4 +1,4 @@
-"""What is set aside → text for people, and documents for machines; pure."""
+"""Resources in quarantine → text for people, and documents for machines; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def record_text(record: QuarantineRecord) -> str:
 
 
 def verdict_document(verdict: QuarantineVerdict) -> Document:
-    """What is set aside, and what is said of entries that do not hold."""
+    """The resources in quarantine, and the reasons of entries that do not hold."""
     return {
         "format": FORMAT,
         "quarantine": [_item(held) for held in verdict.held.values()],

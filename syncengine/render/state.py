@@ -200,7 +200,7 @@ def forgotten_text(count: int) -> str:
 
 
 def pruned_text(counted: Pruned, asked: float, dry_run: bool, is_compact: bool) -> str:
-    """What `state prune` removed, or would, and what cannot be done any more."""
+    """Sentences on the history that `state prune` removed or would remove, and on what is impossible then."""
     numbers = f"{count_of(counted.runs, 'run')} and {count_of(counted.entries, 'entry')} of the history"
     lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(counted.before)}."]
     if counted.before < asked:
@@ -214,7 +214,7 @@ def pruned_text(counted: Pruned, asked: float, dry_run: bool, is_compact: bool) 
 
 
 def erased_text(count: int, erased: Erased, held: Sequence[Recorded], is_compact: bool) -> str:
-    """What `state erase` removed, without a name: this text may be in a log."""
+    """Counts of entries that `state erase` removed, without a name: this text may be in a log."""
     lines = [
         f"Erased {count_of(count, 'resource')}: {count_of(erased.entries, 'entry')} of the history"
         f" {'has' if erased.entries == 1 else 'have'} neither name nor content any more."

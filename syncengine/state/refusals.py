@@ -1,4 +1,4 @@
-"""Refusals of resources, and what is set aside for them, as a state keeps them. Values only; pure."""
+"""Refusals of resources, and the quarantine, as a state keeps them. Values only; pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
     """The refusals of one resource since it was last applied.
 
     `times` counts runs, `since` is the first of them and `at` the last, in seconds since epoch. `message` has the
-    service's words of the last, `content` the digest of what it refused (`content_of`). `is_last`: no call for it has
-    been sent since then, so that nothing is unknown.
+    service's words of the last, `content` the digest of the refused content (`content_of`). `is_last`: no call for it
+    has been sent since then, so that nothing is unknown.
     """
 
     key: Key
@@ -42,8 +42,8 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
 class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
     """A resource that is set aside. `origin`: BY_HAND, or the digest of an entry of the project file.
 
-    `until`: seconds since epoch, None without an end. `content` is what was refused; once the manifests ask for
-    another, it is over. `ended`: from when on an entry of the project file counts no more.
+    `until`: seconds since epoch, None without an end. `content` is the refused content; once the manifests ask
+    for another, it is over. `ended`: the time from which an entry of the project file no longer counts.
     """
 
     key: Key
@@ -62,7 +62,7 @@ ALL_QUARANTINE = f"SELECT {', '.join(QUARANTINE_COLUMNS)} FROM state_quarantine 
 
 
 def content_of(body: Body) -> str:
-    """The digest of what a manifest asks of a resource, wherever and in whatever order it says so."""
+    """The digest of a resource's declared content, whatever its place and order in the manifest."""
     about = {"fields": body.fields, "keywords": sorted(body.keywords), "metadata": body.metadata}
     return sha256_of(to_json(about))[:32]
 

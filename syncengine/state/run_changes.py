@@ -1,7 +1,7 @@
 """The changes of a run, from the journal: each row as it was before the run, and as the run made it.
 
 A row of today is followed backwards through the lines that tell of it, down to those of the run (docs/undo.md). It does
-not matter whether a call settled: a row holds all that its call adds, and the line tells what there was before.
+not matter whether a call settled: a row holds all that its call adds, and the line has the former content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What undone runs had made of resources, and nobody may apply again by accident (docs/undo.md). Values only; pure.
+"""Changes of undone runs, which nobody may apply again by accident (docs/undo.md). Values only; pure.
 
 Content is kept as digests of its parts: that is enough to know it again, and tells nobody's data.
 """
@@ -21,9 +21,9 @@ ALL = f"SELECT {', '.join(COLUMNS)} FROM state_undone ORDER BY kind, name"  # no
 
 
 class UndoneChange(NamedTuple):
-    """What `run` had made of a resource: digests of its parts, `+` of those that came and `-` of those that went.
+    """A change of a resource by `run`: digests of parts, `+` of those that it added and `-` of those that it removed.
 
-    `undone_by` is the run that took that back.
+    `undone_by` is the run that took the change back.
     """
 
     key: Key
@@ -46,7 +46,7 @@ class UndoneRecord:
 
 
 def made_of(before: Recorded | None, made: Recorded | None) -> str:
-    """The marks of what a run made of a row: the parts of it that are others than before."""
+    """The marks of a run's change of a row: the parts of it that differ from before."""
     old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, made))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 

@@ -1,6 +1,6 @@
 """Recorded tags, and pages of posted time as they come → findings. Knows neither service nor state.
 
-What is remembered grows with the number of tags, never with that of groups.
+Memory grows with the number of tags, never with that of groups.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NOTHING = ""
 
 
 def differences(tag: PostedTag, recorded: RecordedTag) -> dict[str, str]:
-    """Values that were seen, of the fields that are others than recorded.
+    """The values that a group shows of fields that differ from the recorded ones.
 
-    What was never declared is not compared, nor what a group leaves out; an externalId that is left out is one that the
-    tag has not. Blanks around a value and its Unicode form say nothing, and a path that is empty is the root.
+    A field that was never declared, or that the group omits, is not compared; an omitted externalId is one that the
+    tag does not have. Blanks around a value and its Unicode form say nothing, and a path that is empty is the root.
     """
     found = {}
     for name, value in recorded.fields.items():
@@ -51,7 +51,7 @@ def is_absence(tag: PostedTag, found: Collection[str]) -> bool:
 
 @dataclass(slots=True)
 class _Seen:
-    """What groups show of one tag: how many, those that only lack an externalId apart; values of the newest."""
+    """The groups that show one tag: their number, those that only lack an externalId apart; values of the newest."""
 
     groups: int = 0
     absent: int = 0

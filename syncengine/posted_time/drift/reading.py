@@ -20,7 +20,7 @@ ORDER = {kind: place for place, kind in enumerate(DriftKind)}
 
 
 class DriftState(Protocol):
-    """What is read of a state."""
+    """The part of a state that is read here."""
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...

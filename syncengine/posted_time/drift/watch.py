@@ -1,7 +1,7 @@
 """Groups that are delivered anyway → how many tags drift, for metrics: counts, and no names. Asks no service.
 
-Of each tag the newest group is remembered, and compared with the state when somebody looks: what is put right counts no
-longer.
+Of each tag the newest group is remembered, and compared with the state when somebody looks: a tag that was put right
+no longer counts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The store of snapshots in a ref: a commit whose tree is the state, and whose parents are the versions kept.
 
-state.json        what version it is          lock               the row of the lock
+state.json        facts of the version        lock               the row of the lock
 tables/NAME/0000  lines of a table            ancestors/000000   ids of earlier versions, 100 to a file
 """
 

@@ -37,7 +37,7 @@ def remember(file: Path, head: Snapshot) -> None:
 
 
 def last_seen(file: Path) -> Seen | None:
-    """None where nothing was seen, or what was written of it cannot be read."""
+    """The last version that was seen; None where there is none, or its file cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=Seen)
     except (OSError, msgspec.MsgspecError):
@@ -45,7 +45,7 @@ def last_seen(file: Path) -> Seen | None:
 
 
 def refuse_rewound(store: SnapshotStore, head: Snapshot, seen: Seen | None) -> None:
-    """GateTripped unless what was seen is this snapshot, or an earlier one of it."""
+    """Raise GateTripped unless the last version seen is this snapshot, or one that it descends from."""
     if seen is not None and not _follows(store, head, seen):
         cure = (
             f"`state versions` lists what there is, and `state restore {seen.version[:12]}` goes back to what was seen"

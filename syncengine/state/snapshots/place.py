@@ -47,7 +47,7 @@ class GitPlace:
     def look(self, seen: Snapshot | None = None) -> Snapshot | None:
         """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
 
-        `seen`: what we wrote last under our own lock, which the lock itself tells about.
+        `seen`: the snapshot that we wrote last under our own lock.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it

@@ -87,11 +87,11 @@ class SnapshotStore(Protocol):
         ...
 
     def keep(self, head: Snapshot) -> None:
-        """Have what leads to a snapshot stay on this machine."""
+        """Keep the objects of a snapshot on this machine."""
         ...
 
     def tidy(self) -> None:
-        """Drop what was left on this machine by many writes."""
+        """Drop leftovers of many writes from this machine."""
         ...
 
     def damaged(self, error: Exception) -> SyncengineError:

@@ -159,7 +159,7 @@ class BareRepository:
         replace_whole(self.folder / "refs" / "heads" / "seen", [f"{id}\n".encode()])
 
     def tidy(self) -> None:
-        """Pack what was left by many writes, and drop what nothing leads to; not what another process just wrote."""
+        """Pack the leftovers of many writes, and drop unreachable objects, but none that another process just wrote."""
         sample = self.folder / "objects" / "17"
         with suppress(OSError, SyncengineError):
             packs = len(list((self.folder / "objects" / "pack").glob("*.pack")))

@@ -65,7 +65,7 @@ def _last_lines(connection: sa.Connection) -> dict[tuple[str, str], int | None]:
 
 
 def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str, str], int | None]) -> None:
-    """Have rows point to what happened to them since; those that are gone now were forgotten."""
+    """Have rows point to their entries since; those that are gone now were forgotten."""
     present = _last_lines(connection)
     changed = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
     if changed:

@@ -41,7 +41,7 @@ class WorkingCopy:
 
     `is_damaged`: its rows could not be read, and are not here.
 
-    `run` is that of what is published next, `also` are versions that it descends from as well.
+    `run` is that of the next version, `also` are versions that it descends from as well.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class WorkingCopy:
                 self._load(head)
 
     def refresh(self) -> None:
-        """Look at the store, unless the lock is ours: what it holds then, we wrote."""
+        """Look at the store, unless the lock is ours: then its content is our own."""
         with self._mutex:
             if self.held is None and self.head is not None:
                 self._catch_up()
@@ -78,7 +78,7 @@ class WorkingCopy:
     def commit(self, change: Change, *, rows: bool) -> bool:
         """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more.
 
-        Others may write meanwhile: then it is tried on what they wrote.
+        Others may write meanwhile: then it is tried again on their version.
         """
         with self._mutex:
             for _ in range(TRIES):
@@ -138,7 +138,7 @@ class WorkingCopy:
             self.place.remember(self.head)
 
     def _catch_up(self) -> None:
-        """Read what others wrote. Under our lock that is runs which were refused, else everything."""
+        """Read the changes of others: under our lock only refused runs, else everything."""
         head = self.place.look(seen=None if self.held is None else self.head)
         if head is None:
             raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")

@@ -28,7 +28,7 @@ IGNORED = "ignored-inputs"
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The rows of a state, and what else it remembers: the commit, its project, the rows of its sources."""
+    """The rows of a state, with the commit, its project and the row counts of its sources."""
 
     commit: str
     project: Project
@@ -43,7 +43,7 @@ class Rebuilt:
 
 
 def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, allow_missing: bool) -> Rebuilt:
-    """Read what a revision declares, and with `all_history` what its history did.
+    """Read the declarations of a revision, and with `all_history` those of its whole history.
 
     Problems where it is invalid, or where it asks sources that are not in Git, unless those may be missing.
     """
