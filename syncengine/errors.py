@@ -121,9 +121,9 @@ class Undone(GateTripped):
 
     code = "undone"
 
-    def __init__(self, found: Sequence[Diagnostic]) -> None:
-        super().__init__("; ".join(diagnostic.message for diagnostic in found))
-        self.found = tuple(found)
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__("; ".join(diagnostic.message for diagnostic in diagnostics))
+        self.found = tuple(diagnostics)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return self.found

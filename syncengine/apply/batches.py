@@ -199,9 +199,9 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
 
 def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
     """The category that was renamed has none of the names any more that earlier renames may have left it with."""
-    gone = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
-    if gone:
-        run.journal.settle(call, [Item(leaves=tuple(gone))])
+    effects = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
+    if effects:
+        run.journal.settle(call, [Item(leaves=tuple(effects))])
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:

@@ -108,8 +108,8 @@ def list_versions(options: Globals, format: str) -> int:
     from syncengine.cli.state_versions import versions_of
     from syncengine.render.state_versions import versions_document, versions_text
 
-    found = versions_of(options.project())
-    return show(options, format, versions_document(found), versions_text(found))
+    versions = versions_of(options.project())
+    return show(options, format, versions_document(versions), versions_text(versions))
 
 
 @state.command("restore")
@@ -156,24 +156,24 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
     question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
     if dry_run:
         with _reading(options) as store:
-            counted, is_compact = store.prune(before, is_trial=True), True
+            pruned, is_compact = store.prune(before, is_trial=True), True
     else:
         _refuse_no_state(options)
         _confirm(question, auto_approve)
         with writing(options.project(), "state prune") as store:
             with named_run(store, "state prune", os.environ) as counts:
-                counted = store.prune(before)
-                counts["runs removed"] = counted.runs
+                pruned = store.prune(before)
+                counts["runs removed"] = pruned.runs
             is_compact = store.compact()
     document = {
-        "before": when(counted.before),
-        "runs": counted.runs,
-        "entries": counted.entries,
-        "inDoubt": counted.kept,
+        "before": when(pruned.before),
+        "runs": pruned.runs,
+        "entries": pruned.entries,
+        "inDoubt": pruned.kept,
         "dryRun": dry_run,
         "compacted": is_compact and not dry_run,
     }
-    return show(options, format, document, rendering.pruned_text(counted, before, dry_run, is_compact))
+    return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact))
 
 
 @state.command("erase")
@@ -193,14 +193,14 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
     project = options.project()
     with writing(project, "state erase") as store:
         _refuse_to_erase(store, keys, project.service.landing)
-        held = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
+        remaining = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
         with named_run(store, "state erase", os.environ) as counts:
             erased = store.erase(keys)
             counts["erased"] = len(keys)
         is_compact = store.compact()
     delete_cache(project.root / CACHE_FOLDER)
     document = {"erased": len(keys), "entries": erased.entries, "runs": erased.runs, "compacted": is_compact}
-    return show(options, format, document, rendering.erased_text(len(keys), erased, held, is_compact))
+    return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact))
 
 
 def _refuse_no_state(options: Globals) -> None:

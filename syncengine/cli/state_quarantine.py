@@ -81,9 +81,9 @@ def end(project: Project, key: Key) -> None:
         if not _by_hand(looked, key):
             raise SyncengineError(_not_by_hand(project, key), code=NOT_QUARANTINED)
     with writing(project, "state quarantine") as store:
-        found = _by_hand(store, key)
+        records = _by_hand(store, key)
         with named_run(store, "state quarantine", os.environ) as counts:
-            store.end_quarantine(found)
+            store.end_quarantine(records)
             counts["applied"] = 1
 
 

@@ -89,9 +89,9 @@ class Estate:
         return owners
 
 
-def with_companions(held: Iterable[Key], estate: Estate) -> dict[Key, Key]:
+def with_companions(quarantined: Iterable[Key], estate: Estate) -> dict[Key, Key]:
     """All that is left alone, each with the resource in quarantine that it waits for."""
-    aside = {key: key for key in held}
+    aside = {key: key for key in quarantined}
     queue = list(aside)
     while queue:
         key = queue.pop()

@@ -222,20 +222,20 @@ def warnings(
     for key, cause in target.aside.items():
         if key != cause:
             waiting.setdefault(cause, []).append(key)
-    for key, held in verdict.held.items():
+    for key, entry in verdict.held.items():
         row = recorded.get(key)
         source = desired[key].source if key in desired else (row.source if row is not None else None)
-        message = _sentence(held, quarantine, waiting.get(key, ()), target.keeps_types == key)
+        message = _sentence(entry, quarantine, waiting.get(key, ()), target.keeps_types == key)
         yield found_at(source, key, QUARANTINED, message, Severity.WARNING)
     yield from verdict.found
 
 
-def _sentence(held: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
-    until = f" until {until_text(held.until)}" if held.until is not None else ""
-    place = f", {quarantine.file}:{held.line}" if held.line is not None else ""
+def _sentence(entry: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
+    until = f" until {until_text(entry.until)}" if entry.until is not None else ""
+    place = f", {quarantine.file}:{entry.line}" if entry.line is not None else ""
     parts = [
-        f"{held.key} is in quarantine{until} ({held.reason}{place})",
-        refused_words(held.refusal, quarantine.now),
+        f"{entry.key} is in quarantine{until} ({entry.reason}{place})",
+        refused_words(entry.refusal, quarantine.now),
         *([_waiting_words(waiting)] if waiting else []),
         *(["no activity type is deleted meanwhile"] if keeps_types else []),
     ]

@@ -93,19 +93,19 @@ def has_project(checkout: Checkout) -> bool:
 def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
-    with recollection(project.state, around.now, create=request.new_state) as opened:
-        if not opened.exists and not request.new_state:
+    with recollection(project.state, around.now, create=request.new_state) as reader:
+        if not reader.exists and not request.new_state:
             refuse_absent(project)
-        state = _ReadOnce(opened, opened.exists)
+        state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, around)
         draft = plan_in(state, manifests, project, request, around, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         if request.saves:
             draft = with_inputs(draft, sides.head, manifests, sides.tree if sides.is_merged else "")
-        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, opened, project.state, around.now))
-        listed = warnings_of_approvals(draft, state, project, request)
-        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
+        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, reader, project.state, around.now))
+        approval_warnings = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
 
 def _other(

@@ -299,8 +299,8 @@ class RevisionFiles:
 
     def ignored(self) -> Iterator[str]:
         """Ignored files that manifests may read; nothing hidden."""
-        listed = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ".")
-        for path in self.repo.records(*listed):
+        command = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ".")
+        for path in self.repo.records(*command):
             if path.lower().endswith(FORMATS) and not any(part.startswith(".") for part in PurePosixPath(path).parts):
                 yield path
 

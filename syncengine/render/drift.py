@@ -99,13 +99,13 @@ def drift_text(drift: Drift, look: Look, *, published: bool, options: str) -> st
 def _section(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding], look: Look) -> Iterator[str]:
     since = f" since {_minute(drift.unused_since)}" if kind is DriftKind.UNUSED else ""
     yield painted(f"{kind}: {MEANING[kind]}{since}", Tone.UPDATE, look)
-    named = [finding for finding in findings if finding.address is not None]
-    few = named if look.verbose or len(named) <= MOST + 1 else named[:MOST]
+    public = [finding for finding in findings if finding.address is not None]
+    few = public if look.verbose or len(public) <= MOST + 1 else public[:MOST]
     for finding in few:
         yield from _lines(finding)
-    if rest := len(named) - len(few):
+    if rest := len(public) - len(few):
         yield f"  … and {number(rest)} more (-v lists all)"
-    if len(findings) > len(named):
+    if len(findings) > len(public):
         yield f"  {_nameless(drift, kind, findings)}"
 
 
@@ -155,9 +155,9 @@ def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options
 
 def _item(finding: ShownFinding) -> dict[str, str]:
     """A tag as a manifest would declare it, from its values in posted time."""
-    seen = finding.seen or {}
-    values = {name: value for name in ("description", "externalId") if (value := seen.get(name))}
-    path = seen.get("path")
+    fields = finding.seen or {}
+    values = {name: value for name in ("description", "externalId") if (value := fields.get(name))}
+    path = fields.get("path")
     name = (finding.address or "").partition("/")[2]
     return {"name": name, **values, **({"path": path} if path and path != "/" else {})}
 

@@ -84,8 +84,8 @@ def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
 
 def _others() -> Iterable[sa.Table]:
     """Further tables with a line for a resource."""
-    known = (ROWS, JOURNAL)
-    return [t for t in ROWS.metadata.tables.values() if t not in known and {"kind", "name"} <= set(t.c.keys())]
+    tables = (ROWS, JOURNAL)
+    return [t for t in ROWS.metadata.tables.values() if t not in tables and {"kind", "name"} <= set(t.c.keys())]
 
 
 @dataclass(slots=True)

@@ -98,14 +98,14 @@ def _without(line: StoredLine, remains: _Remains) -> tuple[int, bool, bytes | No
     return count, bool(parts), packed_lines.pack(parts)
 
 
-def _old_runs(connection: sa.Connection, before: float, needed: set[str | None]) -> list[str]:
+def _old_runs(connection: sa.Connection, before: float, remaining: set[str | None]) -> list[str]:
     """Runs that ended and of which nothing is left, but for the last one that records limits."""
     limits = sa.select(RUNS.c.id).where(RUNS.c.outcome == "complete", RUNS.c.counts.contains('"limits"'))
     last = connection.execute(limits.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(1)).scalar_one_or_none()
     younger = sa.select(JOURNAL.c.run).where(JOURNAL.c.at >= before, JOURNAL.c.run.is_not(None)).distinct()
     is_old = sa.and_(RUNS.c.started < before, RUNS.c.ended.is_not(None), RUNS.c.command != PRUNED_RUN)
     query = sa.select(RUNS.c.id).where(is_old, RUNS.c.id.not_in(younger)).order_by(RUNS.c.started)
-    return [run for run in connection.execute(query).scalars() if run != last and run not in needed]
+    return [run for run in connection.execute(query).scalars() if run != last and run not in remaining]
 
 
 def _drop_runs(connection: sa.Connection, runs: Iterable[str]) -> None:

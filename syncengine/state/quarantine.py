@@ -100,14 +100,14 @@ def end(connection: sa.Connection, key: Key, origin: str) -> None:
     connection.execute(sa.delete(QUARANTINE).where(row))
 
 
-def import_refusals(connection: sa.Connection, found: Iterable[Refusal]) -> None:
+def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:
     """Write refusals as another state has them."""
     rows = [
         (
             *(each.key.kind.value, each.key.name, each.times, each.since, each.at, each.message[:LONGEST_WORDS]),
             *(each.content, None, None if each.is_last else "", None),
         )
-        for each in found
+        for each in refusals
     ]
     write_many(connection, REFUSALS, REFUSAL_COLUMNS, rows, upsert=True)
 

@@ -72,13 +72,13 @@ def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
 
     One whose resource was applied since is none.
     """
-    found = {}
-    for kind, name, times, since, at, message, content, _, pending, settled in rows:
+    refusals = {}
+    for kind, name, times, since, at, message, content, _, pending, applied_at in rows:
         if not (isinstance(name, str) and isinstance(message, str) and isinstance(content, str)):
             raise ValueError("a refusal holds a value of another type")
-        if settled is None:
+        if applied_at is None:
             key = Key(KINDS[kind], name)
-            found[key] = Refusal(
+            refusals[key] = Refusal(
                 key=key,
                 times=int(times),
                 since=float(since),
@@ -87,12 +87,12 @@ def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
                 content=content,
                 is_last=pending is None,
             )
-    return found
+    return refusals
 
 
 def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
     """The records of rows in the order of QUARANTINE_COLUMNS; ValueError or LookupError where they are damaged."""
-    found = []
+    records = []
     for kind, name, origin, reason, until, at, content, ended in rows:
         if not all(isinstance(text, str) for text in (name, origin, reason, content)):
             raise ValueError("a quarantine holds a value of another type")
@@ -101,8 +101,8 @@ def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
         record = QuarantineRecord(
             key=key, origin=origin, reason=reason, until=end, at=float(at), content=content, ended=over
         )
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def with_end(record: QuarantineRecord, now: float) -> QuarantineRecord:

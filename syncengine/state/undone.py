@@ -45,9 +45,9 @@ class UndoneRecord:
     added: Sequence[UndoneChange] = ()
 
 
-def made_of(before: Recorded | None, made: Recorded | None) -> str:
+def made_of(before: Recorded | None, after: Recorded | None) -> str:
     """The marks of a run's change of a row: the parts of it that differ from before."""
-    old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, made))
+    old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, after))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 
 
@@ -67,8 +67,8 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
         "field": {name: value for name, value in body.fields.items() if value not in ("", ())},
         "metadata": body.metadata,
     }
-    for of, named in values.items():
-        for name, value in named.items():
+    for of, by_name in values.items():
+        for name, value in by_name.items():
             yield to_json([of, name, value])
     yield from (to_json(["keyword", keyword]) for keyword in body.keywords)
     if protect is not None:
@@ -77,5 +77,5 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
 
 def undone_of(values: Sequence[Any]) -> UndoneChange:
     """From the values of COLUMNS; LookupError for a damaged one."""
-    kind, name, made, run, by = values
-    return UndoneChange(Key(KINDS[kind], name), made, run, by)
+    kind, name, marks, run, by = values
+    return UndoneChange(Key(KINDS[kind], name), marks, run, by)

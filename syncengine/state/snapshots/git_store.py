@@ -113,7 +113,7 @@ class GitStore:
         writer = self._writer
         if content is None:
             assert over is not None, "the first version has content"
-            info, shards, ancestors, kept = over.info, over.shards, over.ancestors, over.kept
+            info, shards, ancestors, versions = over.info, over.shards, over.ancestors, over.kept
             tree = self._tree(info, lock, shards, ancestors)
         else:
             info, before = content.info, over.shards if over else {}
@@ -121,10 +121,10 @@ class GitStore:
             ancestors = self._with_ancestors(over, content.also)
             tree = self._tree(info, lock, shards, ancestors)
             version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
-            kept = (version, *(over.kept if over else ()))[:KEPT]
+            versions = (version, *(over.kept if over else ()))[:KEPT]
         # The nonce: no two writers, and no two writes of one, ever make the same commit.
-        id = writer.commit(tree, kept, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
-        return Snapshot(id, kept[0], kept, info, lock, shards, ancestors)
+        id = writer.commit(tree, versions, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
+        return Snapshot(id, versions[0], versions, info, lock, shards, ancestors)
 
     def _shard(self, writer: ObjectWriter, data: bytes, before: str | None) -> str:
         return before if before is not None and before == writer.blob_id(data) else writer.blob(data)
@@ -177,10 +177,10 @@ class GitStore:
         return info
 
     def _read(self, names: Iterable[str]) -> list[bytes]:
-        found = self.repository.read(names)
-        if any(data is None or len(data) > LARGEST for data in found):
+        contents = self.repository.read(names)
+        if any(data is None or len(data) > LARGEST for data in contents):
             raise LookupError("an object is missing")
-        return [data for data in found if data is not None]
+        return [data for data in contents if data is not None]
 
     def _no_state(self, error: Exception) -> SyncengineError:
         cure = "delete the ref, and `state restore VERSION` brings back what a project saw last"
@@ -204,8 +204,8 @@ def _checked(
     lock_rows(lock)
     if not all(name.isdigit() for name in ancestors):
         raise ValueError("a file of ancestors has another name")
-    kept = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
-    return Snapshot(id, kept[0], kept, info, lock, dict(sorted(shards.items())), ancestors)
+    versions = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
+    return Snapshot(id, versions[0], versions, info, lock, dict(sorted(shards.items())), ancestors)
 
 
 def _few_words(error: Exception) -> str:

@@ -44,21 +44,21 @@ def last_seen(file: Path) -> Seen | None:
         return None
 
 
-def refuse_rewound(store: SnapshotStore, head: Snapshot, seen: Seen | None) -> None:
+def refuse_rewound(store: SnapshotStore, head: Snapshot, last: Seen | None) -> None:
     """Raise GateTripped unless the last version seen is this snapshot, or one that it descends from."""
-    if seen is not None and not _follows(store, head, seen):
+    if last is not None and not _follows(store, head, last):
         cure = (
-            f"`state versions` lists what there is, and `state restore {seen.version[:12]}` goes back to what was seen"
+            f"`state versions` lists what there is, and `state restore {last.version[:12]}` goes back to what was seen"
         )
         message = (
             f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"
-            f" not come from the one that this project saw last ({seen.version[:12]}, number {seen.serial}): {cure}"
+            f" not come from the one that this project saw last ({last.version[:12]}, number {last.serial}): {cure}"
         )
         raise GateTripped(message, code=REWOUND)
 
 
-def _follows(store: SnapshotStore, head: Snapshot, seen: Seen) -> bool:
-    if head.version == seen.version:
-        return epoch_of(head) >= seen.epoch
-    known = store.is_descendant(head, seen.version)
-    return known if known is not None else head.info.serial > seen.serial + REMEMBERED
+def _follows(store: SnapshotStore, head: Snapshot, last: Seen) -> bool:
+    if head.version == last.version:
+        return epoch_of(head) >= last.epoch
+    descends = store.is_descendant(head, last.version)
+    return descends if descends is not None else head.info.serial > last.serial + REMEMBERED

@@ -44,10 +44,10 @@ class GitPlace:
         )
         self._memory = self.folder / "seen.json"
 
-    def look(self, seen: Snapshot | None = None) -> Snapshot | None:
+    def look(self, last: Snapshot | None = None) -> Snapshot | None:
         """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
 
-        `seen`: the snapshot that we wrote last under our own lock.
+        `last`: the snapshot that we wrote under our own lock.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it
@@ -59,7 +59,7 @@ class GitPlace:
                 head = self.store.head(id)
             except Superseded:
                 continue
-            if seen is None and not self.allows_rewound:
+            if last is None and not self.allows_rewound:
                 memory.refuse_rewound(self.store, head, before)
             if not self.allows_rewound:
                 self.remember(head)
@@ -94,15 +94,15 @@ class GitPlace:
     def damaged(self, error: Exception) -> SyncengineError:
         return self.store.damaged(error)
 
-    def _refuse_absent(self, seen: memory.Seen | None) -> None:
+    def _refuse_absent(self, last: memory.Seen | None) -> None:
         if self.create:
             return
-        if seen is None:
+        if last is None:
             message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one"
         else:
-            version = seen.version[:12]
+            version = last.version[:12]
             message = (
-                f"there is no state at {self.name}, and this project saw version {version} of it ({seen.serial}):"
+                f"there is no state at {self.name}, and this project saw version {version} of it ({last.serial}):"
                 f" `state restore {version}` brings that back, `apply --new-state` begins anew"
             )
         raise GateTripped(message, code=NEW_STATE)

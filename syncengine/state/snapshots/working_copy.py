@@ -139,7 +139,7 @@ class WorkingCopy:
 
     def _catch_up(self) -> None:
         """Read the changes of others: under our lock only refused runs, else everything."""
-        head = self.place.look(seen=None if self.held is None else self.head)
+        head = self.place.look(last=None if self.held is None else self.head)
         if head is None:
             raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")
         if self.held is None:
@@ -196,10 +196,10 @@ class WorkingCopy:
 
     def _outlive_lost_locks(self, connection: sa.Connection) -> None:
         """No lock that was held before a state was set back may be ours again, or anybody's."""
-        seen = self.place.last_seen() if self.place.allows_rewound else None
-        if seen is not None:
-            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < seen.epoch)
-            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=seen.epoch))
+        last = self.place.last_seen() if self.place.allows_rewound else None
+        if last is not None:
+            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < last.epoch)
+            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=last.epoch))
 
     def _content(self, connection: sa.Connection) -> Content:
         rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())

@@ -67,10 +67,10 @@ class _Doubts:
         if self.first.setdefault(key, str(visit)) != str(visit):
             self.more[key] = self.more.get(key, 0) + 1
 
-    def add_all(self, visit: Visit, found: Iterable[Diagnostic]) -> None:
+    def add_all(self, visit: Visit, diagnostics: Iterable[Diagnostic]) -> None:
         """Add the first error of each file, and the sources that are not in Git."""
         files = set()
-        for each in found:
+        for each in diagnostics:
             file = f"{each.file}:{each.line}" if each.line else each.file or ""
             if each.code == SOURCE_LEFT_OUT:
                 self.add(visit, SOURCE_LEFT_OUT, each.file or "", each.message)
@@ -114,10 +114,10 @@ class _Reading:
             return
         if everything or any(entry.mode == GONE or self._is_new(entry) for entry in entries):
             self._find(visit)
-        changed = {entry.path for entry in entries}
-        self._take(visit, list(self.by_path if everything else self.by_path.keys() & changed))
-        if everything or not changed <= self.by_path.keys() - self.making.keys():
-            self._take(visit, [path for path in self.making if path in self.by_path and path not in changed])
+        paths = {entry.path for entry in entries}
+        self._take(visit, list(self.by_path if everything else self.by_path.keys() & paths))
+        if everything or not paths <= self.by_path.keys() - self.making.keys():
+            self._take(visit, [path for path in self.making if path in self.by_path and path not in paths])
 
     def _is_new(self, entry: TreeEntry) -> bool:
         return entry.path not in self.by_path and entry.path.lower().endswith((*SUFFIXES, *TEMPLATE_SUFFIXES))

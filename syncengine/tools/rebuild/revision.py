@@ -56,13 +56,13 @@ def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, a
         there = loaded(files, load).without_secrets()
         manifests = manifest_set(there, is_offline=True)
         desired = declared_by(there, manifests)
-        found = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
+        diagnostics = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
         ever = EverDeclared()
         if all_history:
             ever, doubts = ever_declared(repo, commit, there, load)
-            found += doubts
+            diagnostics += doubts
         declared = {key: declared_row(resource) for key, resource in desired.resources.items()}
-        return Rebuilt(commit, there, tuple(ever.rows(declared)), desired.rows_of_sources(), tuple(found))
+        return Rebuilt(commit, there, tuple(ever.rows(declared)), desired.rows_of_sources(), tuple(diagnostics))
 
 
 def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Iterator[Diagnostic]:
