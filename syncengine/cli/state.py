@@ -169,7 +169,7 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
         "before": when(pruned.before),
         "runs": pruned.runs,
         "entries": pruned.entries,
-        "inDoubt": pruned.kept,
+        "inDoubt": pruned.in_doubt,
         "dryRun": dry_run,
         "compacted": is_compact and not dry_run,
     }
@@ -238,7 +238,7 @@ def quarantine(
     if address is None:
         if reason is not None or until is not None or end:
             raise Usage("which resource? name its ADDRESS, as `plan` shows it")
-        verdict = commands.listed(options.project())
+        verdict = commands.current_quarantine(options.project())
         return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
     key = _key(address)
     if end:

@@ -98,7 +98,7 @@ def _not_by_hand(project: Project, key: Key) -> str:
     return f"{key} is not in quarantine"
 
 
-def listed(project: Project) -> QuarantineVerdict:
+def current_quarantine(project: Project) -> QuarantineVerdict:
     """All entries, as a plan would judge them."""
     desired = declared_by(project, manifest_set(project))
     with open_state(project.state, write=False) as store:

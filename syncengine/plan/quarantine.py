@@ -55,14 +55,14 @@ class SetAside(Struct, frozen=True, gc=False):
 class QuarantineVerdict:
     """The part of a quarantine that holds.
 
-    `held` are set aside. An apply records the entries that have `begun`, and ends those that are `over`. `found` is
-    said of entries that do not hold.
+    `entries` are the resources set aside. An apply records the entries that have `begun`, and ends those that are
+    `over`. `diagnostics` tell of entries that do not hold.
     """
 
-    held: dict[Key, SetAside] = field(default_factory=dict)
+    entries: dict[Key, SetAside] = field(default_factory=dict)
     begun: list[QuarantineRecord] = field(default_factory=list)
     over: list[QuarantineRecord] = field(default_factory=list)
-    found: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def use(self, aside: Iterable[Key]) -> QuarantineUse:
         return QuarantineUse(tuple(aside), tuple(self.begun), tuple(self.over))
@@ -88,10 +88,10 @@ def verdict_of(
     judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
     for record in quarantine.records:
         if record.origin == BY_HAND:
-            judge.by_hand(record)
+            judge.judge_record(record)
     records = {(record.key, record.origin): record for record in quarantine.records}
     for entry in quarantine.entries:
-        judge.listed(entry, records.pop((entry.key, entry.origin), None))
+        judge.judge_entry(entry, records.pop((entry.key, entry.origin), None))
     return judge.verdict
 
 
@@ -99,12 +99,12 @@ def verdict_of(
 class _Judge:
     quarantine: Quarantine
     desired: Mapping[Key, Resource]
-    removed: Mapping[Key, Removed]
+    statements: Mapping[Key, Removed]
     recorded: Mapping[Key, Recorded]
     rules: Rules
     verdict: QuarantineVerdict = field(default_factory=QuarantineVerdict)
 
-    def by_hand(self, record: QuarantineRecord) -> None:
+    def judge_record(self, record: QuarantineRecord) -> None:
         """One that the command set."""
         since = min(record.at, self.quarantine.now)
         why = self.obstacle(record.key, record.until, since, record.content)
@@ -116,7 +116,7 @@ class _Judge:
             self.verdict.over.append(record)
             self._say(ENDED, record.key, f"the quarantine of {record.key} has ended: {why}", None)
 
-    def listed(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
+    def judge_entry(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
         """Judge an entry of the project file; `record` is that of an earlier apply."""
         now = self.quarantine.now
         if record is not None and record.ended is not None:
@@ -163,7 +163,7 @@ class _Judge:
         """The ways in which a refused removal may be wanted. A rename retires whatever the policy is."""
         if key.kind is not Kind.TAG:
             yield "delete"
-        elif statement := self.removed.get(key):
+        elif statement := self.statements.get(key):
             yield statement.how.value
         else:
             yield from (self.rules.tag_removal.value, Removal.RETIRE.value)
@@ -183,14 +183,14 @@ class _Judge:
             self.verdict.begun.append(begun)
 
     def _hold(self, key: Key, reason: str, until: float | None, line: int | None = None) -> None:
-        self.verdict.held[key] = SetAside(key, reason, until, self.quarantine.refusals[key], line)
+        self.verdict.entries[key] = SetAside(key, reason, until, self.quarantine.refusals[key], line)
 
     def _say(self, code: str, key: Key, message: str, entry: QuarantineEntry | None) -> None:
         source = self._place(key) if entry is None else None
         if source is not None or entry is None or entry.line is None:
-            self.verdict.found.append(found_at(source, key, code, message, Severity.WARNING))
+            self.verdict.diagnostics.append(found_at(source, key, code, message, Severity.WARNING))
             return
-        self.verdict.found.append(
+        self.verdict.diagnostics.append(
             Diagnostic(
                 severity=Severity.WARNING,
                 code=code,
@@ -222,12 +222,12 @@ def warnings(
     for key, cause in target.aside.items():
         if key != cause:
             waiting.setdefault(cause, []).append(key)
-    for key, entry in verdict.held.items():
+    for key, entry in verdict.entries.items():
         row = recorded.get(key)
         source = desired[key].source if key in desired else (row.source if row is not None else None)
         message = _sentence(entry, quarantine, waiting.get(key, ()), target.keeps_types == key)
         yield found_at(source, key, QUARANTINED, message, Severity.WARNING)
-    yield from verdict.found
+    yield from verdict.diagnostics
 
 
 def _sentence(entry: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:

@@ -77,7 +77,7 @@ def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRo
 
 def _is_relevant(row: ChangedRow) -> bool:
     """Whether the run changed it, or left it in a doubt that nobody ended."""
-    return row.changed or (row.now is not None and row.now.doubtful and not row.others)
+    return row.is_changed or (row.now is not None and row.now.doubtful and not row.others)
 
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], *, forced: bool) -> str | None:

@@ -69,9 +69,9 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
     """The record of `run`, which takes another one back: the content that the other had made."""
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = selected_rows(state.changes_of(undo.run), scope)
-    taken_back = (row for row in rows if row.changed and str(row.key) not in left_out)
-    changes = [UndoneChange(row.key, made_of(row.before, row.made), undo.run, run) for row in taken_back]
-    return UndoneRecord(added=changes)
+    taken_back = (row for row in rows if row.is_changed and str(row.key) not in left_out)
+    changes = [UndoneChange(row.key, made_of(row.before, row.after), undo.run, run) for row in taken_back]
+    return UndoneRecord(changes=changes)
 
 
 def run_to_undo(state: State, name: str) -> Run:

@@ -34,7 +34,7 @@ class GitRef:
     @property
     def name(self) -> str:
         """The place as people see it, without a user or a password."""
-        return f"{PREFIX}{shown(self.remote)}/{self.ref}"
+        return f"{PREFIX}{without_login(self.remote)}/{self.ref}"
 
     @property
     def is_named(self) -> bool:
@@ -49,7 +49,7 @@ def is_git_ref(text: str) -> bool:
     return text.startswith(PREFIX)
 
 
-def shown(text: str) -> str:
+def without_login(text: str) -> str:
     """The text of a URL without user and password."""
     return re.sub(r"//[^/\s@]*(?:@[^/\s@]*)*@", "//", text)
 

@@ -310,7 +310,7 @@ class RevisionFiles:
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))
 
 
-def loaded(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:
+def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:
     """The project of a revision, with all files that its manifests may read."""
     files.bring_project()
     project = load(files)

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from syncengine.errors import Diagnostic
 from syncengine.posted_time.drift.model import Drift, DriftKind, ListReading
-from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown, shown_count
+from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown_count, shown_findings
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
@@ -86,7 +86,7 @@ def _pattern(address: str) -> str:
 
 def drift_text(drift: Drift, look: Look, *, published: bool, options: str) -> str:
     """The findings kind by kind, each with its cure."""
-    findings = shown(drift, published=published)
+    findings = shown_findings(drift, published=published)
     lines = [painted(f"{headline(drift)}.", Tone.HEADING, look), f"{coverage(drift, published=published)}."]
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
         lines += ["", *_section(drift, kind, list(of_kind), look)]
@@ -168,7 +168,7 @@ def _item(finding: ShownFinding) -> dict[str, str]:
 def drift_markdown(drift: Drift, options: str) -> str:
     """Counts, and names that may be published, for the summary of a job."""
     blocks = [MarkdownBlock(f"### {prose(headline(drift))}\n", _opening(drift))]
-    findings = shown(drift, published=True)
+    findings = shown_findings(drift, published=True)
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
         blocks.append(MarkdownBlock(f"#### {prose(f'{kind}: {MEANING[kind]}')}\n", _rows(drift, kind, list(of_kind))))
     addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
@@ -224,7 +224,7 @@ def drift_document(drift: Drift, *, published: bool) -> Document:
             unused_since=when(drift.unused_since),
             coverage=_coverage(drift, drift.reading, published=published),
             summary={kind.value: drift.count(kind) for kind in DriftKind},
-            findings=[_document_item(finding) for finding in shown(drift, published=published)],
+            findings=[_document_item(finding) for finding in shown_findings(drift, published=published)],
         )
     )
 

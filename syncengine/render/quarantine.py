@@ -29,8 +29,8 @@ def verdict_document(verdict: QuarantineVerdict) -> Document:
     """The resources in quarantine, and the reasons of entries that do not hold."""
     return {
         "format": FORMAT,
-        "quarantine": [_item(entry) for entry in verdict.held.values()],
-        "diagnostics": diagnostic_items(verdict.found),
+        "quarantine": [_item(entry) for entry in verdict.entries.values()],
+        "diagnostics": diagnostic_items(verdict.diagnostics),
     }
 
 
@@ -46,8 +46,8 @@ def _item(entry: SetAside) -> dict[str, Any]:
 
 
 def verdict_text(verdict: QuarantineVerdict) -> str:
-    lines = [line for entry in verdict.held.values() for line in _lines(entry)]
-    lines += [visible(diagnostic.message) for diagnostic in verdict.found]
+    lines = [line for entry in verdict.entries.values() for line in _lines(entry)]
+    lines += [visible(diagnostic.message) for diagnostic in verdict.diagnostics]
     return "\n".join(lines or ["Nothing is in quarantine."]) + "\n"
 
 

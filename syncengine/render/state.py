@@ -205,8 +205,8 @@ def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool) 
     lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(pruned.before)}."]
     if pruned.before < before:
         lines.append("The last 24 hours stay: the gate counts what they took away.")
-    if pruned.kept:
-        lines.append(f"The history of {count_of(pruned.kept, 'resource')} in doubt stays.")
+    if pruned.in_doubt:
+        lines.append(f"The history of {count_of(pruned.in_doubt, 'resource')} in doubt stays.")
     if pruned.runs:
         will = "could" if dry_run else "can"
         lines.append(f"These runs {will} no longer be undone, and plans that were saved before then not be resumed.")

@@ -33,7 +33,7 @@ class Pruned:
     before: float
     runs: int
     entries: int
-    kept: int
+    in_doubt: int
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ SINGLE = ("id", "run", "verb", "call", "operation", "kind", "name", "detail")
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
-    """A row that a run touched: `before` it, as the run `made` it, and `now`; None where there is none.
+    """A row that a run touched: `before` and `after` the run, and `now`; None where there is none.
 
     `others` are later runs that changed it since, oldest first. `forgotten`: its row was removed by hand since.
     `renamed_to`: the new name of a category. `unknown`: names of metadata whose former values nothing tells.
@@ -39,7 +39,7 @@ class ChangedRow:
 
     key: Key
     before: Recorded | None
-    made: Recorded | None
+    after: Recorded | None
     now: Recorded | None
     others: tuple[str, ...] = ()
     forgotten: bool = False
@@ -47,9 +47,9 @@ class ChangedRow:
     unknown: tuple[str, ...] = ()
 
     @property
-    def changed(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether the run made something else of it, as far as anybody knows."""
-        return self.unknown != () or content_of(self.before) != content_of(self.made)
+        return self.unknown != () or content_of(self.before) != content_of(self.after)
 
 
 def content_of(row: Recorded | None) -> object:

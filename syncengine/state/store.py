@@ -341,7 +341,7 @@ class State:
             if approved is not None:
                 approvals.begin(connection, run.id, run.plan, approved, self._now())
             if undone is not None:
-                undone_table.write(connection, undone.lifted, undone.added)
+                undone_table.write(connection, undone.lifted, undone.changes)
             if sources:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}

@@ -99,7 +99,7 @@ class Exported(NamedTuple):
 
 def undone_in(changes: Iterable[UndoneChange]) -> tuple[tuple[str, str, str, str], ...]:
     """The undone changes of a head."""
-    return tuple((str(each.key), each.made, each.run, each.undone_by) for each in changes)
+    return tuple((str(each.key), each.marks, each.run, each.undone_by) for each in changes)
 
 
 _encode = msgspec.json.Encoder().encode

@@ -27,22 +27,22 @@ class UndoneChange(NamedTuple):
     """
 
     key: Key
-    made: str
+    marks: str
     run: str
     undone_by: str
 
     def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
         """Whether content, or none, has all that the undone run had made of it."""
         parts = parts_of(body, protect)
-        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.made.split())
+        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.marks.split())
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
-    """To be written when a run begins: `lifted` changes are no longer undone, `added` ones are from now on."""
+    """To be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
 
     lifted: Collection[Key] = ()
-    added: Sequence[UndoneChange] = ()
+    changes: Sequence[UndoneChange] = ()
 
 
 def made_of(before: Recorded | None, after: Recorded | None) -> str:

@@ -76,7 +76,7 @@ class MemoryStore:
             raise Superseded
         self.writes += 1
         id, version = f"h{self.writes}", f"v{self.writes}"
-        kept, info = (over.kept, over.info) if over else ((), None)
+        kept, info = (over.version_ids, over.info) if over else ((), None)
         if content is not None:
             kept, info = (version, *kept)[:KEPT], content.info
             self.contents[version] = dict(content.files)
@@ -87,10 +87,10 @@ class MemoryStore:
         return self.heads[id]
 
     def versions(self, head: Snapshot) -> list[Version]:
-        return [Version(id, self.version(id).info) for id in head.kept]
+        return [Version(id, self.version(id).info) for id in head.version_ids]
 
     def is_descendant(self, head: Snapshot, version: str) -> bool | None:
-        return version in head.kept or int(version[1:]) <= int(head.version[1:])
+        return version in head.version_ids or int(version[1:]) <= int(head.version[1:])
 
     def ancestors(self, head: Snapshot) -> Iterable[str]:
         return [f"v{number}" for number in range(1, int(head.version[1:]))]

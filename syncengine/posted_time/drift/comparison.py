@@ -87,7 +87,7 @@ class DriftComparison:
             if recorded.speaks and (recorded.is_gone or differences(tag, recorded))
         }
 
-    def settled(self, names: Iterable[str], at: Mapping[str, float]) -> None:
+    def learn_times(self, names: Iterable[str], at: Mapping[str, float]) -> None:
         """Learn when tags settled, in seconds since epoch; of one that is not in `at` nobody knows."""
         self._settled |= {name: at.get(name) for name in names}
 
@@ -139,7 +139,7 @@ class DriftComparison:
         return sum(tag.is_declared for tag in self._tags.values())
 
     @property
-    def seen(self) -> int:
+    def seen_count(self) -> int:
         """How many declared tags were seen."""
         return len(self._known)
 

@@ -33,7 +33,7 @@ class ShownFinding:
     similar: str | None = None
 
 
-def shown(drift: Drift, *, published: bool) -> list[ShownFinding]:
+def shown_findings(drift: Drift, *, published: bool) -> list[ShownFinding]:
     """The findings for one's own screen, or for everybody."""
     return [(_published if published else _local)(finding) for finding in drift.findings]
 

@@ -53,7 +53,7 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
     async for page in _pages(client, window, reading, most):
         names = comparison.in_question(page)
         times = state.settled_at(map(_key, names)) if names else {}
-        comparison.settled(names, {key.name: at for key, at in times.items()})
+        comparison.learn_times(names, {key.name: at for key, at in times.items()})
         comparison.take(page)
     reading.groups = comparison.groups
     findings = [f for f in comparison.findings(is_whole=reading.is_whole) if not window.leaves_out(str(_key(f.name)))]
@@ -62,7 +62,7 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
         window.unused_since,
         reading,
         comparison.declared,
-        comparison.seen,
+        comparison.seen_count,
         tuple(sorted(_compared(findings, tags, state), key=lambda f: (ORDER[f.kind], -f.groups, f.name))),
         comparison.unlisted,
     )

@@ -72,8 +72,8 @@ class GitStore:
 
     def versions(self, head: Snapshot) -> list[Version]:
         try:
-            infos = self._read(f"{id}:{INFO}" for id in head.kept)
-            return [Version(id, _INFO.decode(info)) for id, info in zip(head.kept, infos, strict=True)]
+            infos = self._read(f"{id}:{INFO}" for id in head.version_ids)
+            return [Version(id, _INFO.decode(info)) for id, info in zip(head.version_ids, infos, strict=True)]
         except (ValueError, LookupError) as error:
             raise self.damaged(error) from error
 
@@ -88,7 +88,7 @@ class GitStore:
             raise SyncengineError(message, code="no-such-version") from None
 
     def is_descendant(self, head: Snapshot, version: str) -> bool | None:
-        if version in head.kept:
+        if version in head.version_ids:
             return True
         names = [id for id in head.ancestors.values() if id]
         ids = b"\n".join(self._read(names)).split()
@@ -113,7 +113,7 @@ class GitStore:
         writer = self._writer
         if content is None:
             assert over is not None, "the first version has content"
-            info, shards, ancestors, versions = over.info, over.shards, over.ancestors, over.kept
+            info, shards, ancestors, versions = over.info, over.shards, over.ancestors, over.version_ids
             tree = self._tree(info, lock, shards, ancestors)
         else:
             info, before = content.info, over.shards if over else {}
@@ -121,7 +121,7 @@ class GitStore:
             ancestors = self._with_ancestors(over, content.also)
             tree = self._tree(info, lock, shards, ancestors)
             version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
-            versions = (version, *(over.kept if over else ()))[:KEPT]
+            versions = (version, *(over.version_ids if over else ()))[:KEPT]
         # The nonce: no two writers, and no two writes of one, ever make the same commit.
         id = writer.commit(tree, versions, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
         return Snapshot(id, versions[0], versions, info, lock, shards, ancestors)

@@ -15,7 +15,7 @@ from pathlib import Path
 from syncengine.document.digest import sha256_of
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
-from syncengine.project.git_ref import GitRef, is_address, read_ref, shown
+from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
@@ -111,7 +111,7 @@ class GitPlace:
 def _remote_of(ref: GitRef) -> Remote:
     if not ref.is_named:
         return Remote(ref.remote)
-    remote = Remote.named(ref.remote, ref.folder)
+    remote = Remote.of_name(ref.remote, ref.folder)
     if remote is None:
         message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
         raise SyncengineError(message, code="state-url")
@@ -119,14 +119,15 @@ def _remote_of(ref: GitRef) -> Remote:
     if url.startswith(("./", "../")):
         url = str((ref.folder / url).resolve())
     if not is_address(url):
-        message = f"state {ref.name}: the remote {ref.remote} is at {shown(url)}, and https, ssh or a file is expected"
+        address = without_login(url)
+        message = f"state {ref.name}: the remote {ref.remote} is at {address}, and https, ssh or a file is expected"
         raise SyncengineError(message, code="state-url")
     return Remote(url, remote.settings)
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:
     """The folder of this ref beside the project; one for the time of the process, where nothing can be written."""
-    folder = ref.folder / FOLDER / sha256_of(f"{shown(remote.url)}\n{ref.ref}".encode())[:16]
+    folder = ref.folder / FOLDER / sha256_of(f"{without_login(remote.url)}\n{ref.ref}".encode())[:16]
     try:
         own_folder.make(folder)
         folder.chmod(0o700)

@@ -43,13 +43,13 @@ class Version(Struct, frozen=True):
 class Snapshot:
     """The present snapshot. `id` is another after each write, `version` after each write of rows.
 
-    `kept` are the versions that can be restored, the newest first; `lock` is the content of the lock. `shards` and
+    `version_ids` are those that can be restored, the newest first; `lock` is the content of the lock. `shards` and
     `ancestors` belong to the store.
     """
 
     id: str
     version: str
-    kept: tuple[str, ...]
+    version_ids: tuple[str, ...]
     info: VersionInfo
     lock: bytes
     shards: Mapping[str, str] = field(repr=False)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import replace_whole
-from syncengine.project.git_ref import shown
+from syncengine.project.git_ref import without_login
 from syncengine.state.snapshots.objects import is_id
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
@@ -229,7 +229,7 @@ class BareRepository:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
         telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
-        words = shown(telling[0] if telling else "no reason was given")[:300]
+        words = without_login(telling[0] if telling else "no reason was given")[:300]
         if "cannot lock ref" in errors:  # another push is under way
             return SyncengineError(f"state {self.name}: {words}", code=BUSY)
         if "remote rejected" in errors:
@@ -253,7 +253,7 @@ class Remote:
     settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def named(cls, name: str, folder: Path) -> Remote | None:
+    def of_name(cls, name: str, folder: Path) -> Remote | None:
         """A remote of the repository that the folder is in; None where there is none."""
         url = _answer(folder, "remote", "get-url", "--push", name).strip()
         pairs = _answer(folder, "config", "--null", "--get-regexp", LOGIN_SETTINGS).split("\0") if url else []

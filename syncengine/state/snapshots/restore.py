@@ -81,5 +81,5 @@ def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
         return ()
     version = store.version(last.id)
     ancestors = set(store.ancestors(copy.head)) if copy.head else set()
-    names = (*store.ancestors(version), *reversed(version.kept))
+    names = (*store.ancestors(version), *reversed(version.version_ids))
     return tuple(name for name in dict.fromkeys(names) if name[:16] not in ancestors)

@@ -14,7 +14,7 @@ from syncengine.manifest.inputs import input_files
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.planner import declared_by
 from syncengine.plan.two_sides import has_project
-from syncengine.project.git_tree import RevisionFiles, loaded, repository
+from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.resource import Recorded, Status
@@ -53,7 +53,7 @@ def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, a
         files.bring_project()
         if not has_project(files.checkout):
             raise setting_problem("no-project", f"{revision} has no project in this folder")
-        there = loaded(files, load).without_secrets()
+        there = load_revision(files, load).without_secrets()
         manifests = manifest_set(there, is_offline=True)
         desired = declared_by(there, manifests)
         diagnostics = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
