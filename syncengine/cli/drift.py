@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def drift(
     options: Globals, since: float, unused: float | None, excludes: Sequence[str], format: str, detailed_exitcode: bool
 ) -> int:
-    """Compare the tags in posted time with what was applied. Nothing is changed, at the service or here.
+    """Compare the tags in posted time with the applied ones. Nothing is changed, at the service or here.
 
     Of posted time only tags and times of submission are read. Markdown, and all output in CI, shows no name that may
     not be published.

@@ -117,7 +117,7 @@ def list_versions(options: Globals, format: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def restore_version(options: Globals, format: str, version: str, auto_approve: bool) -> int:
-    """Record again what VERSION of a state in Git held, as a new version. All of it is doubtful."""
+    """Restore VERSION of a state in Git as a new version. All its rows are doubtful."""
     from syncengine.cli.state_versions import restore
     from syncengine.render.state_versions import restored_text
 
@@ -149,9 +149,9 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
-    """Remove history from before DATE: runs, and what they changed, with the values of before.
+    """Remove history from before DATE: runs, their changes, and former values.
 
-    Rows, approvals and whatever is in doubt stay. What is removed can no longer be undone.
+    Rows, approvals and everything in doubt stay. Removed runs can no longer be undone.
     """
     question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
     if dry_run:
@@ -207,7 +207,7 @@ def _refuse_no_state(options: Globals) -> None:
     """Refuse where nothing is recorded yet: a command that only removes makes no state."""
     with _reading(options) as store:
         if not store.exists:
-            raise SyncengineError("there is no state yet", code="no-state")
+            raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
 
 
 def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
@@ -231,7 +231,7 @@ def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
 def quarantine(
     options: Globals, format: str, address: str | None, reason: str | None, until: str | None, end: bool
 ) -> int:
-    """Set a resource aside that the service refuses, so that everything else goes on; or list what is."""
+    """Set a resource aside that the service refuses, so that all others are applied; or list the quarantine."""
     from syncengine.cli import state_quarantine as commands
     from syncengine.render import quarantine as shown
 
@@ -330,13 +330,13 @@ def _refuse_other_team(store: State, team: str | None) -> None:
 
 @state.command("rebuild")
 @click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
-@click.option("--all-history", is_flag=True, help="Record as released whatever was ever declared before.")
-@click.option("--allow-missing-sources", is_flag=True, help="Leave out what is made of rows of databases and services.")
+@click.option("--all-history", is_flag=True, help="Also record, as released, resources of earlier commits.")
+@click.option("--allow-missing-sources", is_flag=True, help="Leave out resources made from databases and services.")
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
-    """Record what the manifests declared at a commit, where the state is lost.
+    """Rebuild a lost state from the manifests of a commit.
 
     Every row is doubtful then, so that the next apply sends all of it again.
     """

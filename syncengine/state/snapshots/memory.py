@@ -48,7 +48,7 @@ def refuse_rewound(store: SnapshotStore, head: Snapshot, last: Seen | None) -> N
     """Raise GateTripped unless the last version seen is this snapshot, or one that it descends from."""
     if last is not None and not _follows(store, head, last):
         cure = (
-            f"`state versions` lists what there is, and `state restore {last.version[:12]}` goes back to what was seen"
+            f"`state versions` lists the versions, and `state restore {last.version[:12]}` returns to the one seen last"
         )
         message = (
             f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"

@@ -64,7 +64,8 @@ class GitPlace:
             if not self.allows_rewound:
                 self.remember(head)
             return head
-        raise SyncengineError(f"state {self.name} is written faster than it can be read", code="state-busy")
+        message = f"state {self.name} is written faster than it can be read: repeat the command"
+        raise SyncengineError(message, code="state-busy")
 
     def glance(self) -> str | None:
         """The version that is there, where it is that which was seen last; None where more must be asked."""

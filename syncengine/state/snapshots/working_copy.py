@@ -244,7 +244,8 @@ class WorkingCopy:
                 transaction.rollback()
 
     def _busy(self) -> SyncengineError:
-        message = f"state {self.place.name} is busy: others wrote to it {TRIES} times before this could"
+        others = f"others wrote to it {TRIES} times before this run could"
+        message = f"state {self.place.name} is busy: {others}: repeat the command"
         return SyncengineError(message, code="state-busy")
 
 

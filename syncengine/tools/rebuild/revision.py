@@ -78,7 +78,7 @@ def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Itera
             ]
         )
     for each in missing:
-        yield replace(each, message=f"{each.message.partition(';')[0]}: what was made of its rows is not recorded")
+        yield replace(each, message=f"{each.message.partition(';')[0]}: resources made from its rows are not recorded")
 
 
 def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnostic]:
