@@ -274,14 +274,7 @@ class Application:
 
     async def _run_online(self, plan: Plan, state: State, holder: Holder, base_url: str) -> ExitCode:
         service, stop, abandon = self._project.service, asyncio.Event(), asyncio.Event()
-        conduct = Conduct(
-            timeout=service.timeout,
-            concurrency=service.concurrency,
-            stop=stop,
-            abandon=abandon,
-            before_send=lambda: prove_lease(state, service.timeout),
-            on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
-        )
+        conduct = self._conduct(state, stop, abandon)
         stopping = partial(
             stopping_on_signals,
             tell=lambda: self._chronicle.hear(Stopping(service.timeout)),
@@ -308,6 +301,17 @@ class Application:
                     await applier.perform(run, plan)
                 self._remark_missing_paths(client)
                 return self._exit_code(run)
+
+    def _conduct(self, state: State, stop: asyncio.Event, abandon: asyncio.Event) -> Conduct:
+        service = self._project.service
+        return Conduct(
+            timeout=service.timeout,
+            concurrency=service.concurrency,
+            stop=stop,
+            abandon=abandon,
+            before_send=lambda: prove_lease(state, service.timeout),
+            on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
+        )
 
     async def _team(self, client: Client, stop: asyncio.Event) -> str:
         try:

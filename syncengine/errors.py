@@ -3,7 +3,7 @@
 SyncengineError                1   anything below, and errors without a code of their own
 ├── GateTripped                4   removals that nobody approved
 │   ├── PolicyDenied           4   a rule of the project denies the plan
-│   └── Undone                 4   the manifests still ask for what an undone run had made
+│   └── Undone                 4   the manifests still ask for changes of an undone run
 ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
 ├── LockHeld                   6   another run holds the state
 ├── AuthFailed                 7   401
@@ -121,9 +121,9 @@ class Undone(GateTripped):
 
     code = "undone"
 
-    def __init__(self, found: Sequence[Diagnostic]) -> None:
-        super().__init__("; ".join(diagnostic.message for diagnostic in found))
-        self.found = tuple(found)
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__("; ".join(diagnostic.message for diagnostic in diagnostics))
+        self.found = tuple(diagnostics)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return self.found

@@ -199,9 +199,9 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
 
 def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
     """The category that was renamed has none of the names any more that earlier renames may have left it with."""
-    gone = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
-    if gone:
-        run.journal.settle(call, [Item(leaves=tuple(gone))])
+    effects = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
+    if effects:
+        run.journal.settle(call, [Item(leaves=tuple(effects))])
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
@@ -245,7 +245,7 @@ def doubt_refused_ids(run: ApplyRun) -> None:
 def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, recorded_id: str | None) -> None:
     """The service made a new category instead of renaming: its members move there, and the old one is let go.
 
-    Deleting the old one, by whichever name, would take along what others put there, which no plan has announced.
+    Deleting the old one, by whichever name, would delete tags that others put there, which no plan has announced.
     """
     own, *others = item.leaves
     old_names = (*(leave.key for leave in others), *_doubted_names(run, item, recorded_id))

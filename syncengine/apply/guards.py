@@ -111,7 +111,7 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
 
 
 def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
-    """A saved plan that would send what was set aside since it was made (docs/quarantine.md)."""
+    """Refuse a saved plan that would send a resource set aside since the plan was made (docs/quarantine.md)."""
     content = RefusedContent(plan)
     actions = {change.key: change.action for change in plan.changes}
     for refusal in _set_aside_now(state, project, now):
@@ -125,7 +125,7 @@ def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -
 
 
 def _set_aside_now(state: State, project: Project, now: float) -> Iterator[Refusal]:
-    """The refusals of what is in quarantine, if the manifests still ask for that."""
+    """The refusals of resources in quarantine, if the manifests still ask for the refused content."""
     refusals, records = state.refusals(), state.quarantine()
     over = {record.origin for record in records if record.ended is not None}
     ends = [(record.key, record.until) for record in records if record.origin == BY_HAND]
@@ -205,7 +205,7 @@ def refuse_denied(plan: Plan) -> None:
 
 
 def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]:
-    """Refuse to make again what an undone run had made (docs/undo.md); return of which resources that is allowed."""
+    """Refuse to redo changes of an undone run (docs/undo.md); return the resources for which it is allowed."""
     if plan.undo:
         return ()
     undone = state.undone()

@@ -1,4 +1,4 @@
-"""Item that was refused → the digest of what its plan asks of the resource, by which a quarantine knows it; pure."""
+"""Refused item → digest of the content that its plan asks of the resource, by which a quarantine knows it; pure."""
 
 from __future__ import annotations
 

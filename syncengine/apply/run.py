@@ -152,17 +152,16 @@ class ApplyRun:
     """One apply under way.
 
     `halt` says why nothing more is sent, `unauthorized` that it is the key. `category_ids` maps externalIds to the
-    service's ids, `former_ids` also those of categories whose deletion or rename may not have happened. `blocked`:
-    keys of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new
-    tag alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches
-    that were sent again without named items. `repairs`: tags to send whole after the stage (docs/planning.md 4.7).
-    `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
-    answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
+    service's ids, `former_ids` also those of categories whose deletion or rename may not have happened. `blocked`: keys
+    of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new tag
+    alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches that
+    were sent again without named items. `repairs`: tags to send whole after the stage (docs/planning.md 4.7). `strays`:
+    members of a category whose id changed. `unproven`: paths of the project file, by operation, that never answered
+    with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
     `accepted_ids`: categories whose ids were refused or accepted with tags; `repeated_ids`: those whose recorded id the
-    service returned again.
-    `members_renamed`: records of the members of categories whose rename is not intended yet.
-    `patience` is for calls that may still be executed. `content` is what the plan asks of an item's resource, and
-    `set_aside` are resources of which nothing is sent.
+    service returned again. `members_renamed`: records of the members of categories whose rename is not intended yet.
+    `patience` is for calls that may still be executed. `content` is the content that the plan asks of an item's
+    resource, and `set_aside` are resources of which nothing is sent.
     """
 
     service: ServiceCaller

@@ -171,7 +171,7 @@ class _Applying:
         if done.plan is not None and done.plan.is_denied and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: rules of this project deny it, as shown above.", level="error")
         elif done.plan is not None and done.plan.is_undone and done.exit_code is ExitCode.GATE:
-            self.output.say("Not applied: the manifests ask for what was undone, as shown above.", level="error")
+            self.output.say("Not applied: the manifests still ask for undone changes, as shown above.", level="error")
         elif done.plan is not None and done.plan.gate.is_closed and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: the removals above need an approval.", level="error")
         else:

@@ -20,7 +20,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "apply": CommandEntry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
     "reviewed": CommandEntry("syncengine.cli.reviewed", "Fetch the reviewed plans of merged pull requests."),
     "publish": CommandEntry("syncengine.cli.publish", "Write a plan or report into a comment of a pull request."),
-    "drift": CommandEntry("syncengine.cli.drift", "Compare the tags in posted time with what was applied."),
+    "drift": CommandEntry("syncengine.cli.drift", "Compare the tags in posted time with the applied ones."),
     "state": CommandEntry("syncengine.cli.state", "Inspect, lock and repair the state."),
     "adopt": CommandEntry(
         "syncengine.cli.adopt", "Record resources that exist on the service, without sending anything."

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def drift(
     options: Globals, since: float, unused: float | None, excludes: Sequence[str], format: str, detailed_exitcode: bool
 ) -> int:
-    """Compare the tags in posted time with what was applied. Nothing is changed, at the service or here.
+    """Compare the tags in posted time with the applied ones. Nothing is changed, at the service or here.
 
     Of posted time only tags and times of submission are read. Markdown, and all output in CI, shows no name that may
     not be published.
@@ -53,17 +53,17 @@ def drift(
     )
     output = Output(options, options.folder)
     try:
-        found = calling(options, lambda client, project: _compared(client, project, window, output))
+        result = calling(options, lambda client, project: _compared(client, project, window, output))
     except SyncengineError as error:
         if format == "markdown":
             output.data(drift_trouble(error.diagnostics()))
         return output.refusal(error, "text" if format == "markdown" else format)
-    for message in incompleteness(found, published=bool(os.environ.get("CI"))):
+    for message in incompleteness(result, published=bool(os.environ.get("CI"))):
         output.say(message, level="warning")
-    output.data(_rendered(found, format, options, output))
-    if not found.reading.is_complete:
+    output.data(_rendered(result, format, options, output))
+    if not result.reading.is_complete:
         return ExitCode.INCOMPLETE
-    return ExitCode.CHANGES if detailed_exitcode and not found.is_clean else ExitCode.DONE
+    return ExitCode.CHANGES if detailed_exitcode and not result.is_clean else ExitCode.DONE
 
 
 async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
@@ -91,16 +91,16 @@ async def _prove_place(client: Client, project: Project, state: State, output: O
         check_team(await team_of(client), project, facts.team)
 
 
-def _rendered(found: Drift, format: str, options: Globals, output: Output) -> str:
+def _rendered(result: Drift, format: str, options: Globals, output: Output) -> str:
     from syncengine.render.drift import drift_document, drift_markdown, drift_text
     from syncengine.render.json import dumped
 
     published = bool(os.environ.get("CI"))
     if format == "markdown":
-        return drift_markdown(found, _place(options))
+        return drift_markdown(result, _place(options))
     if format == "json":
-        return dumped(drift_document(found, published=published))
-    return drift_text(found, output.look(), published=published, options=_place(options))
+        return dumped(drift_document(result, published=published))
+    return drift_text(result, output.look(), published=published, options=_place(options))
 
 
 def _place(options: Globals) -> str:

@@ -37,11 +37,13 @@ EXAMPLES: Mapping[str, Example] = {
         "syncengine --env live state diff test", "what this state records and that of `test` does not"
     ),
     "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
-    "state versions": Example("syncengine state versions", "what a state in Git was before"),
-    "state restore": Example("syncengine state restore 3f2a9c1", "back to that, all of it doubtful"),
+    "state versions": Example("syncengine state versions", "earlier versions of a state in Git"),
+    "state restore": Example("syncengine state restore 3f2a9c1", "return to one; all its rows are doubtful"),
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
-    "state prune": Example("syncengine state prune --before 180d --dry-run", "how much history half a year back is"),
-    "state erase": Example("syncengine state erase 'tag/Jane Doe'", "no trace of a name that must not be kept"),
+    "state prune": Example(
+        "syncengine state prune --before 180d --dry-run", "count the history from before half a year"
+    ),
+    "state erase": Example("syncengine state erase 'tag/Jane Doe'", "erase a name from the state and its history"),
     "state quarantine": Example(
         'syncengine state quarantine tag/2024-117 --reason "their ticket 4711"',
         "go on without a resource that is refused",
@@ -49,7 +51,7 @@ EXAMPLES: Mapping[str, Example] = {
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),
     "state import": Example("syncengine state import state.jsonl", "read an export"),
     "state rebuild": Example(
-        "syncengine state rebuild --from-git origin/main --all-history", "a lost state, from what was applied last"
+        "syncengine state rebuild --from-git origin/main --all-history", "a lost state, from the commit applied last"
     ),
     "state lock": Example("syncengine state lock --reason 'the service is being moved'", "keep everyone from applying"),
     "state unlock": Example("syncengine state unlock 3f2a9c", "end the lock of this id"),

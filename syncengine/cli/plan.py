@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--base", "revision", metavar="REV", help="Say which changes the plan of this Git revision makes too.")
 @click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key and secrets.")
 @click.option("--undo", metavar="RUN", help="Plan the way back to before a run of the history, or before the `last`.")
-@click.option("--force", is_flag=True, help="With --undo: also take back what other runs changed since.")
+@click.option("--force", is_flag=True, help="With --undo: also take back resources that later runs changed.")
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option(

@@ -46,10 +46,10 @@ def request_of(
 
 
 def refuse_undo_with(paths: Sequence[str], options: Mapping[str, object], chosen: Mapping[str, Any]) -> None:
-    """Refuse what means nothing with --undo, which plans from the history and not from the manifests."""
+    """Refuse options that mean nothing with --undo, which plans from the history and not from the manifests."""
     if chosen["undo"] is None:
         if chosen["force"]:
-            raise click.UsageError("--force is for --undo: it takes back what other runs changed since")
+            raise click.UsageError("--force is for --undo: it also takes back what later runs changed")
         return
     flags = {f"--{name.replace('_', '-')}": chosen[name] for name in ("reassert", "sweep", "no_delete", "redo")}
     wrong = [name for name, value in {**options, **flags}.items() if value]

@@ -18,7 +18,7 @@ SELECTION = (
     click.option("--reassert", is_flag=True, help="Send everything that the manifests declare again."),
     click.option("--sweep", is_flag=True, help="Complete a sync session even if it removes no activity type."),
     click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
-    click.option("--redo", is_flag=True, help="Apply again what an undone run had made."),
+    click.option("--redo", is_flag=True, help="Apply changes of undone runs again."),
     click.option(
         "--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve exactly these removals."
     ),

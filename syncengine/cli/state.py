@@ -108,8 +108,8 @@ def list_versions(options: Globals, format: str) -> int:
     from syncengine.cli.state_versions import versions_of
     from syncengine.render.state_versions import versions_document, versions_text
 
-    found = versions_of(options.project())
-    return show(options, format, versions_document(found), versions_text(found))
+    versions = versions_of(options.project())
+    return show(options, format, versions_document(versions), versions_text(versions))
 
 
 @state.command("restore")
@@ -117,7 +117,7 @@ def list_versions(options: Globals, format: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def restore_version(options: Globals, format: str, version: str, auto_approve: bool) -> int:
-    """Record again what VERSION of a state in Git held, as a new version. All of it is doubtful."""
+    """Restore VERSION of a state in Git as a new version. All its rows are doubtful."""
     from syncengine.cli.state_versions import restore
     from syncengine.render.state_versions import restored_text
 
@@ -149,31 +149,31 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
-    """Remove history from before DATE: runs, and what they changed, with the values of before.
+    """Remove history from before DATE: runs, their changes, and former values.
 
-    Rows, approvals and whatever is in doubt stay. What is removed can no longer be undone.
+    Rows, approvals and everything in doubt stay. Removed runs can no longer be undone.
     """
     question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
     if dry_run:
         with _reading(options) as store:
-            counted, is_compact = store.prune(before, is_trial=True), True
+            pruned, is_compact = store.prune(before, is_trial=True), True
     else:
         _refuse_no_state(options)
         _confirm(question, auto_approve)
         with writing(options.project(), "state prune") as store:
             with named_run(store, "state prune", os.environ) as counts:
-                counted = store.prune(before)
-                counts["runs removed"] = counted.runs
+                pruned = store.prune(before)
+                counts["runs removed"] = pruned.runs
             is_compact = store.compact()
     document = {
-        "before": when(counted.before),
-        "runs": counted.runs,
-        "entries": counted.entries,
-        "inDoubt": counted.kept,
+        "before": when(pruned.before),
+        "runs": pruned.runs,
+        "entries": pruned.entries,
+        "inDoubt": pruned.in_doubt,
         "dryRun": dry_run,
         "compacted": is_compact and not dry_run,
     }
-    return show(options, format, document, rendering.pruned_text(counted, before, dry_run, is_compact))
+    return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact))
 
 
 @state.command("erase")
@@ -193,25 +193,25 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
     project = options.project()
     with writing(project, "state erase") as store:
         _refuse_to_erase(store, keys, project.service.landing)
-        held = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
+        remaining = [row for row in store.get(keys).values() if row.status is not Status.DELETED]
         with named_run(store, "state erase", os.environ) as counts:
             erased = store.erase(keys)
             counts["erased"] = len(keys)
         is_compact = store.compact()
     delete_cache(project.root / CACHE_FOLDER)
     document = {"erased": len(keys), "entries": erased.entries, "runs": erased.runs, "compacted": is_compact}
-    return show(options, format, document, rendering.erased_text(len(keys), erased, held, is_compact))
+    return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact))
 
 
 def _refuse_no_state(options: Globals) -> None:
-    """Refuse where nothing is recorded yet: what only removes makes no state."""
+    """Refuse where nothing is recorded yet: a command that only removes makes no state."""
     with _reading(options) as store:
         if not store.exists:
-            raise SyncengineError("there is no state yet", code="no-state")
+            raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
 
 
 def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
-    """Refuse what the state does not know, and what it must still know."""
+    """Refuse resources that the state does not know, and those that it must still know."""
     recorded = store.get(keys)
     unknown = [str(key) for key in keys if key not in recorded and not store.history(key)]
     if unknown:
@@ -231,14 +231,14 @@ def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
 def quarantine(
     options: Globals, format: str, address: str | None, reason: str | None, until: str | None, end: bool
 ) -> int:
-    """Set a resource aside that the service refuses, so that everything else goes on; or list what is."""
+    """Set a resource aside that the service refuses, so that all others are applied; or list the quarantine."""
     from syncengine.cli import state_quarantine as commands
     from syncengine.render import quarantine as shown
 
     if address is None:
         if reason is not None or until is not None or end:
             raise Usage("which resource? name its ADDRESS, as `plan` shows it")
-        verdict = commands.listed(options.project())
+        verdict = commands.current_quarantine(options.project())
         return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
     key = _key(address)
     if end:
@@ -330,13 +330,13 @@ def _refuse_other_team(store: State, team: str | None) -> None:
 
 @state.command("rebuild")
 @click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
-@click.option("--all-history", is_flag=True, help="Record as released whatever was ever declared before.")
-@click.option("--allow-missing-sources", is_flag=True, help="Leave out what is made of rows of databases and services.")
+@click.option("--all-history", is_flag=True, help="Also record, as released, resources of earlier commits.")
+@click.option("--allow-missing-sources", is_flag=True, help="Leave out resources made from databases and services.")
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
-    """Record what the manifests declared at a commit, where the state is lost.
+    """Rebuild a lost state from the manifests of a commit.
 
     Every row is doubtful then, so that the next apply sends all of it again.
     """

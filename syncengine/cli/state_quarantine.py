@@ -1,4 +1,4 @@
-"""state quarantine: set a refused resource aside, list what is, and end it (docs/quarantine.md)."""
+"""state quarantine: set a refused resource aside, list the quarantine, end one (docs/quarantine.md)."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def end(project: Project, key: Key) -> None:
         if not _by_hand(looked, key):
             raise SyncengineError(_not_by_hand(project, key), code=NOT_QUARANTINED)
     with writing(project, "state quarantine") as store:
-        found = _by_hand(store, key)
+        records = _by_hand(store, key)
         with named_run(store, "state quarantine", os.environ) as counts:
-            store.end_quarantine(found)
+            store.end_quarantine(records)
             counts["applied"] = 1
 
 
@@ -98,7 +98,7 @@ def _not_by_hand(project: Project, key: Key) -> str:
     return f"{key} is not in quarantine"
 
 
-def listed(project: Project) -> QuarantineVerdict:
+def current_quarantine(project: Project) -> QuarantineVerdict:
     """All entries, as a plan would judge them."""
     desired = declared_by(project, manifest_set(project))
     with open_state(project.state, write=False) as store:

@@ -1,4 +1,4 @@
-"""state rebuild: a lost state anew, from what Git declared."""
+"""state rebuild: make a lost state again from the manifests in Git."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def read_revision(options: Globals, project: Project, revision: str, chosen: Map
 def _refuse_rows(state: State, replaces: bool) -> None:
     if not replaces and next(iter(state.rows()), None) is not None:
         message = (
-            "the state is there, and has rows: --replace records them anew as Git declares them, and others stay;"
-            " after a doubt about a few resources `apply --reassert --target ADDRESS` is enough"
+            "the state is there, and has rows: --replace overwrites those that Git declares, and keeps the others;"
+            " to send a few resources again, `apply --reassert --target ADDRESS` is enough"
         )
         raise SyncengineError(message, code="state-has-rows")
 

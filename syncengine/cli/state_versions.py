@@ -1,4 +1,4 @@
-"""state versions, state restore: what a state in Git was before, and back to it."""
+"""state versions, state restore: list the versions of a state in Git, and return to one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def no_versions(place: str) -> SyncengineError:
 
 
 def restore(project: Project, version: str) -> Version:
-    """Take the rows of a version, all doubtful, as a new version on top of what is there."""
+    """Take the rows of a version, all doubtful, as a new version on top of the present one."""
     from syncengine.state.snapshots.restore import copy_of
 
     if not is_git_ref(project.state):

@@ -69,11 +69,11 @@ class PlannedRemoval:
 class Aim:
     """The aim of planning.
 
-    `desired`: the selected desired resources, their bodies rewritten to the requests of this plan; `renames`
-    maps a new key to the recorded ones it replaces (one for a category); `staying` are recorded activity types that no
-    manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
-    category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along. `aside`:
-    what a quarantine leaves alone, each with the resource that it is for; `keeps_types` is one that keeps any activity
+    `desired`: the selected desired resources, their bodies rewritten to the requests of this plan; `renames` maps a new
+    key to the recorded ones it replaces (one for a category); `staying` are recorded activity types that no manifest
+    wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted category,
+    the wanted tags whose calls must be true before; `cascades`: the members that it takes along. `aside`: resources
+    that a quarantine leaves alone, each with the one that it waits for; `keeps_types` is one that keeps any activity
     type from being deleted.
     """
 

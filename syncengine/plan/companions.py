@@ -89,9 +89,9 @@ class Estate:
         return owners
 
 
-def with_companions(held: Iterable[Key], estate: Estate) -> dict[Key, Key]:
+def with_companions(quarantined: Iterable[Key], estate: Estate) -> dict[Key, Key]:
     """All that is left alone, each with the resource in quarantine that it waits for."""
-    aside = {key: key for key in held}
+    aside = {key: key for key in quarantined}
     queue = list(aside)
     while queue:
         key = queue.pop()
@@ -103,9 +103,9 @@ def with_companions(held: Iterable[Key], estate: Estate) -> dict[Key, Key]:
 
 
 def keeper_of_types(aside: Mapping[Key, Key], estate: Estate) -> Key | None:
-    """What keeps a sweep from completing: an activity type in quarantine, or a tag that may carry one that goes.
+    """The resource that prevents a sweep: an activity type in quarantine, or a tag that may carry one that goes.
 
-    A row says what was sent last: of a tag that was refused, the service may hold an earlier code than that.
+    A row has the content that was sent last: of a refused tag, the service may hold an earlier code.
     """
     for key, cause in aside.items():
         if key.kind is Kind.ACTIVITY_TYPE:

@@ -58,7 +58,6 @@ def plan_since(
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if baseline.files.get(name) != entry}
     missing = baseline.files.keys() - entries.keys()
-    basis = how[1]
     if baseline.shares and not _stand_as_before(baseline.files, entries):
         return None
     if not names and not missing:
@@ -71,7 +70,7 @@ def plan_since(
     after = _read_after(manifests, names, entries, cache, before)
     if after is None:
         return None
-    shrinks = _is_made_less(before, after) or _sources_shrink(before, after, basis.sources)
+    shrinks = _is_made_less(before, after) or _sources_shrink(before, after, how[1].sources)
     window = None if shrinks else _window(before, after)
     if window is None or not _keeps_to_itself(before, after, window, baseline, cache, names | missing):
         return None

@@ -120,7 +120,7 @@ class BasePlan(Struct, frozen=True, gc=False):
 
 
 class Quarantine(Struct, frozen=True, gc=False):
-    """What a plan must know to set resources aside: entries of the project `file`, records of the state, the time."""
+    """Inputs for setting resources aside: entries of the project `file`, records of the state, the time."""
 
     now: float
     file: str = ""
@@ -134,7 +134,7 @@ class Quarantine(Struct, frozen=True, gc=False):
 
 
 class QuarantineUse(Struct, frozen=True, gc=False):
-    """The resources of which a plan sends nothing, and what its apply records: entries that hold from now on or end."""
+    """The resources of which a plan sends nothing, and the entries that its apply begins or ends."""
 
     set_aside: tuple[Key, ...] = ()
     begun: tuple[QuarantineRecord, ...] = ()
@@ -145,8 +145,8 @@ class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
 
     `other`: the plan that tells which changes are made without this pull request too.
-    `rule_set`: the rules that every change is judged by. `quarantine`: None where nothing is set aside. `redo`: what
-    an undone run had made may be made again.
+    `rule_set`: the rules that every change is judged by. `quarantine`: None where nothing is set aside. `redo`: changes
+    of undone runs may be made again.
     """
 
     rules: Rules
@@ -162,7 +162,7 @@ class Options(Struct, frozen=True, gc=False):
 
 
 class Undo(Struct, frozen=True, gc=False):
-    """The run that a plan takes back (docs/undo.md): what it was, and of which commit.
+    """The run that a plan takes back (docs/undo.md), and its commit.
 
     `revert`: how to take the commit back in Git; None where Git does not know it, or the run was of no commit alone.
     `forced`: also what other runs changed since. `left_out`: addresses of the run that the plan leaves alone.
@@ -187,8 +187,8 @@ class Plan(Struct, frozen=True, gc=False):
     touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
     of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
     comparison with plans that were reviewed; `compared`: the other side, where there is one. `refused`: the last
-    refusals of resources that it sends again, by address. `quarantine`: what it leaves alone. `undo`: the run that it
-    takes back. `redoes`: the resources of which it makes again what a run made that was undone.
+    refusals of resources that it sends again, by address. `quarantine`: the part that it leaves alone. `undo`: the run
+    that it takes back. `redoes`: the resources for which it redoes an undone change.
     """
 
     basis: Basis
@@ -242,7 +242,7 @@ class Plan(Struct, frozen=True, gc=False):
 
     @property
     def is_undone(self) -> bool:
-        """Whether the manifests still ask for what a run made that was undone; with two sides, the pull request."""
+        """Whether the manifests still ask for changes of an undone run; with two sides, the pull request."""
         asks = any(diagnostic.code == Undone.code for diagnostic in self.diagnostics)
         return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes or ()))
 

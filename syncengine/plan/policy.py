@@ -67,15 +67,12 @@ def aim(
     statements: Mapping[Key, Removed],
     rules: Rules,
     scope: Scope,
-    held: Iterable[Key] = (),
+    quarantined: Iterable[Key] = (),
 ) -> Aim:
-    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised.
-
-    `held` are in quarantine.
-    """
+    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
     judgement = _Judgement(recorded, desired, statements, rules, scope)
     _find_renames(judgement)
-    _set_aside(judgement, held)
+    _set_aside(judgement, quarantined)
     _choose_wanted(judgement)
     _judge_categories(judgement)
     _judge_activity_types(judgement)
@@ -116,11 +113,11 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
     return may_be_held(old) and old.server_id is not None and same_category
 
 
-def _set_aside(j: _Judgement, held: Iterable[Key]) -> None:
-    """Leave alone what is in quarantine, and what waits with it."""
-    if held := tuple(held):
+def _set_aside(j: _Judgement, quarantined: Iterable[Key]) -> None:
+    """Leave alone the resources in quarantine, and those that wait with them."""
+    if quarantined := tuple(quarantined):
         estate = Estate(j.recorded, j.desired, j.aim.renames, j.taken_over)
-        j.aim.aside.update(with_companions(held, estate))
+        j.aim.aside.update(with_companions(quarantined, estate))
         j.aim.keeps_types = keeper_of_types(j.aim.aside, estate)
 
 

@@ -1,4 +1,4 @@
-"""Entries of a quarantine → which resources are set aside, and what is said of each; pure (docs/quarantine.md).
+"""Entries of a quarantine → the resources that are set aside, with a sentence on each; pure (docs/quarantine.md).
 
 A resource whose last call was refused is left alone as if it were not selected, until its manifest asks for something
 else or its date has passed. It is never taken for gone.
@@ -28,7 +28,7 @@ CODES = frozenset({QUARANTINED, ENDED, UNUSED, SWEEP_LEFT_OUT})
 NEVER = "its last call was not refused"
 NOWHERE = "no manifest declares it, and the state does not know it"
 CHANGED = "its manifest changed since it was refused"
-UNKNOWN = "nobody knows what became of its last call: the next apply sends it again"
+UNKNOWN = "the outcome of its last call is unknown: the next apply sends it again"
 NEEDS_UNTIL = "it is to be removed, and that waits for 30 days at most: the entry needs `until`"
 TOO_LATE = "it is to be removed, and that waits for 30 days at most"
 APPLIED = "it was applied"
@@ -55,14 +55,14 @@ class SetAside(Struct, frozen=True, gc=False):
 class QuarantineVerdict:
     """The part of a quarantine that holds.
 
-    `held` are set aside. An apply records the entries that have `begun`, and ends those that are `over`. `found` is
-    said of entries that do not hold.
+    `entries` are the resources set aside. An apply records the entries that have `begun`, and ends those that are
+    `over`. `diagnostics` tell of entries that do not hold.
     """
 
-    held: dict[Key, SetAside] = field(default_factory=dict)
+    entries: dict[Key, SetAside] = field(default_factory=dict)
     begun: list[QuarantineRecord] = field(default_factory=list)
     over: list[QuarantineRecord] = field(default_factory=list)
-    found: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def use(self, aside: Iterable[Key]) -> QuarantineUse:
         return QuarantineUse(tuple(aside), tuple(self.begun), tuple(self.over))
@@ -88,10 +88,10 @@ def verdict_of(
     judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
     for record in quarantine.records:
         if record.origin == BY_HAND:
-            judge.by_hand(record)
+            judge.judge_record(record)
     records = {(record.key, record.origin): record for record in quarantine.records}
     for entry in quarantine.entries:
-        judge.listed(entry, records.pop((entry.key, entry.origin), None))
+        judge.judge_entry(entry, records.pop((entry.key, entry.origin), None))
     return judge.verdict
 
 
@@ -99,12 +99,12 @@ def verdict_of(
 class _Judge:
     quarantine: Quarantine
     desired: Mapping[Key, Resource]
-    removed: Mapping[Key, Removed]
+    statements: Mapping[Key, Removed]
     recorded: Mapping[Key, Recorded]
     rules: Rules
     verdict: QuarantineVerdict = field(default_factory=QuarantineVerdict)
 
-    def by_hand(self, record: QuarantineRecord) -> None:
+    def judge_record(self, record: QuarantineRecord) -> None:
         """One that the command set."""
         since = min(record.at, self.quarantine.now)
         why = self.obstacle(record.key, record.until, since, record.content)
@@ -116,8 +116,8 @@ class _Judge:
             self.verdict.over.append(record)
             self._say(ENDED, record.key, f"the quarantine of {record.key} has ended: {why}", None)
 
-    def listed(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
-        """One of the project file; `record` is what an apply knows of it."""
+    def judge_entry(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
+        """Judge an entry of the project file; `record` is that of an earlier apply."""
         now = self.quarantine.now
         if record is not None and record.ended is not None:
             message = f"the quarantine of {entry.key} has ended: remove the entry, or write a new one"
@@ -163,7 +163,7 @@ class _Judge:
         """The ways in which a refused removal may be wanted. A rename retires whatever the policy is."""
         if key.kind is not Kind.TAG:
             yield "delete"
-        elif statement := self.removed.get(key):
+        elif statement := self.statements.get(key):
             yield statement.how.value
         else:
             yield from (self.rules.tag_removal.value, Removal.RETIRE.value)
@@ -183,14 +183,14 @@ class _Judge:
             self.verdict.begun.append(begun)
 
     def _hold(self, key: Key, reason: str, until: float | None, line: int | None = None) -> None:
-        self.verdict.held[key] = SetAside(key, reason, until, self.quarantine.refusals[key], line)
+        self.verdict.entries[key] = SetAside(key, reason, until, self.quarantine.refusals[key], line)
 
     def _say(self, code: str, key: Key, message: str, entry: QuarantineEntry | None) -> None:
         source = self._place(key) if entry is None else None
         if source is not None or entry is None or entry.line is None:
-            self.verdict.found.append(found_at(source, key, code, message, Severity.WARNING))
+            self.verdict.diagnostics.append(found_at(source, key, code, message, Severity.WARNING))
             return
-        self.verdict.found.append(
+        self.verdict.diagnostics.append(
             Diagnostic(
                 severity=Severity.WARNING,
                 code=code,
@@ -222,20 +222,20 @@ def warnings(
     for key, cause in target.aside.items():
         if key != cause:
             waiting.setdefault(cause, []).append(key)
-    for key, held in verdict.held.items():
+    for key, entry in verdict.entries.items():
         row = recorded.get(key)
         source = desired[key].source if key in desired else (row.source if row is not None else None)
-        message = _sentence(held, quarantine, waiting.get(key, ()), target.keeps_types == key)
+        message = _sentence(entry, quarantine, waiting.get(key, ()), target.keeps_types == key)
         yield found_at(source, key, QUARANTINED, message, Severity.WARNING)
-    yield from verdict.found
+    yield from verdict.diagnostics
 
 
-def _sentence(held: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
-    until = f" until {until_text(held.until)}" if held.until is not None else ""
-    place = f", {quarantine.file}:{held.line}" if held.line is not None else ""
+def _sentence(entry: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
+    until = f" until {until_text(entry.until)}" if entry.until is not None else ""
+    place = f", {quarantine.file}:{entry.line}" if entry.line is not None else ""
     parts = [
-        f"{held.key} is in quarantine{until} ({held.reason}{place})",
-        refused_words(held.refusal, quarantine.now),
+        f"{entry.key} is in quarantine{until} ({entry.reason}{place})",
+        refused_words(entry.refusal, quarantine.now),
         *([_waiting_words(waiting)] if waiting else []),
         *(["no activity type is deleted meanwhile"] if keeps_types else []),
     ]

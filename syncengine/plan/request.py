@@ -49,7 +49,7 @@ class PlanRequest:
     """The options of planning and applying.
 
     `saves`: the plan is to be saved, and remembers its inputs. `review`: the reviewed plans that it may not
-    go beyond. `redo`: what an undone run had made may be made again. `allow_unmerged`: a saved plan may be of another
+    go beyond. `redo`: changes of undone runs may be made again. `allow_unmerged`: a saved plan may be of another
     tree than is checked out.
 
     `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead

@@ -28,7 +28,7 @@ from syncengine.plan.state_checks import refuse_absent, state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
-from syncengine.project.git_tree import Repository, RevisionFiles, loaded, repository
+from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, repository
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project, Service
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
@@ -62,14 +62,14 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
-        sides.head, sides.is_merged, sides.tree = loaded(files, load), True, repo.folder_of(tree)
+        sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
         sides.found += (*conflicts, *files.found)
         sides.warn(MERGED, f"this branch is behind {name}: the plan is of the branch merged with it")
     files = RevisionFiles(repo, commit, name, repo.objects / "base")
     try:
         files.bring_project()
         if has_project(files.checkout):
-            sides.base = loaded(files, load)
+            sides.base = load_revision(files, load)
             rule_set(sides.base)
         else:
             sides.warn(NO_BASE, f"{name} has no project in this folder: every change is of this pull request")
@@ -93,19 +93,19 @@ def has_project(checkout: Checkout) -> bool:
 def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
-    with recollection(project.state, around.now, create=request.new_state) as opened:
-        if not opened.exists and not request.new_state:
+    with recollection(project.state, around.now, create=request.new_state) as reader:
+        if not reader.exists and not request.new_state:
             refuse_absent(project)
-        state = _ReadOnce(opened, opened.exists)
+        state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, around)
         draft = plan_in(state, manifests, project, request, around, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         if request.saves:
             draft = with_inputs(draft, sides.head, manifests, sides.tree if sides.is_merged else "")
-        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, opened, project.state, around.now))
-        listed = warnings_of_approvals(draft, state, project, request)
-        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *listed))
+        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, reader, project.state, around.now))
+        approval_warnings = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
 
 def _other(

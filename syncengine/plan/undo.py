@@ -46,12 +46,12 @@ class UndoAim:
 
 
 def undo_aim(
-    run: str, changed: Iterable[ChangedRow], recorded: Mapping[Key, Recorded], scope: Scope, *, forced: bool
+    run: str, rows_of_run: Iterable[ChangedRow], recorded: Mapping[Key, Recorded], scope: Scope, *, forced: bool
 ) -> UndoAim:
-    """The aim that brings back what a run changed. `forced`: also what other runs changed since."""
+    """The aim that reverses the changes of a run. `forced`: also of rows that later runs changed."""
     undo = UndoAim(run, recorded)
-    touched = sorted(changed, key=lambda row: (ORDER[row.key.kind], row.key.name))
-    rows = {row.key: row for row in selected_rows(touched, scope) if _is_relevant(row)}
+    changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
+    rows = {row.key: row for row in selected_rows(changes, scope) if _is_relevant(row)}
     for row in list(rows.values()):
         if why := _obstacle(row, rows, forced=forced):
             undo.leave_out(row, why)
@@ -66,9 +66,9 @@ def undo_aim(
     return undo
 
 
-def selected_rows(changed: Iterable[ChangedRow], scope: Scope) -> list[ChangedRow]:
+def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRow]:
     """The rows that a selection takes back; a renamed category is one unit."""
-    rows = list(changed)
+    rows = list(changes)
     others = {row.renamed_to: row.key for row in rows if row.renamed_to is not None}
     others |= {old: new for new, old in others.items() if new is not None}
     units = ((row, (row.key, *([others[row.key]] if row.key in others else []))) for row in rows)
@@ -77,7 +77,7 @@ def selected_rows(changed: Iterable[ChangedRow], scope: Scope) -> list[ChangedRo
 
 def _is_relevant(row: ChangedRow) -> bool:
     """Whether the run changed it, or left it in a doubt that nobody ended."""
-    return row.changed or (row.now is not None and row.now.doubtful and not row.others)
+    return row.is_changed or (row.now is not None and row.now.doubtful and not row.others)
 
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], *, forced: bool) -> str | None:
@@ -145,8 +145,8 @@ def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
     if Key(Kind.CATEGORY, str(fields.get("category"))) in undo.aim.renames.get(category, ()):
         fields["category"] = category.name
     keywords = not is_retired and {*before.body.keywords} != {*now.body.keywords}
-    sent = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
-    return keywords or sent or before.body.metadata != now.body.metadata
+    is_sent_again = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
+    return keywords or is_sent_again or before.body.metadata != now.body.metadata
 
 
 def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> None:
@@ -164,7 +164,7 @@ def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Reco
 
 
 def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
-    """Retire a tag that the run made; let go of what an undo does not delete."""
+    """Retire a tag that the run made; let go of categories and activity types, which an undo does not delete."""
     if any(new == (row.key,) for new in undo.aim.renames.values()):
         return
     if now.status is Status.RETIRED and not now.body.keywords:

@@ -34,8 +34,8 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Run
         undo = _described(run_to_undo(state, run), project, request.scope, forced=forced)
         draft = undo_plan(undo, state, project, request, around)
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
-        listed = warnings_of_approvals(draft, state, project, request)
-        return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *listed))
+        approval_warnings = warnings_of_approvals(draft, state, project, request)
+        return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
 
 def undo_plan(undo: Undo, state: State, project: Project, request: PlanRequest, around: Runtime) -> Plan:
@@ -66,12 +66,12 @@ def plan_back(undo: Undo, state: State, options: Options, basis: Basis, now: Cal
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
-    """What `run`, which takes another one back, undoes: the content that the other one had made."""
+    """The record of `run`, which takes another one back: the content that the other had made."""
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = selected_rows(state.changes_of(undo.run), scope)
-    taken_back = (row for row in rows if row.changed and str(row.key) not in left_out)
-    added = [UndoneChange(row.key, made_of(row.before, row.made), undo.run, run) for row in taken_back]
-    return UndoneRecord(added=added)
+    taken_back = (row for row in rows if row.is_changed and str(row.key) not in left_out)
+    changes = [UndoneChange(row.key, made_of(row.before, row.after), undo.run, run) for row in taken_back]
+    return UndoneRecord(changes=changes)
 
 
 def run_to_undo(state: State, name: str) -> Run:

@@ -1,4 +1,4 @@
-"""A plan → the part of it that makes again what an undone run had made; pure (docs/undo.md)."""
+"""A plan → the part of it that redoes changes of an undone run; pure (docs/undo.md)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def with_undone(
     undone: Sequence[UndoneChange],
     options: Options,
 ) -> Plan:
-    """The plan of manifests, with what they still ask for that an undone run had made; a selection counts alone."""
+    """The plan with the undone changes that the manifests still ask for; only those of a selection, if there is one."""
     if not undone:
         return plan
-    asked = []
+    repeats = []
     for each in undone:
         resource, row = desired.resources.get(each.key), recorded.get(each.key)
         source = resource.source if resource is not None else row.source if row is not None else None
         if _asks(each, resource) and options.scope.selects((each.key, source)):
-            asked.append(each)
-    diagnostics = () if options.redo else tuple(objections(asked))
-    redoes = tuple(each.key for each in asked) or UNSET
+            repeats.append(each)
+    diagnostics = () if options.redo else tuple(objections(repeats))
+    redoes = tuple(each.key for each in repeats) or UNSET
     return replace(plan, redoes=redoes, diagnostics=(*plan.diagnostics, *diagnostics))
 
 
@@ -46,27 +46,29 @@ def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
 
 
 def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
-    """The changes that a saved plan would make again, from what it does, whatever the file says."""
+    """The changes that a saved plan would make again, computed from the plan itself, whatever the file says."""
     if not undone:
         return []
-    made = _made_by(plan, rows)
+    contents = _made_by(plan, rows)
     return [
-        each for each in undone if each.key in made and each.is_made_by(made[each.key][0], protect=made[each.key][1])
+        each
+        for each in undone
+        if each.key in contents and each.is_made_by(contents[each.key][0], protect=contents[each.key][1])
     ]
 
 
 def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
-    """The content that a plan makes of each resource, and its protection; None of what it lets go or removes."""
-    made: dict[Key, tuple[Body | None, bool | None]] = {}
+    """The content and protection that a plan gives each resource; None where it lets go or removes."""
+    contents: dict[Key, tuple[Body | None, bool | None]] = {}
     for leave in plan.records:
         if (row := rows.get(leave.key)) is not None:
-            made[leave.key] = (None if leave.status in LET_GO else _with(row.body, leave), leave.protect)
+            contents[leave.key] = (None if leave.status in LET_GO else _with(row.body, leave), leave.protect)
     items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
     wholes = (leave for item in items for leave in item.leaves if leave.whole)
-    made |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
+    contents |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
     formers = (Key(change.key.kind, change.previously) for change in plan.changes if change.previously)
-    gone = (change.key for change in plan.changes if change.action in REMOVALS)
-    return made | dict.fromkeys((*formers, *gone), (None, None))
+    removals = (change.key for change in plan.changes if change.action in REMOVALS)
+    return contents | dict.fromkeys((*formers, *removals), (None, None))
 
 
 def _with(body: Body, leave: Effect) -> Body:
@@ -74,10 +76,10 @@ def _with(body: Body, leave: Effect) -> Body:
     return Body({**fields, **leave.fields}, body.keywords, body.metadata)
 
 
-def objections(asked: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
+def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
     """An error for each undone run."""
     by_run: dict[str, list[str]] = {}
-    for each in asked:
+    for each in repeats:
         by_run.setdefault(each.run, []).append(str(each.key))
     for run, addresses in by_run.items():
         more = f" and {len(addresses) - SHOWN} more" if len(addresses) > SHOWN else ""
@@ -87,6 +89,6 @@ def objections(asked: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
 
 
 def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
-    """What a plan of manifests lifts: what it makes again, and what none of all manifests asks for any more."""
+    """The undone changes that a plan lifts: those that it redoes, and those that no manifest asks for any more."""
     lifted = [each.key for each in undone if each.key in redoes or plan.is_whole]
     return UndoneRecord(lifted=lifted)

@@ -34,7 +34,7 @@ class GitRef:
     @property
     def name(self) -> str:
         """The place as people see it, without a user or a password."""
-        return f"{PREFIX}{shown(self.remote)}/{self.ref}"
+        return f"{PREFIX}{without_login(self.remote)}/{self.ref}"
 
     @property
     def is_named(self) -> bool:
@@ -49,8 +49,8 @@ def is_git_ref(text: str) -> bool:
     return text.startswith(PREFIX)
 
 
-def shown(text: str) -> str:
-    """The text without what stands before the host of a URL."""
+def without_login(text: str) -> str:
+    """The text of a URL without user and password."""
     return re.sub(r"//[^/\s@]*(?:@[^/\s@]*)*@", "//", text)
 
 
@@ -64,7 +64,7 @@ def located_ref(text: str, root: Path) -> GitRef | None:
 
 
 def read_ref(place: str) -> GitRef:
-    """Read what `str` wrote of one."""
+    """Read a GitRef from the text that `str` made of it."""
     text, _, folder = place.rpartition("#")
     remote, _, name = text.removeprefix(PREFIX).rpartition(NAMESPACE)
     return GitRef(remote, f"{NAMESPACE[1:]}{name}", Path(unquote(folder)))

@@ -299,8 +299,8 @@ class RevisionFiles:
 
     def ignored(self) -> Iterator[str]:
         """Ignored files that manifests may read; nothing hidden."""
-        listed = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ".")
-        for path in self.repo.records(*listed):
+        command = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ".")
+        for path in self.repo.records(*command):
             if path.lower().endswith(FORMATS) and not any(part.startswith(".") for part in PurePosixPath(path).parts):
                 yield path
 
@@ -310,7 +310,7 @@ class RevisionFiles:
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))
 
 
-def loaded(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:
+def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:
     """The project of a revision, with all files that its manifests may read."""
     files.bring_project()
     project = load(files)

@@ -110,7 +110,7 @@ class Project:
     are rules in the project file, as nodes; the rules of `other_judges` hold as well.
     `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `policy_lines`: where its limits and rules stand, by their names below `policy`. `blob`: the address of a line of a
-    file, at the host of the repository. `quarantine`: what the project file sets aside.
+    file, at the host of the repository. `quarantine`: entries of the project file.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 

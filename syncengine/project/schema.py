@@ -228,7 +228,7 @@ class QuarantineItem(Model, frozen=True, kw_only=True):
         ],
         Meta(description="tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
     ]
-    reason: Annotated[Filled, Meta(description="Said in every plan.")]
+    reason: Annotated[Filled, Meta(description="Shown in every plan.")]
     until: Annotated[
         Annotated[
             float,

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from syncengine.errors import Diagnostic
 from syncengine.posted_time.drift.model import Drift, DriftKind, ListReading
-from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown, shown_count
+from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown_count, shown_findings
 from syncengine.render.escape import cut, excerpts, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.manifest import section_yaml
@@ -86,7 +86,7 @@ def _pattern(address: str) -> str:
 
 def drift_text(drift: Drift, look: Look, *, published: bool, options: str) -> str:
     """The findings kind by kind, each with its cure."""
-    findings = shown(drift, published=published)
+    findings = shown_findings(drift, published=published)
     lines = [painted(f"{headline(drift)}.", Tone.HEADING, look), f"{coverage(drift, published=published)}."]
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
         lines += ["", *_section(drift, kind, list(of_kind), look)]
@@ -99,13 +99,13 @@ def drift_text(drift: Drift, look: Look, *, published: bool, options: str) -> st
 def _section(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding], look: Look) -> Iterator[str]:
     since = f" since {_minute(drift.unused_since)}" if kind is DriftKind.UNUSED else ""
     yield painted(f"{kind}: {MEANING[kind]}{since}", Tone.UPDATE, look)
-    named = [finding for finding in findings if finding.address is not None]
-    few = named if look.verbose or len(named) <= MOST + 1 else named[:MOST]
+    public = [finding for finding in findings if finding.address is not None]
+    few = public if look.verbose or len(public) <= MOST + 1 else public[:MOST]
     for finding in few:
         yield from _lines(finding)
-    if rest := len(named) - len(few):
+    if rest := len(public) - len(few):
         yield f"  … and {number(rest)} more (-v lists all)"
-    if len(findings) > len(named):
+    if len(findings) > len(public):
         yield f"  {_nameless(drift, kind, findings)}"
 
 
@@ -154,10 +154,10 @@ def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options
 
 
 def _item(finding: ShownFinding) -> dict[str, str]:
-    """A tag as a manifest declares it, from what was seen of it."""
-    seen = finding.seen or {}
-    values = {name: value for name in ("description", "externalId") if (value := seen.get(name))}
-    path = seen.get("path")
+    """A tag as a manifest would declare it, from its values in posted time."""
+    fields = finding.seen or {}
+    values = {name: value for name in ("description", "externalId") if (value := fields.get(name))}
+    path = fields.get("path")
     name = (finding.address or "").partition("/")[2]
     return {"name": name, **values, **({"path": path} if path and path != "/" else {})}
 
@@ -168,7 +168,7 @@ def _item(finding: ShownFinding) -> dict[str, str]:
 def drift_markdown(drift: Drift, options: str) -> str:
     """Counts, and names that may be published, for the summary of a job."""
     blocks = [MarkdownBlock(f"### {prose(headline(drift))}\n", _opening(drift))]
-    findings = shown(drift, published=True)
+    findings = shown_findings(drift, published=True)
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
         blocks.append(MarkdownBlock(f"#### {prose(f'{kind}: {MEANING[kind]}')}\n", _rows(drift, kind, list(of_kind))))
     addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
@@ -191,7 +191,7 @@ def _opening(drift: Drift) -> Iterator[str]:
 
 
 def _public(text: str) -> str:
-    """A sentence as Markdown; what begins with `<5` is no markup, and is read in the log of a job, too."""
+    """A sentence as Markdown; `<5` stays unescaped: it is no markup, and logs of jobs show this text, too."""
     return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
 
 
@@ -224,7 +224,7 @@ def drift_document(drift: Drift, *, published: bool) -> Document:
             unused_since=when(drift.unused_since),
             coverage=_coverage(drift, drift.reading, published=published),
             summary={kind.value: drift.count(kind) for kind in DriftKind},
-            findings=[_document_item(finding) for finding in shown(drift, published=published)],
+            findings=[_document_item(finding) for finding in shown_findings(drift, published=published)],
         )
     )
 

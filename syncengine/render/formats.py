@@ -184,7 +184,7 @@ class MetadataChange(OpenModel, frozen=True):
 
 
 class RefusedItem(OpenModel, frozen=True):
-    """What the service refused of a resource that was not applied since."""
+    """The refusals of a resource that was not applied since."""
 
     times: Annotated[int, "The number of runs in which it was refused."]
     since: Annotated[str, "The first of them, RFC 3339 in UTC."]

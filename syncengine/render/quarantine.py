@@ -1,4 +1,4 @@
-"""What is set aside → text for people, and documents for machines; pure."""
+"""Resources in quarantine → text for people, and documents for machines; pure."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ def record_text(record: QuarantineRecord) -> str:
 
 
 def verdict_document(verdict: QuarantineVerdict) -> Document:
-    """What is set aside, and what is said of entries that do not hold."""
+    """The resources in quarantine, and the reasons of entries that do not hold."""
     return {
         "format": FORMAT,
-        "quarantine": [_item(held) for held in verdict.held.values()],
-        "diagnostics": diagnostic_items(verdict.found),
+        "quarantine": [_item(entry) for entry in verdict.entries.values()],
+        "diagnostics": diagnostic_items(verdict.diagnostics),
     }
 
 
-def _item(held: SetAside) -> dict[str, Any]:
-    refusal = held.refusal
+def _item(entry: SetAside) -> dict[str, Any]:
+    refusal = entry.refusal
     return {
-        "address": str(held.key),
-        "reason": held.reason,
-        "until": when(held.until),
-        "line": held.line,
+        "address": str(entry.key),
+        "reason": entry.reason,
+        "until": when(entry.until),
+        "line": entry.line,
         "refused": {"times": refusal.times, "since": when(refusal.since), "message": refusal.message},
     }
 
 
 def verdict_text(verdict: QuarantineVerdict) -> str:
-    lines = [line for held in verdict.held.values() for line in _lines(held)]
-    lines += [visible(diagnostic.message) for diagnostic in verdict.found]
+    lines = [line for entry in verdict.entries.values() for line in _lines(entry)]
+    lines += [visible(diagnostic.message) for diagnostic in verdict.diagnostics]
     return "\n".join(lines or ["Nothing is in quarantine."]) + "\n"
 
 
-def _lines(held: SetAside) -> Iterator[str]:
-    refusal = held.refusal
-    end = f" until {until_text(held.until)}" if held.until is not None else ""
-    place = f" (line {held.line} of the project file)" if held.line is not None else ""
+def _lines(entry: SetAside) -> Iterator[str]:
+    refusal = entry.refusal
+    end = f" until {until_text(entry.until)}" if entry.until is not None else ""
+    place = f" (line {entry.line} of the project file)" if entry.line is not None else ""
     times = "once" if refusal.times == 1 else f"{refusal.times:,} times"
-    yield f"{visible(str(held.key))}{end}: {visible(held.reason)}{place}"
+    yield f"{visible(str(entry.key))}{end}: {visible(entry.reason)}{place}"
     yield f"    refused {times} since {when(refusal.since)}: {quoted(refusal.message)}"

@@ -199,29 +199,29 @@ def forgotten_text(count: int) -> str:
     return f"Forgot {count_of(count, 'resource')}; the service keeps what it has.\n"
 
 
-def pruned_text(counted: Pruned, asked: float, dry_run: bool, is_compact: bool) -> str:
-    """What `state prune` removed, or would, and what cannot be done any more."""
-    numbers = f"{count_of(counted.runs, 'run')} and {count_of(counted.entries, 'entry')} of the history"
-    lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(counted.before)}."]
-    if counted.before < asked:
+def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool) -> str:
+    """Sentences on the history that `state prune` removed or would remove, and on what is impossible then."""
+    numbers = f"{count_of(pruned.runs, 'run')} and {count_of(pruned.entries, 'entry')} of the history"
+    lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(pruned.before)}."]
+    if pruned.before < before:
         lines.append("The last 24 hours stay: the gate counts what they took away.")
-    if counted.kept:
-        lines.append(f"The history of {count_of(counted.kept, 'resource')} in doubt stays.")
-    if counted.runs:
+    if pruned.in_doubt:
+        lines.append(f"The history of {count_of(pruned.in_doubt, 'resource')} in doubt stays.")
+    if pruned.runs:
         will = "could" if dry_run else "can"
         lines.append(f"These runs {will} no longer be undone, and plans that were saved before then not be resumed.")
     return "\n".join((*lines, *_not_compact(is_compact))) + "\n"
 
 
-def erased_text(count: int, erased: Erased, held: Sequence[Recorded], is_compact: bool) -> str:
-    """What `state erase` removed, without a name: this text may be in a log."""
+def erased_text(count: int, erased: Erased, remaining: Sequence[Recorded], is_compact: bool) -> str:
+    """Counts of entries that `state erase` removed, without a name: this text may be in a log."""
     lines = [
         f"Erased {count_of(count, 'resource')}: {count_of(erased.entries, 'entry')} of the history"
         f" {'has' if erased.entries == 1 else 'have'} neither name nor content any more."
     ]
     if erased.runs:
         lines.append(f"{count_of(erased.runs, 'run')} can no longer be undone for what was erased.")
-    if held:
+    if remaining:
         lines.append(
             "The service may still hold what was only released or retired: the deletion of its category no longer"
             " counts it."

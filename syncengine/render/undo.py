@@ -24,7 +24,7 @@ def undo_of(item: formats.UndoItem) -> Undo:
 
 
 def undo_sentences(undo: Undo) -> Iterator[str]:
-    """The run, what stays beside it, and how to take it back in Git too."""
+    """Sentences on the run, on changes of it that stay, and on taking it back in Git too."""
     commit = f", commit {visible(undo.commit[:12])}" if undo.commit else ""
     started = visible(undo.started[:16].replace("T", " "))
     yield f"Takes back run {visible(undo.run)} ({visible(undo.command)} of {started} UTC{commit})."

@@ -131,7 +131,7 @@ class Reconciling:
             gc.unfreeze()  # what the engine froze for the time of its process would be kept for the time of ours
 
     def _count_refused(self, done: Applied) -> None:
-        """Keep the gauges; what cannot be read now is read after the next round."""
+        """Set the gauges; a state that cannot be read now is read after the next round."""
         metrics = self._standing.metrics
         if done.plan is not None:
             metrics.quarantined.set(len(done.plan.set_aside))
@@ -173,13 +173,13 @@ class Reconciling:
         self._tell_trouble(done)
 
     def _warn_of_quarantine(self, done: Applied) -> None:
-        """Each once: what is set aside is no trouble of this process."""
+        """Log each warning once: a quarantine is no trouble of this process."""
         for diagnostic in done.report.diagnostics:
             if diagnostic.code in CODES and self._standing.is_first(diagnostic.code, diagnostic.message):
                 self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
 
     def _is_known_undone(self, done: Applied) -> bool:
-        """Whether the manifests ask for what was undone, and that was said: it takes a person and a merge to mend."""
+        """Whether the manifests ask for undone changes, and that was logged: only a person's merge can mend it."""
         errors = [each for each in done.report.diagnostics if each.severity is Severity.ERROR]
         are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
         return are_undone and not any(self._standing.is_first(each.code, each.message) for each in errors)

@@ -1,6 +1,6 @@
-"""A list that is asked for page by page, newest first → its entries, each once. Knows nothing of what they are.
+"""A list that is asked for page by page, newest first → its entries, each once, of whatever kind.
 
-What is remembered is one page, however long the list is. The next page begins at the last one's oldest instant, since
+Memory holds one page, however long the list is. The next page begins at the last one's oldest instant, since
 several entries may share it (docs/interface.md 4), and those of the last page are dropped.
 """
 

@@ -241,7 +241,7 @@ def pragma(engine: sa.Engine, *pragmas: str) -> None:
 
 
 def _compact_file(engine: sa.Engine) -> bool:
-    """Write the file anew; what was in the log of writes is gone only when nobody reads from it."""
+    """Write the file anew. The log of writes is emptied only when nobody reads from it."""
     connection = engine.raw_connection()
     try:
         cursor = connection.cursor()

@@ -39,7 +39,7 @@ class Obstacle:
 
 
 def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], window: float) -> Iterator[Obstacle]:
-    """What is still declared, or may still be changed by a call within `window` seconds, or named by others."""
+    """Reasons against erasing: still declared, maybe changed by a call within `window` seconds, or named by others."""
     rows = fetch(connection, keys, visible_rows(connection.dialect.name))
     for key, row in rows.items():
         if row.status is Status.ACTIVE:
@@ -57,7 +57,7 @@ def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], wi
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """Numbers of what was erased: entries of the history, and the runs that made them."""
+    """Numbers of erased entries of the history, and of the runs that made them."""
 
     entries: int
     runs: int
@@ -84,13 +84,13 @@ def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
 
 def _others() -> Iterable[sa.Table]:
     """Further tables with a line for a resource."""
-    known = (ROWS, JOURNAL)
-    return [t for t in ROWS.metadata.tables.values() if t not in known and {"kind", "name"} <= set(t.c.keys())]
+    tables = (ROWS, JOURNAL)
+    return [t for t in ROWS.metadata.tables.values() if t not in tables and {"kind", "name"} <= set(t.c.keys())]
 
 
 @dataclass(slots=True)
 class _Erasure:
-    """What is erased, and what it says: `texts` are looked for in sentences of its calls."""
+    """Resources to erase; `texts` are looked for in the messages of their calls."""
 
     keys: frozenset[Key]
     addresses: set[str]
@@ -148,7 +148,7 @@ class _Erasure:
         return CallLines(part.call, part.operation, addresses, lines)
 
     def _end(self, line: StoredLine, end: CallEnd) -> CallEnd:
-        """An end without the names; what was said of these alone goes whole."""
+        """An end without the names; messages on these resources alone are dropped."""
         addresses = [f"{k.partition('/')[0]}/{ERASED}" if k in self.addresses else k for k in end.keys]
         if not end.message:
             return CallEnd(end.call, addresses)
@@ -176,7 +176,7 @@ class _Erasure:
 
 
 def _erase_approvals(connection: sa.Connection, erasure: _Erasure) -> None:
-    """Approvals cover nothing of what is erased any more; that of a line under `removed:` goes with its name."""
+    """Drop erased resources from approvals; that of a line under `removed:` goes with its name."""
     lines = {f"removed:{address}:" for address in erasure.addresses}
     erased = {(key.kind.value, key.name) for key in erasure.keys}
     query = sa.select(APPROVALS.c.approval, APPROVALS.c.covers, APPROVALS.c.remaining)

@@ -107,5 +107,5 @@ class StateReader(Protocol):
         ...
 
     def undone(self) -> list[UndoneChange]:
-        """What undone runs had made, by kind and name."""
+        """Undone changes, by kind and name."""
         ...

@@ -278,7 +278,7 @@ class Lease:
     """A held lock, renewed by a daemon thread until it is released. Also a context manager.
 
     `quiet`: seconds for which, when it was taken, no holder before could send any more; below 0, one may still.
-    `before_release` writes what is not written yet; None: nothing waits.
+    `before_release` writes pending changes; None: there are none.
     """
 
     before_release: Callable[[], None] | None = None

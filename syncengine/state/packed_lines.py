@@ -120,12 +120,12 @@ class ChangedLine(NamedTuple):
     previous: Key | None
 
 
-def changed_lines(packed: bytes, wanted: Collection[str] | None) -> Iterator[ChangedLine]:
+def changed_lines(packed: bytes, addresses: Collection[str] | None) -> Iterator[ChangedLine]:
     """The entries of the addresses that are wanted, or of all."""
     for part in _PARTS.decode(packed):
         renames, before = part.operation == UPSERT_TAG_CATEGORIES.id, None
         for address, line in zip(part.keys, part.lines, strict=True):
-            if wanted is None or address in wanted:
+            if addresses is None or address in addresses:
                 yield ChangedLine(Key.parse(address), _LINE.decode(line), Key.parse(before) if before else None)
             before = address if renames else None
 

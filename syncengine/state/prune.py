@@ -25,7 +25,7 @@ GATE_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Numbers of what goes: runs, and entries of resources; and of rows in doubt, whose entries stay.
+    """Numbers of removed runs and entries of resources, and of rows in doubt, whose entries stay.
 
     `before`: seconds since epoch, the last day being left alone.
     """
@@ -33,12 +33,12 @@ class Pruned:
     before: float
     runs: int
     entries: int
-    kept: int
+    in_doubt: int
 
 
 @dataclass(slots=True)
 class _Remains:
-    """What must stay: entries of addresses in doubt, the ends of their calls, and the runs of both."""
+    """The part that must stay: entries of addresses in doubt, the ends of their calls, and the runs of both."""
 
     addresses: set[str]
     calls: set[tuple[str | None, str | None]] = field(default_factory=set)
@@ -78,7 +78,7 @@ def _in_doubt(connection: sa.Connection) -> set[str]:
 
 
 def _without(line: StoredLine, remains: _Remains) -> tuple[int, bool, bytes | None]:
-    """Return the number of entries that go, whether the line stays, and what is packed in it then."""
+    """Return the number of entries that go, whether the line stays, and its packed entries then."""
     if line.packed is None:
         is_end = line.kind == CALL
         stays = (line.run, line.name) in remains.calls if is_end else f"{line.kind}/{line.name}" in remains.addresses
@@ -98,14 +98,14 @@ def _without(line: StoredLine, remains: _Remains) -> tuple[int, bool, bytes | No
     return count, bool(parts), packed_lines.pack(parts)
 
 
-def _old_runs(connection: sa.Connection, before: float, needed: set[str | None]) -> list[str]:
-    """Runs that ended and of which nothing is left, but for the last one that says what the limits were."""
+def _old_runs(connection: sa.Connection, before: float, remaining: set[str | None]) -> list[str]:
+    """Runs that ended and of which nothing is left, but for the last one that records limits."""
     limits = sa.select(RUNS.c.id).where(RUNS.c.outcome == "complete", RUNS.c.counts.contains('"limits"'))
     last = connection.execute(limits.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(1)).scalar_one_or_none()
     younger = sa.select(JOURNAL.c.run).where(JOURNAL.c.at >= before, JOURNAL.c.run.is_not(None)).distinct()
     is_old = sa.and_(RUNS.c.started < before, RUNS.c.ended.is_not(None), RUNS.c.command != PRUNED_RUN)
     query = sa.select(RUNS.c.id).where(is_old, RUNS.c.id.not_in(younger)).order_by(RUNS.c.started)
-    return [run for run in connection.execute(query).scalars() if run != last and run not in needed]
+    return [run for run in connection.execute(query).scalars() if run != last and run not in remaining]
 
 
 def _drop_runs(connection: sa.Connection, runs: Iterable[str]) -> None:

@@ -26,6 +26,6 @@ class PublishedCalls:
         object.__setattr__(self, "_by_key", by_key)
 
     def covers(self, entries: Iterable[Intent]) -> bool:
-        """Whether whoever reads what was published would count with everything that these calls may do."""
+        """Whether a reader of the published state would expect everything that these calls may do."""
         leaves = (leave for entry in entries for leave in entry.leaves)
         return all(any(leave is each or leave == each for each in self._by_key.get(leave.key, ())) for leave in leaves)

@@ -1,4 +1,4 @@
-"""Refusals of resources, and what is set aside for them, written in the caller's transaction."""
+"""Refusals of resources, and the quarantine, written in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
 
 
 def quarantine(connection: sa.Connection) -> list[QuarantineRecord]:
-    """All that is set aside, and entries of the project file that count no more."""
+    """All records of the quarantine, with those of entries of the project file that no longer count."""
     return quarantine_of(connection.execute(sa.text(ALL_QUARANTINE)).all())
 
 
@@ -55,7 +55,7 @@ def refuse(
 
 
 def begin(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
-    """Count calls that are about to be sent: until they end, nobody knows what became of these resources."""
+    """Count calls that are about to be sent: until they end, the outcome for these resources is unknown."""
     if here := _refused_before(connection, run, keys):
         _update(connection, here, pending=run)
 
@@ -67,7 +67,7 @@ def settle(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> N
 
 
 def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> list[Key]:
-    """Those of `keys` that an earlier run was refused: what this one refused stays refused to its end."""
+    """Those of `keys` that an earlier run was refused: refusals of this one stay to its end."""
     query = sa.select(REFUSALS.c.kind, REFUSALS.c.name).where(REFUSALS.c.run.is_distinct_from(run))
     earlier = {tuple(row) for row in connection.execute(query)}
     return [key for key in keys if (key.kind.value, key.name) in earlier] if earlier else []
@@ -79,7 +79,7 @@ def _update(connection: sa.Connection, keys: Sequence[Key], **values: str | None
 
 
 def tidy(connection: sa.Connection) -> bool:
-    """Drop the refusals of what was applied since; whether there were any."""
+    """Drop the refusals of resources applied since; return whether there were any."""
     if connection.execute(sa.select(REFUSALS.c.name).limit(1)).first() is None:
         return False
     connection.execute(sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None)))
@@ -100,14 +100,14 @@ def end(connection: sa.Connection, key: Key, origin: str) -> None:
     connection.execute(sa.delete(QUARANTINE).where(row))
 
 
-def import_refusals(connection: sa.Connection, found: Iterable[Refusal]) -> None:
+def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:
     """Write refusals as another state has them."""
     rows = [
         (
             *(each.key.kind.value, each.key.name, each.times, each.since, each.at, each.message[:LONGEST_WORDS]),
             *(each.content, None, None if each.is_last else "", None),
         )
-        for each in found
+        for each in refusals
     ]
     write_many(connection, REFUSALS, REFUSAL_COLUMNS, rows, upsert=True)
 

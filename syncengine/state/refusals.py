@@ -1,4 +1,4 @@
-"""Refusals of resources, and what is set aside for them, as a state keeps them. Values only; pure."""
+"""Refusals of resources, and the quarantine, as a state keeps them. Values only; pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
     """The refusals of one resource since it was last applied.
 
     `times` counts runs, `since` is the first of them and `at` the last, in seconds since epoch. `message` has the
-    service's words of the last, `content` the digest of what it refused (`content_of`). `is_last`: no call for it has
-    been sent since then, so that nothing is unknown.
+    service's words of the last, `content` the digest of the refused content (`content_of`). `is_last`: no call for it
+    has been sent since then, so that nothing is unknown.
     """
 
     key: Key
@@ -42,8 +42,8 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
 class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
     """A resource that is set aside. `origin`: BY_HAND, or the digest of an entry of the project file.
 
-    `until`: seconds since epoch, None without an end. `content` is what was refused; once the manifests ask for
-    another, it is over. `ended`: from when on an entry of the project file counts no more.
+    `until`: seconds since epoch, None without an end. `content` is the refused content; once the manifests ask
+    for another, it is over. `ended`: the time from which an entry of the project file no longer counts.
     """
 
     key: Key
@@ -62,7 +62,7 @@ ALL_QUARANTINE = f"SELECT {', '.join(QUARANTINE_COLUMNS)} FROM state_quarantine 
 
 
 def content_of(body: Body) -> str:
-    """The digest of what a manifest asks of a resource, wherever and in whatever order it says so."""
+    """The digest of a resource's declared content, whatever its place and order in the manifest."""
     about = {"fields": body.fields, "keywords": sorted(body.keywords), "metadata": body.metadata}
     return sha256_of(to_json(about))[:32]
 
@@ -72,13 +72,13 @@ def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
 
     One whose resource was applied since is none.
     """
-    found = {}
-    for kind, name, times, since, at, message, content, _, pending, settled in rows:
+    refusals = {}
+    for kind, name, times, since, at, message, content, _, pending, applied_at in rows:
         if not (isinstance(name, str) and isinstance(message, str) and isinstance(content, str)):
             raise ValueError("a refusal holds a value of another type")
-        if settled is None:
+        if applied_at is None:
             key = Key(KINDS[kind], name)
-            found[key] = Refusal(
+            refusals[key] = Refusal(
                 key=key,
                 times=int(times),
                 since=float(since),
@@ -87,12 +87,12 @@ def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
                 content=content,
                 is_last=pending is None,
             )
-    return found
+    return refusals
 
 
 def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
     """The records of rows in the order of QUARANTINE_COLUMNS; ValueError or LookupError where they are damaged."""
-    found = []
+    records = []
     for kind, name, origin, reason, until, at, content, ended in rows:
         if not all(isinstance(text, str) for text in (name, origin, reason, content)):
             raise ValueError("a quarantine holds a value of another type")
@@ -101,8 +101,8 @@ def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
         record = QuarantineRecord(
             key=key, origin=origin, reason=reason, until=end, at=float(at), content=content, ended=over
         )
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def with_end(record: QuarantineRecord, now: float) -> QuarantineRecord:

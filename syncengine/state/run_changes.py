@@ -1,7 +1,7 @@
 """The changes of a run, from the journal: each row as it was before the run, and as the run made it.
 
 A row of today is followed backwards through the lines that tell of it, down to those of the run (docs/undo.md). It does
-not matter whether a call settled: a row holds all that its call adds, and the line tells what there was before.
+not matter whether a call settled: a row holds all that its call adds, and the line has the former content.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SINGLE = ("id", "run", "verb", "call", "operation", "kind", "name", "detail")
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
-    """A row that a run touched: `before` it, as the run `made` it, and `now`; None where there is none.
+    """A row that a run touched: `before` and `after` the run, and `now`; None where there is none.
 
     `others` are later runs that changed it since, oldest first. `forgotten`: its row was removed by hand since.
     `renamed_to`: the new name of a category. `unknown`: names of metadata whose former values nothing tells.
@@ -39,7 +39,7 @@ class ChangedRow:
 
     key: Key
     before: Recorded | None
-    made: Recorded | None
+    after: Recorded | None
     now: Recorded | None
     others: tuple[str, ...] = ()
     forgotten: bool = False
@@ -47,9 +47,9 @@ class ChangedRow:
     unknown: tuple[str, ...] = ()
 
     @property
-    def changed(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether the run made something else of it, as far as anybody knows."""
-        return self.unknown != () or content_of(self.before) != content_of(self.made)
+        return self.unknown != () or content_of(self.before) != content_of(self.after)
 
 
 def content_of(row: Recorded | None) -> object:
@@ -130,8 +130,8 @@ def _read(connection: sa.Connection, first: int, lines: _Lines, version: int) ->
     before: Any = None
     for line in connection.execute(query.order_by(JOURNAL.c.id), execution_options={"yield_per": LARGE}):
         if line.kind == PACKED:
-            wanted = None if line.run == lines.run else {str(key) for key in lines.by_key}
-            for each in packed_lines.changed_lines(line.packed, wanted):
+            addresses = None if line.run == lines.run else {str(key) for key in lines.by_key}
+            for each in packed_lines.changed_lines(line.packed, addresses):
                 lines.add(each.key, _Line(line.run, each.line.read(), previous=each.previous))
         elif line.kind in KINDS:
             key = Key(KINDS[line.kind], line.name)
@@ -161,12 +161,12 @@ def _changed(
             unknown |= dict.fromkeys((*line.detail.metadata_set, *line.detail.metadata_deleted))
     if unknown and before is not None:
         before, unknown = _with_former(before, unknown, history_of(key), run)
-    made = before
+    after = before
     for line in own:
-        made = _with(made, key, line.detail)
+        after = _with(after, key, line.detail)
     renames = (line.previous for line in own if line.detail.status and line.detail.status[1] is Status.DELETED)
     renamed_to = next((name for name in renames if name is not None), None)
-    return ChangedRow(key, before, made, now, tuple(dict.fromkeys(others)), forgotten, renamed_to, tuple(unknown))
+    return ChangedRow(key, before, after, now, tuple(dict.fromkeys(others)), forgotten, renamed_to, tuple(unknown))
 
 
 def _counts(line: _Line) -> bool:
@@ -182,8 +182,8 @@ def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
     keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_added)
     keywords += tuple(k for k in detail.keywords_deleted if k not in keywords)
     former = detail.metadata_before or {}
-    touched = {*detail.metadata_set, *detail.metadata_deleted, *former}
-    metadata = {name: value for name, value in row.body.metadata.items() if name not in touched}
+    names = {*detail.metadata_set, *detail.metadata_deleted, *former}
+    metadata = {name: value for name, value in row.body.metadata.items() if name not in names}
     metadata |= {name: value for name, value in former.items() if value is not None}
     return replace(
         row,
@@ -201,10 +201,10 @@ def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
     fields |= {name: after for name, (_, after) in detail.fields.items() if after is not None}
     keywords = tuple(k for k in row.body.keywords if k not in detail.keywords_deleted)
     keywords += tuple(k for k in detail.keywords_added if k not in keywords)
-    kept = {name: value for name, value in row.body.metadata.items() if name not in detail.metadata_deleted}
+    metadata = {name: value for name, value in row.body.metadata.items() if name not in detail.metadata_deleted}
     return replace(
         row,
-        body=Body(fields, keywords, {**kept, **detail.metadata_set}),
+        body=Body(fields, keywords, {**metadata, **detail.metadata_set}),
         status=detail.status[1] if detail.status else row.status,
         protect=detail.protect[1] if detail.protect else row.protect,
     )
@@ -216,9 +216,9 @@ def _with_former(
     """The row with the metadata that lines of before the run tell, and the names of which none does."""
     until = next((number for number, entry in enumerate(history) if entry.run == run), len(history))
     values = {name: next(_former_values(name, history[:until]), ...) for name in names}
-    known = {name: value for name, value in values.items() if isinstance(value, str)}
-    kept = {name: value for name, value in row.body.metadata.items() if name not in values}
-    body = replace(row.body, metadata={**kept, **known})
+    former = {name: value for name, value in values.items() if isinstance(value, str)}
+    others = {name: value for name, value in row.body.metadata.items() if name not in values}
+    body = replace(row.body, metadata={**others, **former})
     return replace(row, body=body), {name: None for name, value in values.items() if value is ...}
 
 

@@ -41,10 +41,10 @@ class _Mention:
 
 def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
     """Seconds since epoch from which on each row is as it is recorded. A key of which nothing says that is left out."""
-    wanted = set(keys)
+    all_keys = set(keys)
     ends_of = _ends_by_run(connection)
     times: dict[Key, float] = {}
-    heads = _heads(connection, wanted) if version >= PACKED_SINCE else {}
+    heads = _heads(connection, all_keys) if version >= PACKED_SINCE else {}
     while heads:
         earlier = defaultdict(set)
         for mention in _mentions(connection, heads):
@@ -53,8 +53,8 @@ def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> 
                 times[mention.key] = max(at, times.get(mention.key, at))
             elif mention.line.previous is not None:
                 earlier[mention.line.previous].add(mention.key)
-        heads = {line: found for line, these in earlier.items() if (found := these - times.keys())}
-    rest = {key: at for key in wanted - times.keys() if (at := _of_old_lines(connection, key, version)) is not None}
+        heads = {line: remaining for line, these in earlier.items() if (remaining := these - times.keys())}
+    rest = {key: at for key in all_keys - times.keys() if (at := _of_old_lines(connection, key, version)) is not None}
     return {**times, **rest}
 
 
@@ -103,12 +103,12 @@ def _time_of(mention: _Mention, ends_of: Callable[[str | None], Ends]) -> float 
 
 def _ends_by_run(connection: sa.Connection) -> Callable[[str | None], Ends]:
     """A function that reads the ends of a run's calls once."""
-    known: dict[str | None, Ends] = {}
+    cache: dict[str | None, Ends] = {}
 
     def ends_of(run: str | None) -> Ends:
-        if run not in known:
-            known[run] = _ends(connection, run)
-        return known[run]
+        if run not in cache:
+            cache[run] = _ends(connection, run)
+        return cache[run]
 
     return ends_of
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from syncengine.state.prune import Pruned
 
 if TYPE_CHECKING:
-    from syncengine.state.snapshots.protocol import SnapshotHead
+    from syncengine.state.snapshots.protocol import Snapshot
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -197,7 +197,7 @@ class State:
             return quarantine.quarantine(connection)
 
     def undone(self) -> list[UndoneChange]:
-        """What undone runs had made, by kind and name."""
+        """Undone changes, by kind and name."""
         if self.database.version < UNDONE_SINCE:
             return []
         with self.database.transaction() as connection:
@@ -330,7 +330,7 @@ class State:
         """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
 
         `sources`: the rows that sources have, of which the run may make something however it ends. `approved`: what the
-        approvals of its plan cover. `undone`: what is undone by it, or no longer.
+        approvals of its plan cover. `undone`: changes that it undoes, and those that it lifts.
         """
         with self._writing() as connection:
             journal.abandon(connection)
@@ -341,7 +341,7 @@ class State:
             if approved is not None:
                 approvals.begin(connection, run.id, run.plan, approved, self._now())
             if undone is not None:
-                undone_table.write(connection, undone.lifted, undone.added)
+                undone_table.write(connection, undone.lifted, undone.changes)
             if sources:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
@@ -403,7 +403,7 @@ class State:
         quarantine.begin(connection, run, (key for entry in entries for key in entry.keys if key not in entry.refused))
 
     def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
-        """Set resources aside, in the place of what was known of their quarantine."""
+        """Set resources aside, in the place of earlier records of their quarantine."""
         with self._writing() as connection:
             quarantine.put(connection, records)
             by_hand = [record.key for record in records if record.origin == BY_HAND]
@@ -420,7 +420,7 @@ class State:
             journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, by_hand)
 
     def import_quarantine(self, aside: SetAsideRows) -> None:
-        """Write what another state knows of refusals, after its rows."""
+        """Write the refusals of another state, after its rows."""
         with self._writing() as connection:
             quarantine.import_refusals(connection, aside.refusals.values())
             quarantine.put(connection, aside.quarantine)
@@ -475,7 +475,7 @@ class State:
             approvals.withdraw(connection, (row.key for row in rows), self._now())
 
     def add_undone(self, changes: Sequence[UndoneChange]) -> None:
-        """Write what runs had made that were undone, as `state import` brings it."""
+        """Write undone changes, as `state import` brings them."""
         with self._writing() as connection:
             undone_table.write(connection, (), changes)
 
@@ -507,7 +507,7 @@ class State:
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
-    def restore(self, version: SnapshotHead) -> None:
+    def restore(self, version: Snapshot) -> None:
         """Take the rows of a version of a state in Git."""
         from syncengine.state.snapshots.restore import copy_of, restore
 
@@ -529,7 +529,7 @@ class State:
             return journal.forget(connection, self._stamp(), keys)
 
     def prune(self, before: float, *, is_trial: bool = False) -> Pruned:
-        """Remove history from before then, but for what rows, gate and approvals need; a trial only counts it."""
+        """Remove history from before then, but for entries that rows, gate and approvals need; a trial only counts."""
         from syncengine.state import prune
 
         before = min(before, self._now() - prune.GATE_SECONDS)
@@ -555,7 +555,7 @@ class State:
             return erase(connection, keys)
 
     def compact(self) -> bool:
-        """Leave nothing of what was removed in the file or the tables; whether that went through."""
+        """Leave nothing of removed rows in the file or the tables; return whether that succeeded."""
         return self.database.compact()
 
     def path_answered(self, operation: str, path: str) -> None:
@@ -647,14 +647,14 @@ class State:
             self._publish_intents()
 
     def _publish_intents(self) -> None:
-        """Publish before the next call what no publication covers yet."""
+        """Publish intents that no publication covers yet, before the next call."""
         if self._must_publish and self._shared is None:
             self._must_publish = False
             if self.database.snapshots is not None:
                 self._publish()
 
     def _publish_rest(self) -> None:
-        """Publish what is not published yet, and keep what every version repeats from growing."""
+        """Publish all that is not published yet, and bound the part that every version repeats."""
         snapshots = self.database.snapshots
         self._published = PublishedCalls()
         if snapshots is None or not snapshots.dirty:

@@ -274,13 +274,13 @@ def _approvals(connection: sa.Connection) -> None:
 
 
 def _operation(connection: sa.Connection) -> None:
-    """8 → 9: what running a project every day needs."""
+    """8 → 9: tables for daily operation."""
     _quarantine(connection)
     _undone(connection)
 
 
 def _quarantine(connection: sa.Connection) -> None:
-    """Refusals, and what is set aside for them; those of before are counted from the next one on."""
+    """Refusals, and the quarantine; refusals are counted from the next one on."""
     METADATA.create_all(connection, tables=[REFUSALS, QUARANTINE])
 
 

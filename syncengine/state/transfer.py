@@ -18,7 +18,7 @@ FORMAT = "syncengine.state-export/v1"
 
 
 class Head(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """The first line: whose state it was, and what undone runs had made."""
+    """The first line: the state's lineage, service and team, and undone changes."""
 
     format: str = ""
     lineage: str | None = None
@@ -81,7 +81,7 @@ class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tru
 
 
 class SetAsideRows(NamedTuple):
-    """What a state knows of refusals."""
+    """Refusals and the quarantine of a state."""
 
     refusals: Mapping[Key, Refusal]
     quarantine: Sequence[QuarantineRecord]
@@ -98,8 +98,8 @@ class Exported(NamedTuple):
 
 
 def undone_in(changes: Iterable[UndoneChange]) -> tuple[tuple[str, str, str, str], ...]:
-    """What undone runs had made, as a head has it."""
-    return tuple((str(each.key), each.made, each.run, each.undone_by) for each in changes)
+    """The undone changes of a head."""
+    return tuple((str(each.key), each.marks, each.run, each.undone_by) for each in changes)
 
 
 _encode = msgspec.json.Encoder().encode

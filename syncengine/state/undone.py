@@ -1,4 +1,4 @@
-"""What undone runs had made of resources, and nobody may apply again by accident (docs/undo.md). Values only; pure.
+"""Changes of undone runs, which nobody may apply again by accident (docs/undo.md). Values only; pure.
 
 Content is kept as digests of its parts: that is enough to know it again, and tells nobody's data.
 """
@@ -21,33 +21,33 @@ ALL = f"SELECT {', '.join(COLUMNS)} FROM state_undone ORDER BY kind, name"  # no
 
 
 class UndoneChange(NamedTuple):
-    """What `run` had made of a resource: digests of its parts, `+` of those that came and `-` of those that went.
+    """A change of a resource by `run`: digests of parts, `+` of those that it added and `-` of those that it removed.
 
-    `undone_by` is the run that took that back.
+    `undone_by` is the run that took the change back.
     """
 
     key: Key
-    made: str
+    marks: str
     run: str
     undone_by: str
 
     def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
         """Whether content, or none, has all that the undone run had made of it."""
         parts = parts_of(body, protect)
-        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.made.split())
+        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.marks.split())
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
-    """To be written when a run begins: `lifted` changes are no longer undone, `added` ones are from now on."""
+    """To be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
 
     lifted: Collection[Key] = ()
-    added: Sequence[UndoneChange] = ()
+    changes: Sequence[UndoneChange] = ()
 
 
-def made_of(before: Recorded | None, made: Recorded | None) -> str:
-    """The marks of what a run made of a row: the parts of it that are others than before."""
-    old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, made))
+def made_of(before: Recorded | None, after: Recorded | None) -> str:
+    """The marks of a run's change of a row: the parts of it that differ from before."""
+    old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, after))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 
 
@@ -67,8 +67,8 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
         "field": {name: value for name, value in body.fields.items() if value not in ("", ())},
         "metadata": body.metadata,
     }
-    for of, named in values.items():
-        for name, value in named.items():
+    for of, by_name in values.items():
+        for name, value in by_name.items():
             yield to_json([of, name, value])
     yield from (to_json(["keyword", keyword]) for keyword in body.keywords)
     if protect is not None:
@@ -77,5 +77,5 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
 
 def undone_of(values: Sequence[Any]) -> UndoneChange:
     """From the values of COLUMNS; LookupError for a damaged one."""
-    kind, name, made, run, by = values
-    return UndoneChange(Key(KINDS[kind], name), made, run, by)
+    kind, name, marks, run, by = values
+    return UndoneChange(Key(KINDS[kind], name), marks, run, by)

@@ -1,4 +1,4 @@
-"""The table of what undone runs had made, written in the caller's transaction."""
+"""The table of undone changes, written in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def changes(connection: sa.Connection) -> list[UndoneChange]:
     return [undone_of(values) for values in connection.execute(sa.text(ALL))]
 
 
-def write(connection: sa.Connection, lifted: Iterable[Key], added: Iterable[UndoneChange]) -> None:
-    """Write what is no longer undone, and what is from now on."""
+def write(connection: sa.Connection, lifted: Iterable[Key], changes: Iterable[UndoneChange]) -> None:
+    """Drop changes that are no longer undone, and add those that are from now on."""
     for part in keyed(connection, UNDONE, lifted):
         connection.execute(sa.delete(UNDONE).where(part))
-    rows = [(each.key.kind.value, each.key.name, *each[1:]) for each in added]
+    rows = [(each.key.kind.value, each.key.name, *each[1:]) for each in changes]
     write_many(connection, UNDONE, COLUMNS, rows, upsert=True)

@@ -10,7 +10,7 @@ import msgspec
 
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import KEPT, Content, SnapshotHead, Superseded, Version
+from syncengine.state.snapshots.protocol import KEPT, Content, Snapshot, Superseded, Version
 
 REF = "refs/syncengine/test"
 
@@ -43,23 +43,23 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.ref: str | None = None
-        self.heads: dict[str, SnapshotHead] = {}
+        self.heads: dict[str, Snapshot] = {}
         self.contents: dict[str, Mapping[str, bytes]] = {}
         self.writes = 0
 
     def current(self) -> str | None:
         return self.ref
 
-    def head(self, id: str) -> SnapshotHead:
+    def head(self, id: str) -> Snapshot:
         return self.heads[id]
 
-    def version(self, id: str) -> SnapshotHead:
+    def version(self, id: str) -> Snapshot:
         found = next((head for head in self.heads.values() if head.version == id), None)
         if found is None:
             raise SyncengineError("no such version")
         return found
 
-    def keep(self, head: SnapshotHead) -> None:
+    def keep(self, head: Snapshot) -> None:
         return
 
     def tidy(self) -> None:
@@ -68,31 +68,31 @@ class MemoryStore:
     def damaged(self, error: Exception) -> SyncengineError:
         return SyncengineError(f"damaged: {error!r}")
 
-    def files(self, head: SnapshotHead) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         return self.contents[head.version]
 
-    def write(self, over: SnapshotHead | None, lock: bytes, content: Content | None) -> SnapshotHead:
+    def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         if self.ref != (over.id if over else None):
             raise Superseded
         self.writes += 1
         id, version = f"h{self.writes}", f"v{self.writes}"
-        kept, info = (over.kept, over.info) if over else ((), None)
+        kept, info = (over.version_ids, over.info) if over else ((), None)
         if content is not None:
             kept, info = (version, *kept)[:KEPT], content.info
             self.contents[version] = dict(content.files)
         assert info is not None
         info = msgspec.json.decode(msgspec.json.encode(info), type=type(info))
-        self.heads[id] = SnapshotHead(id, kept[0], kept, info, lock, {}, {})
+        self.heads[id] = Snapshot(id, kept[0], kept, info, lock, {}, {})
         self.ref = id
         return self.heads[id]
 
-    def versions(self, head: SnapshotHead) -> list[Version]:
-        return [Version(id, self.version(id).info) for id in head.kept]
+    def versions(self, head: Snapshot) -> list[Version]:
+        return [Version(id, self.version(id).info) for id in head.version_ids]
 
-    def is_descendant(self, head: SnapshotHead, version: str) -> bool | None:
-        return version in head.kept or int(version[1:]) <= int(head.version[1:])
+    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
+        return version in head.version_ids or int(version[1:]) <= int(head.version[1:])
 
-    def ancestors(self, head: SnapshotHead) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> Iterable[str]:
         return [f"v{number}" for number in range(1, int(head.version[1:]))]
 
 

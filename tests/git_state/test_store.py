@@ -15,8 +15,8 @@ import pytest
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.git_store import FORMAT, GitStore
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.protocol import Content, SnapshotHead, Superseded, VersionInfo
-from syncengine.state.snapshots.repository import Remote, StateRepository
+from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, VersionInfo
+from syncengine.state.snapshots.repository import BareRepository, Remote
 
 from .places import REF, bare, git
 
@@ -27,7 +27,7 @@ LOCK = orjson.dumps({"columns": ["id", "epoch", "released"], "rows": [[1, 1, Non
 def store_of(repository: Path, folder: Path) -> GitStore:
     """A clone's own store of that repository."""
     folder.mkdir(exist_ok=True)
-    return GitStore(StateRepository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
+    return GitStore(BareRepository(folder / "repository.git", Remote(f"file://{repository}"), REF, "test"), "test")
 
 
 def content(number: int, **files: bytes) -> Content:
@@ -37,7 +37,7 @@ def content(number: int, **files: bytes) -> Content:
     return Content(info, {f"{name}/0000": data for name, data in files.items()})
 
 
-def current(store: GitStore) -> SnapshotHead:
+def current(store: GitStore) -> Snapshot:
     id = store.current()
     assert id is not None
     return store.head(id)
@@ -63,7 +63,7 @@ def test_a_version_is_read_as_it_was_written_by_another(store: GitStore, other: 
     assert store.current() is None
     written = store.write(None, LOCK, content(1, tag=b"a\n", category=b"b\n"))
     read = current(other)
-    assert (read.id, read.version, read.kept) == (written.id, written.version, (written.version,))
+    assert (read.id, read.version, read.version_ids) == (written.id, written.version, (written.version,))
     assert (other.files(read), read.lock) == ({"tag/0000": b"a\n", "category/0000": b"b\n"}, LOCK)
 
 
@@ -83,7 +83,7 @@ def test_a_heartbeat_carries_no_rows(store: GitStore, remote: Path) -> None:
     first = store.write(None, LOCK, content(1, rows=b"x" * 100_000))
     objects = git(remote, "count-objects", "-v").splitlines()[0]
     beat = store.write(first, LOCK + b" ", None)
-    assert (beat.version, beat.kept, beat.shards) == (first.version, first.kept, first.shards)
+    assert (beat.version, beat.version_ids, beat.shards) == (first.version, first.version_ids, first.shards)
     new = int(git(remote, "count-objects", "-v").splitlines()[0].split()[1]) - int(objects.split()[1])
     assert new == 3, "a commit, its tree, the lock"
 
@@ -147,7 +147,7 @@ def test_a_push_that_is_cut_before_is_an_error_and_can_be_repeated(store: GitSto
         store.write(first, LOCK, content(2, n=b"2"))
     assert refused.value.code in ("state-unreachable", "state-refused")
     cut.unlink()
-    assert store.write(first, LOCK, content(2, n=b"2")).kept[1:] == (first.version,)
+    assert store.write(first, LOCK, content(2, n=b"2")).version_ids[1:] == (first.version,)
 
 
 def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path
         head = store.write(head, LOCK, content(number, n=str(number).encode()))
         ids.append(head.version)
     assert head is not None
-    assert list(head.kept) == ids[:2:-1]
+    assert list(head.version_ids) == ids[:2:-1]
     assert [version.info.serial for version in store.versions(head)] == [*range(102, 2, -1)]
     git(remote, "gc", "--quiet", "--prune=now")
     reachable = git(remote, "rev-list", "--all").split()

@@ -124,7 +124,7 @@ def test_a_trial_counts_what_would_go(old: str) -> None:
     before = everything(old)
     with open_state(old, write=False, now=lambda: 200 * DAY) as state:
         counted = state.prune(150 * DAY, is_trial=True)
-    assert (counted.runs, counted.entries, counted.kept) == (1, 3, 1)
+    assert (counted.runs, counted.entries, counted.in_doubt) == (1, 3, 1)
     assert everything(old) == before
 
 

@@ -62,8 +62,8 @@ def test_a_row_is_followed_back_to_before_the_run(state: State) -> None:
     assert row.before is not None and row.before.protect is False
     assert (dict(row.before.body.fields), {*row.before.body.keywords}) == ({"description": "a"}, {"k", "T"})
     assert row.before.body.metadata == {"m": "x", "n": "y"}
-    assert row.made is not None and {*row.made.body.keywords} == {"l", "T"}
-    assert row.made.body.metadata == {"m": "z", "o": "new"}
+    assert row.after is not None and {*row.after.body.keywords} == {"l", "T"}
+    assert row.after.body.metadata == {"m": "z", "o": "new"}
 
 
 @pytest.mark.parametrize("settles", [True, False])

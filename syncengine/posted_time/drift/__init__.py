@@ -1,1 +1,1 @@
-"""Tags as posted time shows them, joined with the state: where the service differs from what it was asked to hold."""
+"""Tags as posted time shows them, joined with the state: where the service differs from the recorded content."""

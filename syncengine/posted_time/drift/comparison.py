@@ -1,6 +1,6 @@
 """Recorded tags, and pages of posted time as they come → findings. Knows neither service nor state.
 
-What is remembered grows with the number of tags, never with that of groups.
+Memory grows with the number of tags, never with that of groups.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ NOTHING = ""
 
 
 def differences(tag: PostedTag, recorded: RecordedTag) -> dict[str, str]:
-    """Values that were seen, of the fields that are others than recorded.
+    """The values that a group shows of fields that differ from the recorded ones.
 
-    What was never declared is not compared, nor what a group leaves out; an externalId that is left out is one that the
-    tag has not. Blanks around a value and its Unicode form say nothing, and a path that is empty is the root.
+    A field that was never declared, or that the group omits, is not compared; an omitted externalId is one that the
+    tag does not have. Blanks around a value and its Unicode form say nothing, and a path that is empty is the root.
     """
-    found = {}
+    values = {}
     for name, value in recorded.fields.items():
-        seen = getattr(tag, FIELDS[name])
-        if name == "externalId" and seen is None:
-            seen = NOTHING
-        if seen is None or (name == "description" and not value):
+        text = getattr(tag, FIELDS[name])
+        if name == "externalId" and text is None:
+            text = NOTHING
+        if text is None or (name == "description" and not value):
             continue
-        if _plain(name, seen) != _plain(name, value):
-            found[name] = seen
-    return found
+        if _plain(name, text) != _plain(name, value):
+            values[name] = text
+    return values
 
 
 def _plain(name: str, value: str) -> str:
@@ -44,14 +44,14 @@ def _plain(name: str, value: str) -> str:
     return text or "/" if name == "path" else text
 
 
-def is_absence(tag: PostedTag, found: Collection[str]) -> bool:
+def is_absence(tag: PostedTag, names: Collection[str]) -> bool:
     """Whether the differences are no more than an externalId that was not sent."""
-    return tag.external_id is None and set(found) == {"externalId"}
+    return tag.external_id is None and set(names) == {"externalId"}
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What groups show of one tag: how many, those that only lack an externalId apart; values of the newest."""
+    """The groups that show one tag: their number, those that only lack an externalId apart; values of the newest."""
 
     groups: int = 0
     absent: int = 0
@@ -87,7 +87,7 @@ class DriftComparison:
             if recorded.speaks and (recorded.is_gone or differences(tag, recorded))
         }
 
-    def settled(self, names: Iterable[str], at: Mapping[str, float]) -> None:
+    def learn_times(self, names: Iterable[str], at: Mapping[str, float]) -> None:
         """Learn when tags settled, in seconds since epoch; of one that is not in `at` nobody knows."""
         self._settled |= {name: at.get(name) for name in names}
 
@@ -112,12 +112,12 @@ class DriftComparison:
             self._known.add(name)
         if not recorded.speaks:
             return
-        found = values_of(tag) if recorded.is_gone else differences(tag, recorded)
-        settled = self._settled.get(name)
-        if not (found or recorded.is_gone):
+        values = values_of(tag) if recorded.is_gone else differences(tag, recorded)
+        settled_at = self._settled.get(name)
+        if not (values or recorded.is_gone):
             self._right.add(name)
-        elif settled is not None and at > settled * 1000:
-            self._note(name, at, found, absent=recorded.is_declared and is_absence(tag, found))
+        elif settled_at is not None and at > settled_at * 1000:
+            self._note(name, at, values, absent=recorded.is_declared and is_absence(tag, values))
 
     def _unknown(self, tag: PostedTag, at: int) -> None:
         name = tag.name or ""
@@ -128,26 +128,28 @@ class DriftComparison:
         self._note(name, at, values_of(tag))
 
     def _note(self, name: str, at: int, values: Mapping[str, str], *, absent: bool = False) -> None:
-        seen = self._found.setdefault(name, _Seen(mended=name in self._right))
-        seen.groups += not absent
-        seen.absent += absent
-        seen.last = max(seen.last, at)
-        seen.values = {**values, **seen.values}
+        summary = self._found.setdefault(name, _Seen(mended=name in self._right))
+        summary.groups += not absent
+        summary.absent += absent
+        summary.last = max(summary.last, at)
+        summary.values = {**values, **summary.values}
 
     @property
     def declared(self) -> int:
         return sum(tag.is_declared for tag in self._tags.values())
 
     @property
-    def seen(self) -> int:
+    def seen_count(self) -> int:
         """How many declared tags were seen."""
         return len(self._known)
 
     def findings(self, *, is_whole: bool) -> Iterator[DriftFinding]:
         """The findings so far. `is_whole`: nothing is missing, so that a tag that was not seen is not used."""
-        for name, seen in self._found.items():
+        for name, summary in self._found.items():
             recorded = self._tags.get(name)
-            finding = self._unknown_finding(name, seen) if recorded is None else self._finding(name, recorded, seen)
+            finding = (
+                self._unknown_finding(name, summary) if recorded is None else self._finding(name, recorded, summary)
+            )
             if finding.groups:
                 yield finding
         if self._unused_since is not None and is_whole:
@@ -155,28 +157,28 @@ class DriftComparison:
                 if recorded.is_declared and recorded.speaks and name not in self._used:
                     yield DriftFinding(DriftKind.UNUSED, name, is_public=not recorded.is_private)
 
-    def _unknown_finding(self, name: str, seen: _Seen) -> DriftFinding:
-        return DriftFinding(DriftKind.UNKNOWN, name, seen.groups, seen.last, seen=seen.values)
+    def _unknown_finding(self, name: str, summary: _Seen) -> DriftFinding:
+        return DriftFinding(DriftKind.UNKNOWN, name, summary.groups, summary.last, seen=summary.values)
 
-    def _finding(self, name: str, recorded: RecordedTag, seen: _Seen) -> DriftFinding:
+    def _finding(self, name: str, recorded: RecordedTag, summary: _Seen) -> DriftFinding:
         if recorded.is_gone:
             status = {"status": recorded.status.value}
-            return DriftFinding(DriftKind.RETIRED_IN_USE, name, seen.groups, seen.last, status, seen.values)
+            return DriftFinding(DriftKind.RETIRED_IN_USE, name, summary.groups, summary.last, status, summary.values)
         # Of a service that never sends an externalId, one that is missing says nothing.
-        groups, values = seen.groups, seen.values
+        groups, values = summary.groups, summary.values
         if self._sends_ids:
-            groups += seen.absent
+            groups += summary.absent
         else:
             values = {each: value for each, value in values.items() if value != NOTHING or each != "externalId"}
         return DriftFinding(
             DriftKind.DIFFERS,
             name,
             groups,
-            seen.last,
+            summary.last,
             {each: recorded.fields[each] for each in values},
             values,
             is_public=not recorded.is_private,
-            mended=seen.mended,
+            mended=summary.mended,
         )
 
 
@@ -187,6 +189,6 @@ def values_of(tag: PostedTag) -> dict[str, str]:
 
 def similar_names(names: Iterable[str], declared: Iterable[str]) -> dict[str, str]:
     """Declared tags whose names differ from these only by case or Unicode form, as manifests are warned of."""
-    wanted = {folded(name) for name in names}
-    by_form = {form: name for name in declared if (form := folded(name)) in wanted}
+    forms = {folded(name) for name in names}
+    by_form = {form: name for name in declared if (form := folded(name)) in forms}
     return {name: by_form[form] for name in names if (form := folded(name)) in by_form}

@@ -1,4 +1,4 @@
-"""What posted time shows of tags that is not as it was recorded. Values only."""
+"""Tags in posted time that differ from the recorded ones. Values only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DriftKind(StrEnum):
 
 
 class RecordedTag(NamedTuple):
-    """What is recorded of a tag, as far as posted time can show it. Any write of the row makes it another value."""
+    """The recorded content of a tag, as far as posted time can show it. Any write of the row makes it another value."""
 
     status: Status
     doubtful: bool
@@ -38,7 +38,7 @@ class RecordedTag(NamedTuple):
 
     @property
     def speaks(self) -> bool:
-        """Whether it is known what the service was made to hold, and left to go on so."""
+        """Whether the content that the service holds is known, and was not released since."""
         return not self.doubtful and self.status is not Status.RELEASED
 
     @property

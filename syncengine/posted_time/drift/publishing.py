@@ -1,7 +1,7 @@
-"""Findings → what of them may be published: counts, and names of declared tags that are not PRIVATE. Pure.
+"""Findings → their publishable part: counts, and names of declared tags that are not PRIVATE. Pure.
 
-Everything else stands in local output alone: other names, what was recorded and seen of a tag, and times. A count of
-groups that is so small that it could tell of a person is told as `<5`.
+Everything else is in local output alone: other names, recorded and observed values, and times. A count of groups so
+small that it could point to a person is shown as `<5`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ShownFinding:
     similar: str | None = None
 
 
-def shown(drift: Drift, *, published: bool) -> list[ShownFinding]:
+def shown_findings(drift: Drift, *, published: bool) -> list[ShownFinding]:
     """The findings for one's own screen, or for everybody."""
     return [(_published if published else _local)(finding) for finding in drift.findings]
 

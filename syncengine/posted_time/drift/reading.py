@@ -20,7 +20,7 @@ ORDER = {kind: place for place, kind in enumerate(DriftKind)}
 
 
 class DriftState(Protocol):
-    """What is read of a state."""
+    """The part of a state that is read here."""
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
@@ -48,22 +48,22 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
     """Page through the list as far as the window goes. AuthFailed, Unreachable, and errors for other answers."""
     tags = {row.key.name: RecordedTag.of(row) for row in state.rows(Kind.TAG)}
     tags = {name: tag for name, tag in tags.items() if not window.leaves_out(str(_key(name)))}
-    unused = None if window.unused_since is None else window.unused_since * 1000
-    comparison, reading = DriftComparison(tags, window.since * 1000, unused), ListReading()
+    unused_since = None if window.unused_since is None else window.unused_since * 1000
+    comparison, reading = DriftComparison(tags, window.since * 1000, unused_since), ListReading()
     async for page in _pages(client, window, reading, most):
         names = comparison.in_question(page)
-        settled = state.settled_at(map(_key, names)) if names else {}
-        comparison.settled(names, {key.name: at for key, at in settled.items()})
+        times = state.settled_at(map(_key, names)) if names else {}
+        comparison.learn_times(names, {key.name: at for key, at in times.items()})
         comparison.take(page)
     reading.groups = comparison.groups
-    found = [f for f in comparison.findings(is_whole=reading.is_whole) if not window.leaves_out(str(_key(f.name)))]
+    findings = [f for f in comparison.findings(is_whole=reading.is_whole) if not window.leaves_out(str(_key(f.name)))]
     return Drift(
         window.since,
         window.unused_since,
         reading,
         comparison.declared,
-        comparison.seen,
-        tuple(sorted(_compared(found, tags, state), key=lambda f: (ORDER[f.kind], -f.groups, f.name))),
+        comparison.seen_count,
+        tuple(sorted(_compared(findings, tags, state), key=lambda f: (ORDER[f.kind], -f.groups, f.name))),
         comparison.unlisted,
     )
 
@@ -97,15 +97,15 @@ def _is_past(groups: Sequence[Sighting], begin: float) -> bool:
 
 
 def _compared(
-    found: Sequence[DriftFinding], tags: Mapping[str, RecordedTag], state: DriftState
+    findings: Sequence[DriftFinding], tags: Mapping[str, RecordedTag], state: DriftState
 ) -> Iterator[DriftFinding]:
     """Findings that still hold: an apply may have run meanwhile. Of those that nobody declared, similar names."""
-    now = {key.name: RecordedTag.of(row) for key, row in state.get(_key(each.name) for each in found).items()}
-    found = [each for each in found if now.get(each.name) == tags.get(each.name)]
-    unknown = [each.name for each in found if each.kind is DriftKind.UNKNOWN]
+    now = {key.name: RecordedTag.of(row) for key, row in state.get(_key(each.name) for each in findings).items()}
+    findings = [each for each in findings if now.get(each.name) == tags.get(each.name)]
+    unknown = [each.name for each in findings if each.kind is DriftKind.UNKNOWN]
     left_alone = {key.name for key in state.forgotten(map(_key, unknown))} if unknown else set()
     similar = similar_names(unknown, (name for name, tag in tags.items() if tag.is_declared))
-    for each in found:
+    for each in findings:
         if each.kind is not DriftKind.UNKNOWN:
             yield each
         elif each.name not in left_alone:

@@ -1,7 +1,7 @@
 """Groups that are delivered anyway → how many tags drift, for metrics: counts, and no names. Asks no service.
 
-Of each tag the newest group is remembered, and compared with the state when somebody looks: what is put right counts no
-longer.
+Of each tag the newest group is remembered, and compared with the state when somebody looks: a tag that was put right
+no longer counts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class TagWatch:
         rows = {key.name: RecordedTag.of(row) for key, row in state.get(map(_key, newest)).items()}
         unknown = {_key(name) for name in newest if name not in rows}
         kinds = {name: kind for name in rows if (kind := _kind(newest, name, rows[name]))}
-        settled = {key.name: at for key, at in state.settled_at(map(_key, kinds)).items()} if kinds else {}
-        later = [kind for name, kind in kinds.items() if name in settled and newest[name][0] > settled[name] * 1000]
+        times = {key.name: at for key, at in state.settled_at(map(_key, kinds)).items()} if kinds else {}
+        later = [kind for name, kind in kinds.items() if name in times and newest[name][0] > times[name] * 1000]
         return {
             **{kind: later.count(kind) for kind in WATCHED},
             DriftKind.UNKNOWN: len(unknown - state.forgotten(unknown)) if unknown else 0,
@@ -60,9 +60,9 @@ def _kind(newest: Mapping[str, tuple[int, PostedTag]], name: str, recorded: Reco
         return None
     if recorded.is_gone:
         return DriftKind.RETIRED_IN_USE
-    found = differences(tag, recorded)
-    sends_ids = any(tag.external_id is not None for _, tag in newest.values()) if is_absence(tag, found) else True
-    return DriftKind.DIFFERS if found and sends_ids else None
+    values = differences(tag, recorded)
+    sends_ids = any(tag.external_id is not None for _, tag in newest.values()) if is_absence(tag, values) else True
+    return DriftKind.DIFFERS if values and sends_ids else None
 
 
 def _key(name: str) -> Key:

@@ -14,7 +14,7 @@ LOSSES_SECONDS = 2 * 86_400.0
 
 
 def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, size: int = MOST_BYTES) -> None:
-    """Drop the oldest lines and runs, and what points to them."""
+    """Drop the oldest lines and runs, and the references to them."""
     border = _oldest_line(connection, runs, size)
     if border is not None:
         is_over = sa.and_(JOURNAL.c.id < border, JOURNAL.c.kind != PATH)

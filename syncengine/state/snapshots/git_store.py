@@ -1,6 +1,6 @@
 """The store of snapshots in a ref: a commit whose tree is the state, and whose parents are the versions kept.
 
-state.json        what version it is          lock               the row of the lock
+state.json        facts of the version        lock               the row of the lock
 tables/NAME/0000  lines of a table            ancestors/000000   ids of earlier versions, 100 to a file
 """
 
@@ -19,16 +19,8 @@ from syncengine.state.errors import TOO_NEW
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
-from syncengine.state.snapshots.protocol import (
-    KEPT,
-    REMEMBERED,
-    Content,
-    SnapshotHead,
-    Superseded,
-    Version,
-    VersionInfo,
-)
-from syncengine.state.snapshots.repository import StateRepository
+from syncengine.state.snapshots.protocol import KEPT, REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
+from syncengine.state.snapshots.repository import BareRepository
 
 FORMAT = "syncengine.git-state/v1"
 FAMILY = "syncengine.git-state/"
@@ -47,7 +39,7 @@ _INFO = msgspec.json.Decoder(VersionInfo)
 class GitStore:
     """One ref. Implements protocol.SnapshotStore."""
 
-    repository: StateRepository
+    repository: BareRepository
     name: str
 
     @property
@@ -57,7 +49,7 @@ class GitStore:
     def current(self) -> str | None:
         return self.repository.look()
 
-    def head(self, id: str) -> SnapshotHead:
+    def head(self, id: str) -> Snapshot:
         if not self.repository.has([id]):
             self.repository.fetch()
             if not self.repository.has([id]):
@@ -68,24 +60,24 @@ class GitStore:
             raise self._no_state(error) from error
         return head
 
-    def keep(self, head: SnapshotHead) -> None:
+    def keep(self, head: Snapshot) -> None:
         self.repository.keep(head.id)
 
     def tidy(self) -> None:
         self.repository.tidy()
 
-    def files(self, head: SnapshotHead) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         data = self._read(head.shards.values())
         return dict(zip(head.shards, data, strict=True))
 
-    def versions(self, head: SnapshotHead) -> list[Version]:
+    def versions(self, head: Snapshot) -> list[Version]:
         try:
-            infos = self._read(f"{id}:{INFO}" for id in head.kept)
-            return [Version(id, _INFO.decode(info)) for id, info in zip(head.kept, infos, strict=True)]
+            infos = self._read(f"{id}:{INFO}" for id in head.version_ids)
+            return [Version(id, _INFO.decode(info)) for id, info in zip(head.version_ids, infos, strict=True)]
         except (ValueError, LookupError) as error:
             raise self.damaged(error) from error
 
-    def version(self, id: str) -> SnapshotHead:
+    def version(self, id: str) -> Snapshot:
         """A version that is here, if only in this clone, by the beginning of its id."""
         try:
             if not _SHORT.fullmatch(id):
@@ -95,8 +87,8 @@ class GitStore:
             message = f"{id} is no version of state {self.name} that is kept: `state versions` lists them"
             raise SyncengineError(message, code="no-such-version") from None
 
-    def is_descendant(self, head: SnapshotHead, version: str) -> bool | None:
-        if version in head.kept:
+    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
+        if version in head.version_ids:
             return True
         names = [id for id in head.ancestors.values() if id]
         ids = b"\n".join(self._read(names)).split()
@@ -104,11 +96,11 @@ class GitStore:
             return True
         return None if len(ids) >= REMEMBERED - PER_FILE else False
 
-    def ancestors(self, head: SnapshotHead) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> Iterable[str]:
         lines = self._read(head.ancestors[name] for name in sorted(head.ancestors))
         return [line.decode() for data in lines for line in data.split()]
 
-    def write(self, over: SnapshotHead | None, lock: bytes, content: Content | None) -> SnapshotHead:
+    def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         if over is None:
             self.repository.prepare_new()
         head = self._made(over, lock, content)
@@ -116,12 +108,12 @@ class GitStore:
             raise Superseded
         return head
 
-    def _made(self, over: SnapshotHead | None, lock: bytes, content: Content | None) -> SnapshotHead:
+    def _made(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Write the objects of a head that is to replace another, here."""
         writer = self._writer
         if content is None:
             assert over is not None, "the first version has content"
-            info, shards, ancestors, kept = over.info, over.shards, over.ancestors, over.kept
+            info, shards, ancestors, versions = over.info, over.shards, over.ancestors, over.version_ids
             tree = self._tree(info, lock, shards, ancestors)
         else:
             info, before = content.info, over.shards if over else {}
@@ -129,10 +121,10 @@ class GitStore:
             ancestors = self._with_ancestors(over, content.also)
             tree = self._tree(info, lock, shards, ancestors)
             version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
-            kept = (version, *(over.kept if over else ()))[:KEPT]
+            versions = (version, *(over.version_ids if over else ()))[:KEPT]
         # The nonce: no two writers, and no two writes of one, ever make the same commit.
-        id = writer.commit(tree, kept, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
-        return SnapshotHead(id, kept[0], kept, info, lock, shards, ancestors)
+        id = writer.commit(tree, versions, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
+        return Snapshot(id, versions[0], versions, info, lock, shards, ancestors)
 
     def _shard(self, writer: ObjectWriter, data: bytes, before: str | None) -> str:
         return before if before is not None and before == writer.blob_id(data) else writer.blob(data)
@@ -148,7 +140,7 @@ class GitStore:
         earlier = {ANCESTORS: writer.tree(ancestors, {})} if ancestors else {}
         return writer.tree(files, {TABLES: writer.tree({}, folders), **earlier})
 
-    def _with_ancestors(self, over: SnapshotHead | None, also: Sequence[str]) -> dict[str, str]:
+    def _with_ancestors(self, over: Snapshot | None, also: Sequence[str]) -> dict[str, str]:
         """The files of ancestors with one more id, or more; all but the last stay the same blobs."""
         if over is None and not also:
             return {}
@@ -162,7 +154,7 @@ class GitStore:
             files[name] = self._writer.blob(b"\n".join(lines[start : start + PER_FILE]) + b"\n")
         return {name: files[name] for name in sorted(files)[-REMEMBERED // PER_FILE :]}
 
-    def _head(self, name: str) -> SnapshotHead:
+    def _head(self, name: str) -> Snapshot:
         """Read a commit of ours; ValueError or LookupError for anything else."""
         id, data = self.repository.commit(name)
         commit = read_commit(data)
@@ -185,10 +177,10 @@ class GitStore:
         return info
 
     def _read(self, names: Iterable[str]) -> list[bytes]:
-        found = self.repository.read(names)
-        if any(data is None or len(data) > LARGEST for data in found):
+        contents = self.repository.read(names)
+        if any(data is None or len(data) > LARGEST for data in contents):
             raise LookupError("an object is missing")
-        return [data for data in found if data is not None]
+        return [data for data in contents if data is not None]
 
     def _no_state(self, error: Exception) -> SyncengineError:
         cure = "delete the ref, and `state restore VERSION` brings back what a project saw last"
@@ -208,12 +200,12 @@ def _checked(
     lock: bytes,
     shards: Mapping[str, str],
     ancestors: Mapping[str, str],
-) -> SnapshotHead:
+) -> Snapshot:
     lock_rows(lock)
     if not all(name.isdigit() for name in ancestors):
         raise ValueError("a file of ancestors has another name")
-    kept = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
-    return SnapshotHead(id, kept[0], kept, info, lock, dict(sorted(shards.items())), ancestors)
+    versions = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
+    return Snapshot(id, versions[0], versions, info, lock, dict(sorted(shards.items())), ancestors)
 
 
 def _few_words(error: Exception) -> str:

@@ -90,8 +90,8 @@ def _create(connection: sa.Connection, table: sa.Table, names: Sequence[str]) ->
         table.create(connection)
         return
     columns = (table.c[name] for name in names)
-    made = (sa.Column(c.name, c.type, primary_key=c.primary_key, nullable=c.nullable) for c in columns)
-    sa.Table(table.name, sa.MetaData(), *made).create(connection)
+    copies = (sa.Column(c.name, c.type, primary_key=c.primary_key, nullable=c.nullable) for c in columns)
+    sa.Table(table.name, sa.MetaData(), *copies).create(connection)
 
 
 def _insert(connection: sa.Connection, name: str, names: Sequence[str], data: bytes) -> None:

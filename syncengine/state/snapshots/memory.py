@@ -10,7 +10,7 @@ from msgspec import Struct
 from syncengine.errors import GateTripped
 from syncengine.project.atomic_write import replace_whole
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.protocol import REMEMBERED, SnapshotHead, SnapshotStore
+from syncengine.state.snapshots.protocol import REMEMBERED, Snapshot, SnapshotStore
 
 REWOUND = "state-rewound"
 
@@ -24,41 +24,41 @@ class Seen(Struct, frozen=True):
     epoch: int
 
 
-def seen_of(head: SnapshotHead) -> Seen:
+def seen_of(head: Snapshot) -> Seen:
     return Seen(head.id, head.version, head.info.serial, epoch_of(head))
 
 
-def epoch_of(head: SnapshotHead) -> int:
+def epoch_of(head: Snapshot) -> int:
     return max((int(row["epoch"]) for row in lock_rows(head.lock)), default=0)
 
 
-def remember(file: Path, head: SnapshotHead) -> None:
+def remember(file: Path, head: Snapshot) -> None:
     replace_whole(file, [msgspec.json.encode(seen_of(head))], mode=0o600)
 
 
 def last_seen(file: Path) -> Seen | None:
-    """None where nothing was seen, or what was written of it cannot be read."""
+    """The last version that was seen; None where there is none, or its file cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=Seen)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
-def refuse_rewound(store: SnapshotStore, head: SnapshotHead, seen: Seen | None) -> None:
-    """GateTripped unless what was seen is this snapshot, or an earlier one of it."""
-    if seen is not None and not _follows(store, head, seen):
+def refuse_rewound(store: SnapshotStore, head: Snapshot, last: Seen | None) -> None:
+    """Raise GateTripped unless the last version seen is this snapshot, or one that it descends from."""
+    if last is not None and not _follows(store, head, last):
         cure = (
-            f"`state versions` lists what there is, and `state restore {seen.version[:12]}` goes back to what was seen"
+            f"`state versions` lists the versions, and `state restore {last.version[:12]}` returns to the one seen last"
         )
         message = (
             f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"
-            f" not come from the one that this project saw last ({seen.version[:12]}, number {seen.serial}): {cure}"
+            f" not come from the one that this project saw last ({last.version[:12]}, number {last.serial}): {cure}"
         )
         raise GateTripped(message, code=REWOUND)
 
 
-def _follows(store: SnapshotStore, head: SnapshotHead, seen: Seen) -> bool:
-    if head.version == seen.version:
-        return epoch_of(head) >= seen.epoch
-    known = store.is_descendant(head, seen.version)
-    return known if known is not None else head.info.serial > seen.serial + REMEMBERED
+def _follows(store: SnapshotStore, head: Snapshot, last: Seen) -> bool:
+    if head.version == last.version:
+        return epoch_of(head) >= last.epoch
+    descends = store.is_descendant(head, last.version)
+    return descends if descends is not None else head.info.serial > last.serial + REMEMBERED

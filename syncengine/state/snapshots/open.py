@@ -16,7 +16,7 @@ from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transac
 from syncengine.state.errors import FAILURES, as_state_errors
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.place import GitPlace, working_folder
-from syncengine.state.snapshots.protocol import SnapshotHead
+from syncengine.state.snapshots.protocol import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 
 
@@ -61,7 +61,7 @@ def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callab
         return StateDatabase(place.name, engine, snapshots=copy, resources=stack.pop_all())
 
 
-def _file_of(place: GitPlace, head: SnapshotHead) -> Path:
+def _file_of(place: GitPlace, head: Snapshot) -> Path:
     file = place.reading_file(head.version)
     if not file.exists():
         _make(place, head, file)
@@ -69,7 +69,7 @@ def _file_of(place: GitPlace, head: SnapshotHead) -> Path:
     return file
 
 
-def _make(place: GitPlace, head: SnapshotHead, file: Path) -> None:
+def _make(place: GitPlace, head: Snapshot, file: Path) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=".reading-")
     os.close(handle)
     engine = _engine(Path(name), "rw")

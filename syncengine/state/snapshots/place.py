@@ -15,11 +15,11 @@ from pathlib import Path
 from syncengine.document.digest import sha256_of
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
-from syncengine.project.git_ref import GitRef, is_address, read_ref, shown
+from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
-from syncengine.state.snapshots.protocol import SnapshotHead, SnapshotStore, Superseded
-from syncengine.state.snapshots.repository import Remote, StateRepository
+from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
+from syncengine.state.snapshots.repository import BareRepository, Remote
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
@@ -40,14 +40,14 @@ class GitPlace:
         self.allows_rewound = allows_rewound
         self.folder = _folder(ref, remote)
         self.store: SnapshotStore = GitStore(
-            StateRepository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
+            BareRepository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
         )
         self._memory = self.folder / "seen.json"
 
-    def look(self, seen: SnapshotHead | None = None) -> SnapshotHead | None:
+    def look(self, last: Snapshot | None = None) -> Snapshot | None:
         """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
 
-        `seen`: what we wrote last under our own lock, which the lock itself tells about.
+        `last`: the snapshot that we wrote under our own lock.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it
@@ -59,12 +59,13 @@ class GitPlace:
                 head = self.store.head(id)
             except Superseded:
                 continue
-            if seen is None and not self.allows_rewound:
+            if last is None and not self.allows_rewound:
                 memory.refuse_rewound(self.store, head, before)
             if not self.allows_rewound:
                 self.remember(head)
             return head
-        raise SyncengineError(f"state {self.name} is written faster than it can be read", code="state-busy")
+        message = f"state {self.name} is written faster than it can be read: repeat the command"
+        raise SyncengineError(message, code="state-busy")
 
     def glance(self) -> str | None:
         """The version that is there, where it is that which was seen last; None where more must be asked."""
@@ -73,7 +74,7 @@ class GitPlace:
             return None
         return before.version if self.store.current() == before.id else None
 
-    def remember(self, head: SnapshotHead) -> None:
+    def remember(self, head: Snapshot) -> None:
         """Keep in mind that this project saw it."""
         self.store.keep(head)
         memory.remember(self._memory, head)
@@ -94,15 +95,15 @@ class GitPlace:
     def damaged(self, error: Exception) -> SyncengineError:
         return self.store.damaged(error)
 
-    def _refuse_absent(self, seen: memory.Seen | None) -> None:
+    def _refuse_absent(self, last: memory.Seen | None) -> None:
         if self.create:
             return
-        if seen is None:
+        if last is None:
             message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one"
         else:
-            version = seen.version[:12]
+            version = last.version[:12]
             message = (
-                f"there is no state at {self.name}, and this project saw version {version} of it ({seen.serial}):"
+                f"there is no state at {self.name}, and this project saw version {version} of it ({last.serial}):"
                 f" `state restore {version}` brings that back, `apply --new-state` begins anew"
             )
         raise GateTripped(message, code=NEW_STATE)
@@ -111,7 +112,7 @@ class GitPlace:
 def _remote_of(ref: GitRef) -> Remote:
     if not ref.is_named:
         return Remote(ref.remote)
-    remote = Remote.named(ref.remote, ref.folder)
+    remote = Remote.of_name(ref.remote, ref.folder)
     if remote is None:
         message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
         raise SyncengineError(message, code="state-url")
@@ -119,14 +120,15 @@ def _remote_of(ref: GitRef) -> Remote:
     if url.startswith(("./", "../")):
         url = str((ref.folder / url).resolve())
     if not is_address(url):
-        message = f"state {ref.name}: the remote {ref.remote} is at {shown(url)}, and https, ssh or a file is expected"
+        address = without_login(url)
+        message = f"state {ref.name}: the remote {ref.remote} is at {address}, and https, ssh or a file is expected"
         raise SyncengineError(message, code="state-url")
     return Remote(url, remote.settings)
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:
     """The folder of this ref beside the project; one for the time of the process, where nothing can be written."""
-    folder = ref.folder / FOLDER / sha256_of(f"{shown(remote.url)}\n{ref.ref}".encode())[:16]
+    folder = ref.folder / FOLDER / sha256_of(f"{without_login(remote.url)}\n{ref.ref}".encode())[:16]
     try:
         own_folder.make(folder)
         folder.chmod(0o700)

@@ -40,16 +40,16 @@ class Version(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotHead:
+class Snapshot:
     """The present snapshot. `id` is another after each write, `version` after each write of rows.
 
-    `kept` are the versions that can be restored, the newest first; `lock` is the content of the lock. `shards` and
+    `version_ids` are those that can be restored, the newest first; `lock` is the content of the lock. `shards` and
     `ancestors` belong to the store.
     """
 
     id: str
     version: str
-    kept: tuple[str, ...]
+    version_ids: tuple[str, ...]
     info: VersionInfo
     lock: bytes
     shards: Mapping[str, str] = field(repr=False)
@@ -78,42 +78,42 @@ class SnapshotStore(Protocol):
         """Ask for the id of the present snapshot; None where there is none."""
         ...
 
-    def head(self, id: str) -> SnapshotHead:
+    def head(self, id: str) -> Snapshot:
         """The snapshot of an id that was current; SyncengineError if it is damaged, or of a newer syncengine."""
         ...
 
-    def version(self, id: str) -> SnapshotHead:
+    def version(self, id: str) -> Snapshot:
         """A version that is kept, by the beginning of its id; SyncengineError where it is not."""
         ...
 
-    def keep(self, head: SnapshotHead) -> None:
-        """Have what leads to a snapshot stay on this machine."""
+    def keep(self, head: Snapshot) -> None:
+        """Keep the objects of a snapshot on this machine."""
         ...
 
     def tidy(self) -> None:
-        """Drop what was left on this machine by many writes."""
+        """Drop leftovers of many writes from this machine."""
         ...
 
     def damaged(self, error: Exception) -> SyncengineError:
         """The error of a snapshot that cannot be understood."""
         ...
 
-    def files(self, head: SnapshotHead) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         """The lines of its tables."""
         ...
 
-    def write(self, over: SnapshotHead | None, lock: bytes, content: Content | None) -> SnapshotHead:
+    def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         """Replace exactly that snapshot, its rows only where there is content; Superseded where it is another."""
         ...
 
-    def versions(self, head: SnapshotHead) -> list[Version]:
+    def versions(self, head: Snapshot) -> list[Version]:
         """The versions that are kept, the newest first."""
         ...
 
-    def is_descendant(self, head: SnapshotHead, version: str) -> bool | None:
+    def is_descendant(self, head: Snapshot, version: str) -> bool | None:
         """Whether a head came from a version; None where that is too long ago to be known."""
         ...
 
-    def ancestors(self, head: SnapshotHead) -> Iterable[str]:
+    def ancestors(self, head: Snapshot) -> Iterable[str]:
         """The beginnings of the ids of its earlier versions, oldest first."""
         ...

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import replace_whole
-from syncengine.project.git_ref import shown
+from syncengine.project.git_ref import without_login
 from syncengine.state.snapshots.objects import is_id
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
@@ -73,7 +73,7 @@ class PushUnknown(SyncengineError):
 
 
 @dataclass(slots=True)
-class StateRepository:
+class BareRepository:
     """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people."""
 
     folder: Path
@@ -139,27 +139,27 @@ class StateRepository:
 
     def _entries(self, names: list[str]) -> list[tuple[bytes, bytes] | None]:
         data = self._local("cat-file", "--batch", input="\n".join(names).encode() + b"\n") if names else b""
-        found: list[tuple[bytes, bytes] | None] = []
+        entries: list[tuple[bytes, bytes] | None] = []
         at = 0
         for _ in names:
             end = data.index(b"\n", at)
             line = data[at:end]
             words = line.split()
             if len(words) != 3 or not words[2].isdigit():
-                found.append(None)
+                entries.append(None)
                 at = end + 1
                 continue
             size = int(words[2])
-            found.append((line, data[end + 1 : end + 1 + size]))
+            entries.append((line, data[end + 1 : end + 1 + size]))
             at = end + 2 + size
-        return found
+        return entries
 
     def keep(self, id: str) -> None:
         """Have the next fetch begin from here. Written as the file that it is: a lock of Git outlives a kill."""
         replace_whole(self.folder / "refs" / "heads" / "seen", [f"{id}\n".encode()])
 
     def tidy(self) -> None:
-        """Pack what was left by many writes, and drop what nothing leads to; not what another process just wrote."""
+        """Pack the leftovers of many writes, and drop unreachable objects, but none that another process just wrote."""
         sample = self.folder / "objects" / "17"
         with suppress(OSError, SyncengineError):
             packs = len(list((self.folder / "objects" / "pack").glob("*.pack")))
@@ -197,7 +197,7 @@ class StateRepository:
                 f"state {self.name} needs `git`, which is not installed", code="state-driver"
             ) from None
         try:
-            out, said = process.communicate(input, timeout=seconds)
+            out, errors = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired:
             raise SyncengineError(
                 f"state {self.name}: its repository did not answer within {seconds:.0f} s", code="state-unreachable"
@@ -208,14 +208,14 @@ class StateRepository:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
         if process.returncode:
-            raise self._trouble(said.decode(errors="replace"))
+            raise self._trouble(errors.decode(errors="replace"))
         return out
 
     def _environment(self) -> dict[str, str]:
         environ = _own_environ()
         settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
-        named = any(key == "core.sshcommand" for key, _ in self.remote.settings)
-        if not named and "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
+        has_command = any(key == "core.sshcommand" for key, _ in self.remote.settings)
+        if not has_command and "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
             environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
@@ -225,19 +225,19 @@ class StateRepository:
             environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
 
-    def _trouble(self, said: str) -> SyncengineError:
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+    def _trouble(self, errors: str) -> SyncengineError:
+        lines = [line.strip() for line in errors.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
         telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
-        words = shown(telling[0] if telling else "no reason was given")[:300]
-        if "cannot lock ref" in said:  # another push is under way
+        words = without_login(telling[0] if telling else "no reason was given")[:300]
+        if "cannot lock ref" in errors:  # another push is under way
             return SyncengineError(f"state {self.name}: {words}", code=BUSY)
-        if "remote rejected" in said:
+        if "remote rejected" in errors:
             return SyncengineError(f"state {self.name}: its repository refuses the push: {words}", code=REFUSED)
-        if _LOGIN.search(said):
+        if _LOGIN.search(errors):
             cure = "the repository does not let this user in: is the key, token or credential helper there?"
             return SyncengineError(f"state {self.name}: {cure} ({words})", code="state-login")
-        if _NOWHERE.search(said):
+        if _NOWHERE.search(errors):
             return SyncengineError(
                 f"state {self.name}: there is no such repository, or it is not shown to this user ({words})",
                 code="state-unreachable",
@@ -253,7 +253,7 @@ class Remote:
     settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def named(cls, name: str, folder: Path) -> Remote | None:
+    def of_name(cls, name: str, folder: Path) -> Remote | None:
         """A remote of the repository that the folder is in; None where there is none."""
         url = _answer(folder, "remote", "get-url", "--push", name).strip()
         pairs = _answer(folder, "config", "--null", "--get-regexp", LOGIN_SETTINGS).split("\0") if url else []

@@ -10,7 +10,7 @@ from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
 from syncengine.state.info import VERSION
 from syncengine.state.journal import FORGOTTEN, LINE, Stamp
-from syncengine.state.snapshots.protocol import SnapshotHead
+from syncengine.state.snapshots.protocol import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
 
@@ -21,7 +21,7 @@ def copy_of(database: StateDatabase) -> WorkingCopy:
     return database.snapshots
 
 
-def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: SnapshotHead) -> None:
+def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Snapshot) -> None:
     """Take the rows of a version; of one that the present does not come from, the history as well.
 
     Calls that may still be executed stay on record whichever it is.
@@ -43,16 +43,16 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
         raise copy.place.damaged(error) from error
     if comes_from_it:
         _keep_history(connection, stamp, last)
-    lost = sa.and_(ROWS.c.entry.is_not(None), ROWS.c.entry.not_in(sa.select(JOURNAL.c.id)))
-    connection.execute(sa.update(ROWS).where(lost).values(entry=None))
+    without_entry = sa.and_(ROWS.c.entry.is_not(None), ROWS.c.entry.not_in(sa.select(JOURNAL.c.id)))
+    connection.execute(sa.update(ROWS).where(without_entry).values(entry=None))
     copy.also = _lost_versions(copy)
 
 
 def _take(connection: sa.Connection, other: sa.Connection, table: sa.Table) -> None:
     rows = [dict(row._mapping) for row in other.execute(sa.select(table))]
     if table is ATTEMPTS:
-        known = set(connection.execute(sa.select(table.c.run, table.c.call)).tuples())
-        rows = [row for row in rows if (row["run"], row["call"]) not in known]
+        present = set(connection.execute(sa.select(table.c.run, table.c.call)).tuples())
+        rows = [row for row in rows if (row["run"], row["call"]) not in present]
     else:
         connection.execute(sa.delete(table))
     if rows:
@@ -65,21 +65,21 @@ def _last_lines(connection: sa.Connection) -> dict[tuple[str, str], int | None]:
 
 
 def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str, str], int | None]) -> None:
-    """Have rows point to what happened to them since; those that are gone now were forgotten."""
+    """Have rows point to their entries since; those that are gone now were forgotten."""
     present = _last_lines(connection)
-    changed = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
-    if changed:
-        connection.exec_driver_sql("UPDATE state_rows SET entry = ? WHERE kind = ? AND name = ?", changed)
-    gone = [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items() if key not in present]
-    tables.write_many(connection, JOURNAL, LINE, gone)
+    later = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
+    if later:
+        connection.exec_driver_sql("UPDATE state_rows SET entry = ? WHERE kind = ? AND name = ?", later)
+    forgotten = [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items() if key not in present]
+    tables.write_many(connection, JOURNAL, LINE, forgotten)
 
 
 def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
     """Versions that this project saw and that the present does not come from: whoever saw them goes on with ours."""
-    seen, store = copy.place.last_seen(), copy.place.store
-    if seen is None or (copy.head is not None and store.is_descendant(copy.head, seen.version)):
+    last, store = copy.place.last_seen(), copy.place.store
+    if last is None or (copy.head is not None and store.is_descendant(copy.head, last.version)):
         return ()
-    lost = store.version(seen.id)
-    known = set(store.ancestors(copy.head)) if copy.head else set()
-    names = (*store.ancestors(lost), *reversed(lost.kept))
-    return tuple(name for name in dict.fromkeys(names) if name[:16] not in known)
+    version = store.version(last.id)
+    ancestors = set(store.ancestors(copy.head)) if copy.head else set()
+    names = (*store.ancestors(version), *reversed(version.version_ids))
+    return tuple(name for name in dict.fromkeys(names) if name[:16] not in ancestors)

@@ -23,7 +23,7 @@ from syncengine.state.info import VERSION
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import Content, SnapshotHead, Superseded, VersionInfo
+from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, VersionInfo
 from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
@@ -41,14 +41,14 @@ class WorkingCopy:
 
     `is_damaged`: its rows could not be read, and are not here.
 
-    `run` is that of what is published next, `also` are versions that it descends from as well.
+    `run` is that of the next version, `also` are versions that it descends from as well.
     """
 
     def __init__(
         self, place: GitPlace, engine: sa.Engine, now: Callable[[], float], pause: Callable[[float], None] = time.sleep
     ) -> None:
         self.place = place
-        self.head: SnapshotHead | None = None
+        self.head: Snapshot | None = None
         self.held: int | None = None
         self.dirty = False
         self.is_damaged = False
@@ -59,7 +59,7 @@ class WorkingCopy:
         self._pause = pause
         self._mutex = threading.RLock()
 
-    def begin(self, head: SnapshotHead | None, new_lineage: Callable[[], str]) -> None:
+    def begin(self, head: Snapshot | None, new_lineage: Callable[[], str]) -> None:
         """Fill the empty file."""
         with self._mutex:
             if head is None:
@@ -70,7 +70,7 @@ class WorkingCopy:
                 self._load(head)
 
     def refresh(self) -> None:
-        """Look at the store, unless the lock is ours: what it holds then, we wrote."""
+        """Look at the store, unless the lock is ours: then its content is our own."""
         with self._mutex:
             if self.held is None and self.head is not None:
                 self._catch_up()
@@ -78,7 +78,7 @@ class WorkingCopy:
     def commit(self, change: Change, *, rows: bool) -> bool:
         """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more.
 
-        Others may write meanwhile: then it is tried on what they wrote.
+        Others may write meanwhile: then it is tried again on their version.
         """
         with self._mutex:
             for _ in range(TRIES):
@@ -129,7 +129,7 @@ class WorkingCopy:
                 return
         raise self._busy()
 
-    def files(self, head: SnapshotHead) -> Mapping[str, bytes]:
+    def files(self, head: Snapshot) -> Mapping[str, bytes]:
         return self.place.store.files(head)
 
     def _write(self, lock: bytes, content: Content | None) -> None:
@@ -138,8 +138,8 @@ class WorkingCopy:
             self.place.remember(self.head)
 
     def _catch_up(self) -> None:
-        """Read what others wrote. Under our lock that is runs which were refused, else everything."""
-        head = self.place.look(seen=None if self.held is None else self.head)
+        """Read the changes of others: under our lock only refused runs, else everything."""
+        head = self.place.look(last=None if self.held is None else self.head)
         if head is None:
             raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")
         if self.held is None:
@@ -156,11 +156,11 @@ class WorkingCopy:
             self._merge(head)
         self.head = head
 
-    def _is_ours(self, head: SnapshotHead) -> bool:
+    def _is_ours(self, head: Snapshot) -> bool:
         rows = (row for row in layout.lock_rows(head.lock) if row["id"] == STATE_LOCK)
         return any(row["epoch"] == self.held and row["released"] is None for row in rows)
 
-    def _merge(self, head: SnapshotHead) -> None:
+    def _merge(self, head: Snapshot) -> None:
         """Add the runs that were refused while we held the lock, which is all that anybody writes without it."""
         files = {path: data for path, data in self.files(head).items() if path.startswith(f"{RUNS.name}/")}
         columns = head.info.columns[RUNS.name]
@@ -170,7 +170,7 @@ class WorkingCopy:
             if refused:
                 connection.execute(sa.insert(RUNS).prefix_with("OR IGNORE"), refused)
 
-    def _load(self, head: SnapshotHead) -> None:
+    def _load(self, head: Snapshot) -> None:
         files = self.files(head)
         try:
             with self._engine.begin() as connection:
@@ -186,7 +186,7 @@ class WorkingCopy:
             self._begin_anew(head)
         self.head = head
 
-    def _begin_anew(self, head: SnapshotHead) -> None:
+    def _begin_anew(self, head: Snapshot) -> None:
         """Begin empty in the place of rows that cannot be read, under the lock that they had: to restore others."""
         self.is_damaged = True
         with self._engine.begin() as connection:
@@ -196,10 +196,10 @@ class WorkingCopy:
 
     def _outlive_lost_locks(self, connection: sa.Connection) -> None:
         """No lock that was held before a state was set back may be ours again, or anybody's."""
-        seen = self.place.last_seen() if self.place.allows_rewound else None
-        if seen is not None:
-            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < seen.epoch)
-            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=seen.epoch))
+        last = self.place.last_seen() if self.place.allows_rewound else None
+        if last is not None:
+            is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < last.epoch)
+            connection.execute(sa.update(LOCK).where(is_lower).values(epoch=last.epoch))
 
     def _content(self, connection: sa.Connection) -> Content:
         rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
@@ -244,11 +244,12 @@ class WorkingCopy:
                 transaction.rollback()
 
     def _busy(self) -> SyncengineError:
-        message = f"state {self.place.name} is busy: others wrote to it {TRIES} times before this could"
+        others = f"others wrote to it {TRIES} times before this run could"
+        message = f"state {self.place.name} is busy: {others}: repeat the command"
         return SyncengineError(message, code="state-busy")
 
 
-def fill(connection: sa.Connection, head: SnapshotHead, files: Mapping[str, bytes]) -> None:
+def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) -> None:
     """Write the tables of a snapshot, of whatever schema it is; ValueError and the like where it is damaged."""
     layout.load(connection, head.info.columns, files)
     LOCK.create(connection)

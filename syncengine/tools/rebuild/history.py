@@ -1,6 +1,6 @@
 """The history of a revision → everything that it ever declared. Reads Git's objects, and files in a temporary folder.
 
-From commit to commit only what changed is read. What cannot be read at some commit is passed over with a warning.
+From commit to commit only changed files are read. A file that cannot be read at some commit is skipped with a warning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Load = Callable[[RevisionFiles], Project]
 
 
 def ever_declared(repo: Repository, commit: str, project: Project, load: Load) -> tuple[EverDeclared, list[Diagnostic]]:
-    """Read the history of a commit; with warnings about what it may have declared besides."""
+    """Read the history of a commit; with warnings about files that may have declared more."""
     refuse_shallow(repo)
     result, doubts = EverDeclared(), _Doubts()
     name = project.config.name if project.config else FILE_NAME
@@ -57,7 +57,7 @@ def _outside(project: Project, repo: Repository) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Doubts:
-    """What could not be read, each with its first commit, and the number of other commits."""
+    """Inputs that could not be read, each with its first commit, and the number of other commits."""
 
     first: dict[tuple[str, str, str], str] = field(default_factory=dict)
     more: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -67,10 +67,10 @@ class _Doubts:
         if self.first.setdefault(key, str(visit)) != str(visit):
             self.more[key] = self.more.get(key, 0) + 1
 
-    def add_all(self, visit: Visit, found: Iterable[Diagnostic]) -> None:
+    def add_all(self, visit: Visit, diagnostics: Iterable[Diagnostic]) -> None:
         """Add the first error of each file, and the sources that are not in Git."""
         files = set()
-        for each in found:
+        for each in diagnostics:
             file = f"{each.file}:{each.line}" if each.line else each.file or ""
             if each.code == SOURCE_LEFT_OUT:
                 self.add(visit, SOURCE_LEFT_OUT, each.file or "", each.message)
@@ -104,7 +104,7 @@ class _Reading:
     making: dict[str, ReadFile] = field(default_factory=dict)
 
     def read(self, visit: Visit, entries: Sequence[TreeEntry]) -> None:
-        """Read what a commit changed, which the folder has by now."""
+        """Read the files that a commit changed, which are in the folder by now."""
         config = None if self.project is None else self.project.config
         name = f"{self.files.repo.prefix}{config.name if config else FILE_NAME}"
         everything = self.project is None or any(entry.path == name for entry in entries)
@@ -114,10 +114,10 @@ class _Reading:
             return
         if everything or any(entry.mode == GONE or self._is_new(entry) for entry in entries):
             self._find(visit)
-        changed = {entry.path for entry in entries}
-        self._take(visit, list(self.by_path if everything else self.by_path.keys() & changed))
-        if everything or not changed <= self.by_path.keys() - self.making.keys():
-            self._take(visit, [path for path in self.making if path in self.by_path and path not in changed])
+        paths = {entry.path for entry in entries}
+        self._take(visit, list(self.by_path if everything else self.by_path.keys() & paths))
+        if everything or not paths <= self.by_path.keys() - self.making.keys():
+            self._take(visit, [path for path in self.making if path in self.by_path and path not in paths])
 
     def _is_new(self, entry: TreeEntry) -> bool:
         return entry.path not in self.by_path and entry.path.lower().endswith((*SUFFIXES, *TEMPLATE_SUFFIXES))

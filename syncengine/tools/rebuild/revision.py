@@ -14,7 +14,7 @@ from syncengine.manifest.inputs import input_files
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.planner import declared_by
 from syncengine.plan.two_sides import has_project
-from syncengine.project.git_tree import RevisionFiles, loaded, repository
+from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.resource import Recorded, Status
@@ -28,7 +28,7 @@ IGNORED = "ignored-inputs"
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The rows of a state, and what else it remembers: the commit, its project, the rows of its sources."""
+    """The rows of a state, with the commit, its project and the row counts of its sources."""
 
     commit: str
     project: Project
@@ -43,7 +43,7 @@ class Rebuilt:
 
 
 def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, allow_missing: bool) -> Rebuilt:
-    """Read what a revision declares, and with `all_history` what its history did.
+    """Read the declarations of a revision, and with `all_history` those of its whole history.
 
     Problems where it is invalid, or where it asks sources that are not in Git, unless those may be missing.
     """
@@ -53,16 +53,16 @@ def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, a
         files.bring_project()
         if not has_project(files.checkout):
             raise setting_problem("no-project", f"{revision} has no project in this folder")
-        there = loaded(files, load).without_secrets()
+        there = load_revision(files, load).without_secrets()
         manifests = manifest_set(there, is_offline=True)
         desired = declared_by(there, manifests)
-        found = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
+        diagnostics = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
         ever = EverDeclared()
         if all_history:
             ever, doubts = ever_declared(repo, commit, there, load)
-            found += doubts
+            diagnostics += doubts
         declared = {key: declared_row(resource) for key, resource in desired.resources.items()}
-        return Rebuilt(commit, there, tuple(ever.rows(declared)), desired.rows_of_sources(), tuple(found))
+        return Rebuilt(commit, there, tuple(ever.rows(declared)), desired.rows_of_sources(), tuple(diagnostics))
 
 
 def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Iterator[Diagnostic]:
@@ -78,7 +78,7 @@ def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Itera
             ]
         )
     for each in missing:
-        yield replace(each, message=f"{each.message.partition(';')[0]}: what was made of its rows is not recorded")
+        yield replace(each, message=f"{each.message.partition(';')[0]}: resources made from its rows are not recorded")
 
 
 def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnostic]:

@@ -1,7 +1,7 @@
 """Resources as revisions declare them → rows of a state that nobody confirmed; pure.
 
-A row is the most that the service may hold: what no longer is declared has all keywords, metadata and fields that it
-ever was declared with, and each tag may be in every category that it was ever declared in. So the deletion of a
+A row is the most that the service may hold: a resource that is no longer declared has all keywords, metadata and fields
+that it ever was declared with, and each tag may be in every category that it was ever declared in. So the deletion of a
 category counts it, and waits for it where it is still declared.
 """
 
@@ -81,7 +81,7 @@ class EverDeclared:
         return replace(row, former_categories=tuple(each for each in ever if each not in now))
 
     def _with_later_names(self, references: Iterable[str]) -> Iterable[str]:
-        """References to categories, and to what those were renamed to since."""
+        """References to categories, and to their later names."""
         every = dict.fromkeys(references)
         waiting = list(every)
         while waiting:
