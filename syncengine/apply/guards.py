@@ -206,8 +206,8 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
 def refuse_other_undo(plan: Plan, again: Plan) -> None:
     """Refuse a saved undo that is not `again`, the undo of that run by this state: it would pass for one."""
     left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
-    differs = (plan.changes, plan.stages, plan.records) != (again.changes, again.stages, again.records)
-    if differs or left_out[0] != left_out[1]:
+    calls, calls_again = ((each.changes, each.stages, each.sweep, each.records) for each in (plan, again))
+    if calls != calls_again or left_out[0] != left_out[1]:
         raise inconsistent("it does not take back the run that it names")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
@@ -23,6 +24,7 @@ from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.undo import selected_rows, undo_aim
 from syncengine.project import git
 from syncengine.project.model import Project
+from syncengine.project.schema import Ownership
 from syncengine.resource import Key
 from syncengine.state.history import REFUSED, Run
 from syncengine.state.store import State, open_state
@@ -66,6 +68,7 @@ def plan_back(
 ) -> Plan:
     """The plan that takes a run back, by the rules and limits of the options."""
     scope = Scope(targets=undo.targets, excludes=undo.excludes)
+    rules = dataclasses.replace(options.rules, activity_types=Ownership.ADDITIVE)  # or `exact` would have it sweep
     recorded = {row.key: row for row in state.rows()}
     target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, forced=undo.forced)
     draft = plan_to(
@@ -73,7 +76,7 @@ def plan_back(
         recorded,
         recorded,
         Desired(),
-        replace(options, scope=scope),
+        replace(options, scope=scope, rules=rules),
         basis,
         recent=lambda: recent_losses(state, now()),
         records=lambda: records_of(state.approvals()),
