@@ -106,6 +106,8 @@ def run_to_undo(state: State, name: str) -> Run:
         raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")
     if run.plan is None:
         raise Usage(f"run {run.id} was `{run.command}`, which writes the state alone: only an apply can be undone")
+    if state.was_pruned(run):
+        raise Usage(f"the history of run {run.id} was removed (`state prune`): it cannot be undone any more")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
     return run
