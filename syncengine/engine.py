@@ -179,7 +179,8 @@ class Application:
         self._refuse_stale(saved, state)
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         if saved.undo and delta is not None:
-            guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._around))
+            aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
+            guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._around, aside))
         bare = structs.replace(saved, gate=without_rules(saved.gate))
         today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)

@@ -18,7 +18,8 @@ from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
 from syncengine.plan.gate import Gate, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Plan, Quarantine
+from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.review import WRITES
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
@@ -30,11 +31,10 @@ from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import RULE
 from syncengine.project import git
 from syncengine.project.model import Project
-from syncengine.project.quarantine import is_too_late
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import RuleSet
-from syncengine.state.refusals import BY_HAND, REMOVAL, Refusal
+from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import NEW_STATE, Facts, State, open_state, refuse_absent
 
 UNMERGED = "not-merged"
@@ -114,28 +114,15 @@ def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -
     """Refuse a saved plan that would send a resource set aside since the plan was made (docs/quarantine.md)."""
     content = RefusedContent(plan)
     actions = {change.key: change.action for change in plan.changes}
-    for refusal in _set_aside_now(state, project, now):
-        key, action = refusal.key, actions.get(refusal.key)
-        is_removal = refusal.content.startswith(REMOVAL)  # or a cascade, whatever its own way out was
+    records = tuple(state.quarantine())
+    for entry in set_aside_now(Quarantine(now, "", project.quarantine, records, state.refusals())):
+        key, refused, action = entry.key, entry.refusal.content, actions.get(entry.key)
+        is_removal = refused.startswith(REMOVAL)  # or a cascade, whatever its own way out was
         sends = action is not None and (
-            action not in WRITES if is_removal else content.of(key, action) == refusal.content
+            bool(plan.undo) or (action not in WRITES if is_removal else content.of(key, action) == refused)
         )
         if sends or (plan.sweep is not None and key.kind is Kind.ACTIVITY_TYPE):
             raise StalePlan(f"the plan is stale: {key} was set aside since it was made: plan again")
-
-
-def _set_aside_now(state: State, project: Project, now: float) -> Iterator[Refusal]:
-    """The refusals of resources in quarantine, if the manifests still ask for the refused content."""
-    refusals, records = state.refusals(), state.quarantine()
-    over = {record.origin for record in records if record.ended is not None}
-    ends = [(record.key, record.until) for record in records if record.origin == BY_HAND]
-    ends += [(entry.key, entry.until) for entry in project.quarantine if entry.origin not in over]
-    for key, end in ends:
-        refusal = refusals.get(key)
-        if refusal is None or not refusal.is_last or (end is not None and end <= now):
-            continue
-        if not refusal.content.startswith(REMOVAL) or (end is not None and not is_too_late(end, now)):
-            yield refusal
 
 
 def refuse_changed(plan: Plan, state: State) -> None:
@@ -219,8 +206,8 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
 def refuse_other_undo(plan: Plan, again: Plan) -> None:
     """Refuse a saved undo that is not `again`, the undo of that run by this state: it would pass for one."""
     left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
-    differs = (plan.changes, plan.stages, plan.records) != (again.changes, again.stages, again.records)
-    if differs or left_out[0] != left_out[1]:
+    calls, calls_again = ((each.changes, each.stages, each.sweep, each.records) for each in (plan, again))
+    if calls != calls_again or left_out[0] != left_out[1]:
         raise inconsistent("it does not take back the run that it names")
 
 

@@ -95,6 +95,23 @@ def verdict_of(
     return judge.verdict
 
 
+def set_aside_now(quarantine: Quarantine) -> Iterator[SetAside]:
+    """What is set aside as long as the manifests ask for what was refused, which nobody looks up here."""
+    refusals, now = quarantine.refusals, quarantine.now
+    over = {record.origin for record in quarantine.records if record.ended is not None}
+    by_hand = (record for record in quarantine.records if record.origin == BY_HAND)
+    found: list[tuple[Key, str, float | None, int | None]]
+    found = [(record.key, record.reason, record.until, None) for record in by_hand]
+    listed = (entry for entry in quarantine.entries if entry.origin not in over)
+    found += [(entry.key, entry.reason, entry.until, entry.line) for entry in listed]
+    for key, reason, until, line in found:
+        refusal = refusals.get(key)
+        if refusal is None or not refusal.is_last or (until is not None and until <= now):
+            continue
+        if not refusal.content.startswith(REMOVAL) or (until is not None and not is_too_late(until, now)):
+            yield SetAside(key, reason, until, refusal, line)
+
+
 @dataclass(slots=True)
 class _Judge:
     quarantine: Quarantine
@@ -230,11 +247,16 @@ def warnings(
     yield from verdict.diagnostics
 
 
-def _sentence(entry: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
+def entry_words(entry: SetAside, file: str) -> str:
+    """Until when a resource is in quarantine, and why."""
     until = f" until {until_text(entry.until)}" if entry.until is not None else ""
-    place = f", {quarantine.file}:{entry.line}" if entry.line is not None else ""
+    place = f", {file}:{entry.line}" if entry.line is not None else ""
+    return f"is in quarantine{until} ({entry.reason}{place})"
+
+
+def _sentence(entry: SetAside, quarantine: Quarantine, waiting: Sequence[Key], keeps_types: bool) -> str:
     parts = [
-        f"{entry.key} is in quarantine{until} ({entry.reason}{place})",
+        f"{entry.key} {entry_words(entry, quarantine.file)}",
         refused_words(entry.refusal, quarantine.now),
         *([_waiting_words(waiting)] if waiting else []),
         *(["no activity type is deleted meanwhile"] if keeps_types else []),

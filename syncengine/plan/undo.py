@@ -30,10 +30,14 @@ PROTECTED = "protected: it stays as it is; apply `protect: false` before taking 
 
 @dataclass(slots=True)
 class UndoAim:
-    """The aim of an undo; `left_out` are resources of the run that it leaves alone."""
+    """The aim of an undo; `left_out` are resources of the run that it leaves alone.
+
+    `aside` are resources in quarantine, each with why.
+    """
 
     run: str
     recorded: Mapping[Key, Recorded]
+    aside: Mapping[Key, str] = field(default_factory=dict)
     aim: Aim = field(default_factory=Aim)
     left_out: list[Key] = field(default_factory=list)
 
@@ -46,14 +50,23 @@ class UndoAim:
 
 
 def undo_aim(
-    run: str, rows_of_run: Iterable[ChangedRow], recorded: Mapping[Key, Recorded], scope: Scope, *, forced: bool
+    run: str,
+    rows_of_run: Iterable[ChangedRow],
+    recorded: Mapping[Key, Recorded],
+    scope: Scope,
+    aside: Mapping[Key, str],
+    *,
+    forced: bool,
 ) -> UndoAim:
-    """The aim that reverses the changes of a run. `forced`: also of rows that later runs changed."""
-    undo = UndoAim(run, recorded)
+    """The aim that reverses the changes of a run, except those of resources in quarantine (`aside`, each with why).
+
+    `forced`: also of rows that later runs changed.
+    """
+    undo = UndoAim(run, recorded, aside)
     changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
     rows = {row.key: row for row in selected_rows(changes, scope) if _is_relevant(row)}
     for row in list(rows.values()):
-        if why := _obstacle(row, rows, forced=forced):
+        if why := _obstacle(row, rows, aside, forced=forced):
             undo.leave_out(row, why)
     for key in undo.left_out:
         del rows[key]
@@ -80,16 +93,20 @@ def _is_relevant(row: ChangedRow) -> bool:
     return row.is_changed or (row.now is not None and row.now.doubtful and not row.others)
 
 
-def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], *, forced: bool) -> str | None:
+def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Key, str], *, forced: bool) -> str | None:
     """Why a row is left alone; a renamed category goes with its other name."""
     if row.forgotten or row.now is None:
         return "its row was removed from the state since"
+    if row.key in aside:
+        return aside[row.key]
     if row.others and not forced:
         return f"changed again since, by run {', '.join(row.others)} (--force undoes it all the same)"
     formers = [other for other in rows.values() if other.renamed_to == row.key]
     new = rows.get(row.renamed_to) if row.renamed_to is not None else None
     others = formers if new is None else [new]
-    if any(other.forgotten or other.now is None or (other.others and not forced) for other in others):
+    if any(
+        other.forgotten or other.now is None or other.key in aside or (other.others and not forced) for other in others
+    ):
         return f"it is one category with {others[0].key}, which is left alone"
     return None
 
@@ -206,12 +223,22 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
 
 
 def _leave_out_homeless(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
-    """A tag cannot be brought back into a category, or with an activity type, that is not there any more."""
+    """A tag cannot be brought back into a category, or with an activity type, that is not there any more.
+
+    Nor into a category in quarantine, which takes its tags along.
+    """
     for key, resource in list(undo.aim.desired.items()):
-        if missing := next((each for each in _references(resource) if not _will_be_there(undo, each)), None):
+        if why := next(filter(None, (_lack(undo, each) for each in _references(resource))), None):
             del undo.aim.desired[key]
             undo.aim.notes = [note for note in undo.aim.notes if note.key != key]
-            undo.leave_out(rows[key], f"it needs {missing}, which is not there any more")
+            undo.leave_out(rows[key], why)
+
+
+def _lack(undo: UndoAim, key: Key) -> str | None:
+    """Why a resource that a tag refers to cannot serve it."""
+    if key.kind is Kind.CATEGORY and key in undo.aside:
+        return f"it needs {key}, which is in quarantine"
+    return None if _will_be_there(undo, key) else f"it needs {key}, which is not there any more"
 
 
 def _references(resource: Resource) -> Sequence[Key]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.document.gc_pause import no_collection
@@ -12,8 +14,9 @@ from syncengine.errors import LockHeld, Usage
 from syncengine.manifest.desired import Desired
 from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
-from syncengine.plan.model import Basis, Options, Plan, Undo
+from syncengine.plan.model import Basis, Options, Plan, Quarantine, QuarantineUse, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
+from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
@@ -21,6 +24,8 @@ from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.undo import selected_rows, undo_aim
 from syncengine.project import git
 from syncengine.project.model import Project
+from syncengine.project.schema import Ownership
+from syncengine.resource import Key
 from syncengine.state.history import REFUSED, Run
 from syncengine.state.store import State, open_state
 from syncengine.state.undone import UndoneChange, UndoneRecord, made_of
@@ -32,37 +37,53 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Run
     """Plan the way back to where everything that a run touched stood before it. `run`: an id, or `last`."""
     with open_state(project.state, write=False, now=around.now) as state:
         undo = _described(run_to_undo(state, run), project, request.scope, forced=forced)
-        draft = undo_plan(undo, state, project, request, around)
+        draft = undo_plan(undo, state, project, request, around, _set_aside(project, state, around))
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
 
-def undo_plan(undo: Undo, state: State, project: Project, request: PlanRequest, around: Runtime) -> Plan:
-    """Plan in a state that is open already, for a run that is known. Nothing of it comes from the work tree."""
+def undo_plan(
+    undo: Undo, state: State, project: Project, request: PlanRequest, around: Runtime, aside: Mapping[Key, str]
+) -> Plan:
+    """Plan in a state that is open already, for a run that is known. Nothing of it comes from the work tree.
+
+    `aside`: resources in quarantine, each with why it is left out.
+    """
     facts = state.facts()
     basis: Basis = replace(basis_of(project, facts, around), commit=None, tree=None)
     with no_collection():
-        return plan_back(undo, state, options_of(project, request, facts), basis, around.now)
+        return plan_back(undo, state, options_of(project, request, facts), basis, around.now, aside)
 
 
-def plan_back(undo: Undo, state: State, options: Options, basis: Basis, now: Callable[[], float]) -> Plan:
+def _set_aside(project: Project, state: State, around: Runtime) -> dict[Key, str]:
+    """The resources in quarantine, and why; the entries that an undo, which reads no manifest, believes."""
+    file, records = project.config_name, tuple(state.quarantine())
+    quarantine = Quarantine(around.now(), file, project.quarantine, records, state.refusals())
+    return {held.key: f"it {entry_words(held, file)}" for held in set_aside_now(quarantine)}
+
+
+def plan_back(
+    undo: Undo, state: State, options: Options, basis: Basis, now: Callable[[], float], aside: Mapping[Key, str] = {}
+) -> Plan:
     """The plan that takes a run back, by the rules and limits of the options."""
     scope = Scope(targets=undo.targets, excludes=undo.excludes)
+    rules = dataclasses.replace(options.rules, activity_types=Ownership.ADDITIVE)  # or `exact` would have it sweep
     recorded = {row.key: row for row in state.rows()}
-    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, forced=undo.forced)
+    target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, forced=undo.forced)
     draft = plan_to(
         target.aim,
         recorded,
         recorded,
         Desired(),
-        replace(options, scope=scope),
+        replace(options, scope=scope, rules=rules),
         basis,
         recent=lambda: recent_losses(state, now()),
         records=lambda: records_of(state.approvals()),
     )
     left_out = tuple(sorted(map(str, target.left_out)))
-    return replace(draft, undo=replace(undo, left_out=left_out), is_whole=False)
+    quarantine = QuarantineUse(tuple(aside)) if aside else UNSET
+    return replace(draft, undo=replace(undo, left_out=left_out), is_whole=False, quarantine=quarantine)
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
@@ -85,6 +106,8 @@ def run_to_undo(state: State, name: str) -> Run:
         raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")
     if run.plan is None:
         raise Usage(f"run {run.id} was `{run.command}`, which writes the state alone: only an apply can be undone")
+    if state.was_pruned(run):
+        raise Usage(f"the history of run {run.id} was removed (`state prune`): it cannot be undone any more")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
     return run

@@ -146,6 +146,11 @@ def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     return [_run(row) for row in connection.execute(query)]
 
 
+def pruned_until(connection: sa.Connection) -> int:
+    """The last line of the journal that was pruned; lines of rows in doubt stay among them."""
+    return connection.execute(sa.select(sa.func.max(JOURNAL.c.entry)).where(JOURNAL.c.kind == PRUNED)).scalar() or 0
+
+
 def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
     """The runs whose ids begin so, latest first."""
     query = sa.select(RUNS).where(RUNS.c.id.startswith(prefix, autoescape=True)).order_by(RUNS.c.started.desc())
@@ -253,7 +258,7 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
         ).scalars()
     ]
     entries: ByLine = {}
-    pruned = connection.execute(sa.select(sa.func.max(JOURNAL.c.entry)).where(JOURNAL.c.kind == PRUNED)).scalar() or 0
+    pruned = pruned_until(connection)
     heads_of_rows = frozenset(heads)
     while heads:
         if (head := heads.pop()) is not None:

@@ -18,7 +18,7 @@ from syncengine.resource import Body, Key, Recorded, Status
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
-from syncengine.state.history import LARGE, HistoryEntry, Run, history
+from syncengine.state.history import LARGE, PRUNED_RUN, HistoryEntry, Run, history, pruned_until
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import FORGOTTEN, INTENDED, PACKED, RECORDED
 from syncengine.state.journal_detail import Detail, read
@@ -99,6 +99,13 @@ def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
 def has_changed(connection: sa.Connection, run: str) -> bool:
     """Whether a run wrote anything about a resource."""
     return _first_line(connection, run) is not None
+
+
+def was_pruned(connection: sa.Connection, run: Run) -> bool:
+    """Whether lines of a run were removed from the history, all or some."""
+    until, first = pruned_until(connection), _first_line(connection, run.id)
+    is_empty = run.command == PRUNED_RUN or run.counts.get("applied", 0) > 0
+    return until > 0 and (is_empty if first is None else first <= until)
 
 
 def changes_of(connection: sa.Connection, run: str, version: int) -> list[ChangedRow]:

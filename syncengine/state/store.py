@@ -258,6 +258,11 @@ class State:
         with self.database.transaction() as connection:
             return run_changes.has_changed(connection, run)
 
+    def was_pruned(self, run: Run) -> bool:
+        """Whether something of a run was removed from the history."""
+        with self.database.transaction() as connection:
+            return run_changes.was_pruned(connection, run)
+
     def runs_like(self, prefix: str) -> list[Run]:
         """The runs whose ids begin so, latest first."""
         with self.database.transaction() as connection:

@@ -111,3 +111,17 @@ def test_a_date_that_is_none_is_a_usage_error(left: Project) -> None:
     """With what can be written."""
     refused = left.run("state", "prune", "--before", "yesterday", "-y")
     assert (refused.code, "180d" in refused.err or "30d" in refused.err) == (64, True)
+
+
+def test_a_run_without_its_history_is_not_undone(project: Project, service: Service) -> None:
+    """Nor one of which only what is in doubt is left; it is told from a run that changed nothing."""
+    project.settle(tags=[tag("FIRST", description="one"), tag("SECOND")])
+    service.fault("upsertTags", status=400, body={"errors": [{"index": 1, "errorDescription": "no"}]})
+    project.wants(tags=[tag("FIRST", description="two"), tag("SECOND", description="two")])
+    assert project.apply().code == 3
+    aged(project, 100)
+    first, half = (run["id"] for run in reversed(project.run("state", "history", "--format", "json").document["runs"]))
+    assert project.run("state", "prune", "--before", "50d", "-y").code == 0
+    for run in (first, half, "last"):
+        done = project.run("plan", "--undo", run)
+        assert (done.code, "`state prune`" in done.err) == (64, True), done.out + done.err

@@ -355,3 +355,17 @@ def test_a_plan_after_the_revert_remembers_what_was_undone(project: Project) -> 
     project.wants(tags=[*many, tag("A", description="two")])
     assert project.run("plan", "--detailed-exitcode").code == 4
     assert json.loads(project.run("apply", "-y", "--format", "json").out)["diagnostics"][-1]["code"] == "undone"
+
+
+def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
+    """Whatever the policy is: a type that nobody here declared stays, and types that were swept come back."""
+    project.settings("policy: {activityTypes: exact}")
+    project.settle(activityTypes=[activity_type("A1"), activity_type("A2")])
+    project.settle(activityTypes=[activity_type("A1"), activity_type("A3")])
+    theirs = activity_type("THEIRS", description="of other people")
+    response = service.control.post("/activity-types", json={"activityTypes": [theirs]})
+    assert response.status_code == 200, response.text
+    planned = undo(project)
+    assert (planned.document["sweep"], planned.document["gate"]["tripped"]) == (None, False)
+    held = {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]}
+    assert held == {"A1", "A2", "A3", "THEIRS"}
