@@ -27,6 +27,7 @@ from syncengine.plan.planner import CACHE_FOLDER
 from syncengine.plan.request import Runtime
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import content_of
+from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status
@@ -151,7 +152,8 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
     """Remove history from before DATE: runs, their changes, and former values.
 
-    Rows, approvals and everything in doubt stay. Removed runs can no longer be undone.
+    Rows, approvals and everything in doubt stay. Removed runs can no longer be undone, nor earlier versions of a state
+    in Git be restored.
     """
     question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
     if dry_run:
@@ -165,6 +167,7 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
                 pruned = store.prune(before)
                 counts["runs removed"] = pruned.runs
             is_compact = store.compact()
+    in_git = is_git_ref(options.project().state)
     document = {
         "before": when(pruned.before),
         "runs": pruned.runs,
@@ -173,7 +176,7 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
         "dryRun": dry_run,
         "compacted": is_compact and not dry_run,
     }
-    return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact))
+    return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact, in_git))
 
 
 @state.command("erase")
@@ -183,7 +186,8 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
 def erase_resources(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Remove the names and contents of resources from the state and all its history.
 
-    They must have left the manifests, or be forgotten. The history keeps that something happened.
+    They must have left the manifests, or be forgotten. The history keeps that something happened. Earlier versions of a
+    state in Git are kept no more.
     """
     from syncengine.manifest.cache import delete_cache
 
@@ -199,8 +203,9 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
             counts["erased"] = len(keys)
         is_compact = store.compact()
     delete_cache(project.root / CACHE_FOLDER)
+    in_git = is_git_ref(project.state)
     document = {"erased": len(keys), "entries": erased.entries, "runs": erased.runs, "compacted": is_compact}
-    return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact))
+    return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact, in_git))
 
 
 def _refuse_no_state(options: Globals) -> None:
@@ -333,6 +338,7 @@ def _refuse_other_team(store: State, team: str | None) -> None:
 @click.option("--all-history", is_flag=True, help="Also record, as released, resources of earlier commits.")
 @click.option("--allow-missing-sources", is_flag=True, help="Leave out resources made from databases and services.")
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
@@ -349,7 +355,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
     if new.diagnostics:
         output.diagnostics(new.diagnostics)
     _confirm(rebuilding.question(new, revision), auto_approve)
-    rebuilding.record(project, new, replaces=chosen["replace"])
+    rebuilding.record(project, new, replaces=chosen["replace"], create=chosen["new_state"])
     document = {
         "commit": new.commit,
         "rebuilt": len(new.rows) - new.released,

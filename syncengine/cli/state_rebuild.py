@@ -19,7 +19,7 @@ from syncengine.render.words import count_of
 from syncengine.resource import REBUILD, Key, Kind, Recorded
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state
+from syncengine.state.store import State, open_state, refuse_absent
 from syncengine.tools.rebuild.revision import Rebuilt, rebuilt
 
 COMMAND = "state rebuild"
@@ -28,7 +28,9 @@ COMMAND = "state rebuild"
 def read_revision(options: Globals, project: Project, revision: str, chosen: Mapping[str, Any]) -> Rebuilt:
     """Read all that is to be recorded, before anything is written."""
     project.base_url()
-    with open_state(project.state, write=False) as state:
+    with open_state(project.state, write=False, create=chosen["new_state"]) as state:
+        if not (state.exists or chosen["new_state"]):
+            refuse_absent(project.state, state.database.name)
         _refuse_rows(state, chosen["replace"])
     return rebuilt(
         revision,
@@ -48,13 +50,13 @@ def _refuse_rows(state: State, replaces: bool) -> None:
         raise SyncengineError(message, code="state-has-rows")
 
 
-def record(project: Project, new: Rebuilt, *, replaces: bool) -> None:
+def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> None:
     """Write the rows as a run of their own, all or none of them."""
     around = Runtime(os.environ)
     holder = Holder.here(COMMAND, os.environ)
     run = Run.here(REBUILD + around.new_id(), around.now(), holder, os.environ)
     base_url, team = project.base_url(), project.service.team
-    with writing(project, COMMAND) as state:
+    with writing(project, COMMAND, create=create) as state:
         facts = state.facts()
         refuse_other_service(facts, base_url)
         if None not in (facts.team, team) and facts.team != team:

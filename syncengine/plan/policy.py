@@ -28,6 +28,7 @@ from syncengine.resource import (
     Source,
     Status,
     Value,
+    category_references,
     found_at,
 )
 
@@ -213,15 +214,30 @@ def _judge_categories(j: _Judgement) -> None:
     if not rows:
         return
     members = members_of(j.recorded, rows)
+    elsewhere = _in_an_unknown_category(j) if any(row.server_id is None for row in rows.values()) else None
     ids = Counter(row.server_id for row in rows.values() if row.server_id)
     for key, row in rows.items():
         if row.status is Status.RELEASED:  # a run said that it stays, whatever else is in doubt about it
             continue
-        if obstacle := _obstacle(j, row, members[key]):
+        if row.server_id is None and elsewhere is not None:
+            cure = "declare the category for one apply, or adopt it with its serverId"
+            j.note(row, "left-out", f"not deleted: its id is not known, and tag {elsewhere.name} may be in it: {cure}")
+        elif obstacle := _obstacle(j, row, members[key]):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
             _delete_category(j, row, members[key], is_twin=row.server_id is not None and ids[row.server_id] > 1)
+
+
+def _in_an_unknown_category(j: _Judgement) -> Key | None:
+    """A tag in a category by an id that none is recorded with: it would go with the one that it is in."""
+    known = {f"id/{row.server_id}" for row in j.recorded.values() if row.server_id}
+    recorded = ((r.key, r.category_references()) for r in j.recorded.values() if may_be_held(r))
+    desired = ((key, category_references(resource.body.fields)) for key, resource in j.desired.items())
+    for key, references in chain(recorded, desired):
+        if key.kind is Kind.TAG and any(ref.startswith("id/") and ref not in known for ref in references):
+            return key
+    return None
 
 
 def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:

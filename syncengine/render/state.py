@@ -199,7 +199,7 @@ def forgotten_text(count: int) -> str:
     return f"Forgot {count_of(count, 'resource')}; the service keeps what it has.\n"
 
 
-def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool) -> str:
+def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool, in_git: bool) -> str:
     """Sentences on the history that `state prune` removed or would remove, and on what is impossible then."""
     numbers = f"{count_of(pruned.runs, 'run')} and {count_of(pruned.entries, 'entry')} of the history"
     lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(pruned.before)}."]
@@ -210,10 +210,13 @@ def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool) 
     if pruned.runs:
         will = "could" if dry_run else "can"
         lines.append(f"These runs {will} no longer be undone, and plans that were saved before then not be resumed.")
-    return "\n".join((*lines, *_not_compact(is_compact))) + "\n"
+    if dry_run:
+        lines += ["Earlier versions could not be restored any more."] if in_git else []
+        return "\n".join(lines) + "\n"
+    return "\n".join((*lines, *_what_is_left(is_compact, in_git))) + "\n"
 
 
-def erased_text(count: int, erased: Erased, remaining: Sequence[Recorded], is_compact: bool) -> str:
+def erased_text(count: int, erased: Erased, remaining: Sequence[Recorded], is_compact: bool, in_git: bool) -> str:
     """Counts of entries that `state erase` removed, without a name: this text may be in a log."""
     lines = [
         f"Erased {count_of(count, 'resource')}: {count_of(erased.entries, 'entry')} of the history"
@@ -227,10 +230,17 @@ def erased_text(count: int, erased: Erased, remaining: Sequence[Recorded], is_co
             " counts it."
         )
     lines.append("Git, saved plans, reports, exports, backups and posted time keep what they hold.")
-    return "\n".join((*lines, *_not_compact(is_compact))) + "\n"
+    return "\n".join((*lines, *_what_is_left(is_compact, in_git))) + "\n"
 
 
-def _not_compact(is_compact: bool) -> list[str]:
+def _what_is_left(is_compact: bool, in_git: bool) -> list[str]:
+    """Say where bytes of what was removed may still be."""
+    if in_git:
+        clones = "Other clones" if is_compact else "Clones, this one too,"
+        return [
+            f"Earlier versions cannot be restored any more. {clones} keep what they fetched (.syncengine/git-state),"
+            " and the server until its `git gc`."
+        ]
     if is_compact:
         return []
     return [

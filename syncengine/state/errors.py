@@ -15,6 +15,8 @@ from syncengine.database import errors as faults
 from syncengine.database.errors import DatabaseFault
 from syncengine.errors import SyncengineError
 
+REBUILDS = "`state rebuild --new-state` records a lost one"
+
 
 @dataclass(frozen=True, slots=True)
 class StateTrouble:

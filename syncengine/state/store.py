@@ -34,7 +34,7 @@ from syncengine.state import (
 )
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, empty, open_database
-from syncengine.state.errors import as_state_errors
+from syncengine.state.errors import REBUILDS, as_state_errors
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
     APPROVALS_SINCE,
@@ -80,7 +80,7 @@ RECENT = 1000
 def refuse_absent(url: str, name: str) -> None:
     """GateTripped where nothing is found at a place that others share; `name` is that of the place, for people."""
     if is_shared(url):
-        message = f"there is no state at {name}: `syncengine apply --new-state` begins one"
+        message = f"there is no state at {name}: `syncengine apply --new-state` begins one, {REBUILDS}"
         raise GateTripped(message, code=NEW_STATE)
 
 
@@ -542,6 +542,7 @@ class State:
             with self.database.transaction() as connection:
                 return prune.prune(connection, before, None)
         with self._writing() as connection:
+            self._keep_this_version_alone()
             return prune.prune(connection, before, self._stamp())
 
     def obstacles(self, keys: Collection[Key], window: float) -> list[Obstacle]:
@@ -557,11 +558,18 @@ class State:
         from syncengine.state.erase import erase
 
         with self._writing() as connection:
+            self._keep_this_version_alone()
             return erase(connection, keys)
 
     def compact(self) -> bool:
         """Leave nothing of removed rows in the file or the tables; return whether that succeeded."""
-        return self.database.compact()
+        snapshots = self.database.snapshots
+        return self.database.compact() if snapshots is None else snapshots.place.drop_earlier()
+
+    def _keep_this_version_alone(self) -> None:
+        """Have the next publication of a state in Git lead to no earlier version: they hold what is removed."""
+        if self.database.snapshots is not None:
+            self.database.snapshots.keeps = 1
 
     def path_answered(self, operation: str, path: str) -> None:
         """Remember that an operation is at this path."""

@@ -10,7 +10,7 @@ import msgspec
 
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import KEPT, Content, Snapshot, Superseded, Version
+from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, Version
 
 REF = "refs/syncengine/test"
 
@@ -65,6 +65,9 @@ class MemoryStore:
     def tidy(self) -> None:
         return
 
+    def purge(self) -> None:
+        return
+
     def damaged(self, error: Exception) -> SyncengineError:
         return SyncengineError(f"damaged: {error!r}")
 
@@ -78,7 +81,7 @@ class MemoryStore:
         id, version = f"h{self.writes}", f"v{self.writes}"
         kept, info = (over.version_ids, over.info) if over else ((), None)
         if content is not None:
-            kept, info = (version, *kept)[:KEPT], content.info
+            kept, info = (version, *kept)[: content.keeps], content.info
             self.contents[version] = dict(content.files)
         assert info is not None
         info = msgspec.json.decode(msgspec.json.encode(info), type=type(info))

@@ -151,6 +151,61 @@ def test_a_set_back_within_one_version_is_found_by_the_epoch_of_its_lock(clone: 
     assert "state-rewound" in project.run("plan").err
 
 
+def test_a_lost_state_is_rebuilt_from_what_git_declared(clone: Clone, remote: Path, service: Service) -> None:
+    """Where somebody says that one begins; all is doubtful, and the apply of it leaves nothing to do."""
+    project = begun(clone("one"))
+    committed(project)
+    git(remote, "update-ref", "-d", REF)
+    words = ("state", "rebuild", "--from-git", "HEAD", "-y")
+    refused = project.run(*words)
+    assert (refused.code, "state rebuild" in refused.err) == (4, True), refused.err
+    done = project.run(*words, "--new-state")
+    assert done.code == 0, done.err
+    assert [row["doubtful"] for row in project.rows().values()] == [True]
+    assert applied(project).code == 0
+    assert service.tags() == ["ACME-1"]
+    assert project.run("plan", "--detailed-exitcode").code == 0
+    assert "state-has-rows" in project.run(*words, "--new-state").err
+
+
+def committed(project: Project) -> None:
+    """What the project declares now as the one commit of a repository."""
+    (project.folder / ".gitignore").write_text(".syncengine/\n")
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "add", "--all")
+    git(project.folder, "-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "--quiet", "-m", "one")
+
+
+def contents(repository: Path, *words: str) -> str:
+    """The objects that Git lists, one a line, as text."""
+    return "\n".join(git(repository, "cat-file", "-p", line.split()[0]) for line in git(repository, *words).split("\n"))
+
+
+@pytest.mark.parametrize("words", [("erase", "tag/Jane Doe"), ("prune", "--before", "2000-01-01")], ids=" ".join)
+def test_earlier_versions_go_with_what_is_removed(clone: Clone, remote: Path, words: tuple[str, ...]) -> None:
+    """They hold it: neither the ref leads to them any more, nor does this clone keep them."""
+    project = begun(clone("one"), tags=[tag("Jane Doe", description="her matter"), tag("ACME-1")])
+    colleague = clone("two")
+    for each in (project, colleague):
+        each.wants(tags=[tag("ACME-1")])
+    assert project.apply().code == 0
+    assert colleague.run("plan", "--detailed-exitcode").code == 0
+    done = project.run("state", *words, "-y")
+    assert (done.code, "versions" in done.out) == (0, True), done.err
+    assert len(project.run("state", "versions", "--format", "json").document["versions"]) == 1
+    if words[0] == "erase":
+        assert not [
+            text for text in ("Jane Doe", "her matter") if text in contents(remote, "rev-list", "--objects", REF)
+        ]
+        kept = project.folder / ".syncengine"
+        assert not [file for file in kept.rglob("*") if file.is_file() and b"Jane Doe" in file.read_bytes()]
+        own = next(kept.glob("git-state/*/repository.git"))
+        assert "her matter" not in contents(own, "cat-file", "--batch-all-objects", "--batch-check")
+    for each in (project, colleague):
+        assert each.run("plan", "--detailed-exitcode").code == 0
+        assert applied(each).code == 0
+
+
 def test_versions_are_listed_and_an_earlier_one_restored(clone: Clone, remote: Path) -> None:
     """What is restored is a new version on top; the history of what happened since stays."""
     project = begun(clone("one"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from syncengine.plan.calls import Step
@@ -230,6 +231,25 @@ def test_a_cascade_is_believed_only_for_members_without_doubt(policy: Removal, e
     after = applied(rows, plan)
     assert (after[doubtful.key].status, after[doubtful.key].doubtful) == expected
     assert says_nothing(planned("{}", after, tag_removal=policy, deletes_tags=True))
+
+
+UNIDENTIFIED = {
+    "declared": ("tags: [{name: T, tagCategoryId: x}]", row("tag/T", tagCategoryId="x"), True),
+    "declared now": ("tags: [{name: T, tagCategoryId: x}]", row("tag/T"), True),
+    "released": ("{}", row("tag/T", tagCategoryId="x", status=Status.RELEASED), True),
+    "in none": ("tags: [{name: T}]", row("tag/T"), False),
+}
+
+
+@pytest.mark.parametrize(("declared", "member", "stays"), UNIDENTIFIED.values(), ids=UNIDENTIFIED)
+def test_a_category_of_unknown_id_is_not_deleted_while_a_tag_may_be_in_it(
+    declared: str, member: Recorded, *, stays: bool
+) -> None:
+    """As after `state rebuild`: nobody could tell that the tag goes with it."""
+    plan = planned(declared, [msgspec.structs.replace(row("category/acme"), server_id=None), member])
+    assert ("category/acme" not in actions(plan)) is stays
+    assert ("tag T may be in it" in str(plan.notes)) is stays
+    assert plan.summary.cascaded_tags == 0
 
 
 OUTSIDERS = {

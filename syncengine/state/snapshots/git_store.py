@@ -19,7 +19,7 @@ from syncengine.state.errors import TOO_NEW
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
-from syncengine.state.snapshots.protocol import KEPT, REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
+from syncengine.state.snapshots.protocol import REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
 from syncengine.state.snapshots.repository import BareRepository
 
 FORMAT = "syncengine.git-state/v1"
@@ -65,6 +65,9 @@ class GitStore:
 
     def tidy(self) -> None:
         self.repository.tidy()
+
+    def purge(self) -> None:
+        self.repository.purge()
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
         data = self._read(head.shards.values())
@@ -121,7 +124,7 @@ class GitStore:
             ancestors = self._with_ancestors(over, content.also)
             tree = self._tree(info, lock, shards, ancestors)
             version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
-            versions = (version, *(over.version_ids if over else ()))[:KEPT]
+            versions = (version, *(over.version_ids if over else ()))[: content.keeps]
         # The nonce: no two writers, and no two writes of one, ever make the same commit.
         id = writer.commit(tree, versions, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
         return Snapshot(id, versions[0], versions, info, lock, shards, ancestors)

@@ -16,6 +16,7 @@ from syncengine.document.digest import sha256_of
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
+from syncengine.state.errors import REBUILDS
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
@@ -92,6 +93,16 @@ class GitPlace:
                 if file != self.reading_file(version) and file.stat().st_mtime < time.time() - OLD_SECONDS:
                     file.unlink()
 
+    def drop_earlier(self) -> bool:
+        """Drop what this machine keeps of earlier versions; whether that went through."""
+        try:
+            for file in self.folder.glob("read-*.db"):
+                file.unlink(missing_ok=True)
+            self.store.purge()
+        except (OSError, SyncengineError):
+            return False
+        return True
+
     def damaged(self, error: Exception) -> SyncengineError:
         return self.store.damaged(error)
 
@@ -99,12 +110,12 @@ class GitPlace:
         if self.create:
             return
         if last is None:
-            message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one"
+            message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one, {REBUILDS}"
         else:
             version = last.version[:12]
             message = (
                 f"there is no state at {self.name}, and this project saw version {version} of it ({last.serial}):"
-                f" `state restore {version}` brings that back, `apply --new-state` begins anew"
+                f" `state restore {version}` brings that back, `apply --new-state` begins anew, {REBUILDS}"
             )
         raise GateTripped(message, code=NEW_STATE)
 

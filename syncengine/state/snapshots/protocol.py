@@ -58,11 +58,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The rows of a version to be. `also` are versions that it descends from as well."""
+    """The rows of a version to be. `also` are versions that it descends from as well; `keeps` is how many are kept."""
 
     info: VersionInfo
     files: Mapping[str, bytes] = field(repr=False)
     also: tuple[str, ...] = ()
+    keeps: int = KEPT
 
 
 class Superseded(Exception):
@@ -92,6 +93,10 @@ class SnapshotStore(Protocol):
 
     def tidy(self) -> None:
         """Drop leftovers of many writes from this machine."""
+        ...
+
+    def purge(self) -> None:
+        """Drop all on this machine that the present snapshot does not lead to."""
         ...
 
     def damaged(self, error: Exception) -> SyncengineError:

@@ -167,6 +167,10 @@ class BareRepository:
             if loose > MANY_FILES or packs > 50:
                 self._local("gc", "--quiet", "--prune=1.hour.ago", seconds=FETCH_SECONDS)
 
+    def purge(self) -> None:
+        """Drop at once what nothing leads to."""
+        self._local("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
+
     def _prepare(self, algorithm: str) -> None:
         self.algorithm = algorithm
         if self.folder.exists():

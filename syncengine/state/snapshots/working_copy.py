@@ -23,7 +23,7 @@ from syncengine.state.info import VERSION
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, VersionInfo
+from syncengine.state.snapshots.protocol import KEPT, Content, Snapshot, Superseded, VersionInfo
 from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
@@ -41,7 +41,8 @@ class WorkingCopy:
 
     `is_damaged`: its rows could not be read, and are not here.
 
-    `run` is that of the next version, `also` are versions that it descends from as well.
+    `run` is that of the next version, `also` are versions that it descends from as well, `keeps` is how many versions
+    are kept then.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class WorkingCopy:
         self.is_damaged = False
         self.run: str | None = None
         self.also: tuple[str, ...] = ()
+        self.keeps = KEPT
         self._engine = engine
         self._now = now
         self._pause = pause
@@ -125,7 +127,7 @@ class WorkingCopy:
                     continue
                 with self._engine.begin() as connection:
                     layout.set_lock(connection, layout.lock_rows(lock))
-                self.dirty, self.also = False, ()
+                self.dirty, self.also, self.keeps = False, (), KEPT
                 return
         raise self._busy()
 
@@ -223,7 +225,7 @@ class WorkingCopy:
             run=self.run,
             columns=columns,
         )
-        return Content(info, layout.files_of(connection, columns), self.also)
+        return Content(info, layout.files_of(connection, columns), self.also, self.keeps)
 
     def _writer(self, connection: sa.Connection) -> tuple[str, str]:
         """Who writes, and by which command: the holder of the lock, or of a run that was refused."""
