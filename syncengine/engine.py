@@ -49,7 +49,6 @@ from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
-from syncengine.project.references import is_shared
 from syncengine.resource import Key
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
@@ -116,8 +115,7 @@ class Application:
         project.base_url()
         project.api_key()
         manifests = None if saved else check_manifests(project, request, self._around)
-        is_watched = self._around.environ.get("CI") or is_shared(project.state)
-        if is_watched and not (request.new_state or project.is_sandbox):
+        if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now, create=request.new_state) as state:
             holder = Holder.here(request.command, self._around.environ)

@@ -34,18 +34,18 @@ from syncengine.project.model import Project
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import RuleSet
+from syncengine.state.errors import NEW_STATE
 from syncengine.state.refusals import REMOVAL
-from syncengine.state.store import NEW_STATE, Facts, State, open_state, refuse_absent
+from syncengine.state.store import Facts, State, open_state
 
 UNMERGED = "not-merged"
 """The code of a saved plan that was made from another tree than is checked out."""
 
 
 def refuse_new_state(url: str) -> None:
-    """Refuse to create a state in CI, or a shared one: a missing one is usually a mistake (docs/planning.md 7)."""
+    """Refuse to create a state in CI, where a missing one is usually a mistake (docs/planning.md 7)."""
     with open_state(url, write=False) as state:
         if not state.exists:
-            refuse_absent(url, state.database.name)
             message = "there is no state yet, and this is a CI job: --new-state creates one"
             raise GateTripped(message, code=NEW_STATE)
 

@@ -24,7 +24,7 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
-@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is in Git and there is none.")
 @printing_command
 def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bool) -> int:
     """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.

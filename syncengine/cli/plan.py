@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit 2 if there are changes, 4 if they need approval, 5 if they are more than those of --since.",
 )
-@click.option("--new-state", is_flag=True, help="Plan for a shared state that is not there yet.")
+@click.option("--new-state", is_flag=True, help="Plan for a state in Git that is not there yet.")
 @selection
 @with_globals
 @no_collection()

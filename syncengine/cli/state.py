@@ -19,7 +19,7 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.state_writing import named_run, refuse_missing, writing
+from syncengine.cli.state_writing import named_run, writing
 from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
@@ -33,7 +33,7 @@ from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state, refuse_absent
+from syncengine.state.store import State, open_state
 
 HISTORY_RUNS = 50
 
@@ -45,10 +45,7 @@ def state() -> None:
 
 @contextmanager
 def _reading(options: Globals) -> Iterator[State]:
-    project = options.project()
-    with open_state(project.state, write=False) as store:
-        if not store.exists:
-            refuse_absent(project.state, store.database.name)
+    with open_state(options.project().state, write=False) as store:
         yield store
 
 
@@ -301,7 +298,7 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 @state.command("import")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is in Git and there is none.")
 @printing_command
 def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
     """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
@@ -338,7 +335,7 @@ def _refuse_other_team(store: State, team: str | None) -> None:
 @click.option("--all-history", is_flag=True, help="Also record, as released, resources of earlier commits.")
 @click.option("--allow-missing-sources", is_flag=True, help="Leave out resources made from databases and services.")
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
-@click.option("--new-state", is_flag=True, help="Begin the state, where it is shared and there is none.")
+@click.option("--new-state", is_flag=True, help="Begin the state, where it is in Git and there is none.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
@@ -370,9 +367,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
-    project = options.project()
-    refuse_missing(project)
-    with open_state(project.state, write=True) as store:
+    with open_state(options.project().state, write=True) as store:
         info = store.hold(Holder.here("state lock", os.environ), reason)
     text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
     return show(options, format, rendering.lock_document(info), text)

@@ -19,7 +19,7 @@ from syncengine.render.words import count_of
 from syncengine.resource import REBUILD, Key, Kind, Recorded
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state, refuse_absent
+from syncengine.state.store import State, open_state
 from syncengine.tools.rebuild.revision import Rebuilt, rebuilt
 
 COMMAND = "state rebuild"
@@ -29,8 +29,6 @@ def read_revision(options: Globals, project: Project, revision: str, chosen: Map
     """Read all that is to be recorded, before anything is written."""
     project.base_url()
     with open_state(project.state, write=False, create=chosen["new_state"]) as state:
-        if not (state.exists or chosen["new_state"]):
-            refuse_absent(project.state, state.database.name)
         _refuse_rows(state, chosen["replace"])
     return rebuilt(
         revision,

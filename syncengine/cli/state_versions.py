@@ -9,7 +9,7 @@ from syncengine.cli.state_writing import named_run
 from syncengine.errors import SyncengineError, Usage
 from syncengine.project.git_ref import is_git_ref
 from syncengine.project.model import Project
-from syncengine.project.references import is_shared
+from syncengine.project.references import sqlite_file
 from syncengine.state.holder import Holder
 from syncengine.state.snapshots.protocol import Version
 from syncengine.state.store import open_state
@@ -28,7 +28,7 @@ def versions_of(project: Project) -> Sequence[Version]:
 
 def no_versions(place: str) -> SyncengineError:
     """The error of a state in a database."""
-    kind = "a database" if is_shared(place) else "a file"
+    kind = "a database" if sqlite_file(place) is None else "a file"
     return SyncengineError(
         f"a state in {kind} keeps no versions: only one in Git does (docs/git-state.md)", code="no-versions"
     )

@@ -8,30 +8,20 @@ from contextlib import contextmanager
 
 from syncengine.plan.request import Runtime
 from syncengine.project.model import Project
-from syncengine.project.references import is_shared
 from syncengine.resource import IMPORT
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state, refuse_absent
+from syncengine.state.store import State, open_state
 
 
 @contextmanager
 def writing(project: Project, command: str, *, create: bool = False) -> Iterator[State]:
-    """The state under our lock; `create`: where it is shared, there may be none yet."""
-    if is_shared(project.state) and not create:
-        refuse_missing(project)
+    """The state under our lock; `create`: where it is in Git, there may be none yet."""
     with open_state(project.state, write=True, create=create) as store:
         holder = Holder.here(command, os.environ)
         service = project.service
         with store.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):
             yield store
-
-
-def refuse_missing(project: Project) -> None:
-    """GateTripped where there is no state that others share."""
-    with open_state(project.state, write=False) as looked:
-        if not looked.exists:
-            refuse_absent(project.state, looked.database.name)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
-from syncengine.plan.state_checks import refuse_absent, state_warnings
+from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.undone import with_undone
 from syncengine.plan.uses import approval_warnings
@@ -118,8 +118,6 @@ def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     manifests = manifest_set(project)
     with recollection(project.state, around.now, create=request.new_state) as state:
-        if not state.exists and not request.new_state:
-            refuse_absent(project)
         draft = plan_in(state, manifests, project, request, around)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         listed = warnings_of_approvals(draft, state, project, request)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncengine.document.setting_types import canonical_url
-from syncengine.errors import Diagnostic, GateTripped, Severity
+from syncengine.errors import Diagnostic, Severity
 from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.model import Project
-from syncengine.project.references import is_shared
 from syncengine.state.info import Facts
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
@@ -36,13 +35,6 @@ def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists
     if commit and facts.commit and git.is_older(project.root, commit, facts.commit):
         cure = "apply refuses it without --allow-older"
         yield _warning(OLDER_COMMIT, f"{commit[:12]} is older than the last applied commit {facts.commit[:12]}: {cure}")
-
-
-def refuse_absent(project: Project) -> None:
-    """GateTripped where nothing is found at a place that others share."""
-    if is_shared(project.state):
-        message = f"there is no state at {_shown(project)}: `syncengine apply --new-state` begins one"
-        raise GateTripped(message, code="new-state")
 
 
 def _warning(code: str, message: str) -> Diagnostic:

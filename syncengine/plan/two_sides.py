@@ -24,7 +24,7 @@ from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.sides import Sides, invalid
-from syncengine.plan.state_checks import refuse_absent, state_warnings
+from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
@@ -94,8 +94,6 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) 
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
     with recollection(project.state, around.now, create=request.new_state) as reader:
-        if not reader.exists and not request.new_state:
-            refuse_absent(project)
         state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, around)
         draft = plan_in(state, manifests, project, request, around, other)

@@ -55,11 +55,6 @@ def sqlite_file(url: str) -> Path | None:
     return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
 
 
-def is_shared(place: str) -> bool:
-    """Whether a state is elsewhere than in a file of this machine: who finds none there may have the wrong place."""
-    return sqlite_file(place) is None
-
-
 _AS_PATH = re.compile(r"(?:/|~|\.{1,2}/)")
 _NO_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|.*[@=]")
 KNOWN = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+[a-z0-9]+)?://")

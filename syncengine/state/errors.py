@@ -15,7 +15,8 @@ from syncengine.database import errors as faults
 from syncengine.database.errors import DatabaseFault
 from syncengine.errors import SyncengineError
 
-REBUILDS = "`state rebuild --new-state` records a lost one"
+NEW_STATE = "new-state"
+"""The code of a state that is not there, and that nobody said to begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
-from syncengine.errors import GateTripped, SyncengineError
+from syncengine.errors import SyncengineError
 from syncengine.project.git_ref import is_git_ref
-from syncengine.project.references import is_shared
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state import (
     approvals,
@@ -34,7 +33,7 @@ from syncengine.state import (
 )
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, empty, open_database
-from syncengine.state.errors import REBUILDS, as_state_errors
+from syncengine.state.errors import as_state_errors
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
     APPROVALS_SINCE,
@@ -68,20 +67,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
-NEW_STATE = "new-state"
-"""The code of a state that is not there, and that nobody said to begin."""
-
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 RECENT = 1000
 """Runs that are looked through for the last one that changed something."""
-
-
-def refuse_absent(url: str, name: str) -> None:
-    """GateTripped where nothing is found at a place that others share; `name` is that of the place, for people."""
-    if is_shared(url):
-        message = f"there is no state at {name}: `syncengine apply --new-state` begins one, {REBUILDS}"
-        raise GateTripped(message, code=NEW_STATE)
 
 
 def new_lineage() -> str:

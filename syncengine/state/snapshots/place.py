@@ -16,7 +16,7 @@ from syncengine.document.digest import sha256_of
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
-from syncengine.state.errors import REBUILDS
+from syncengine.state.errors import NEW_STATE
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
@@ -27,7 +27,7 @@ TRIES = 5
 OLD_SECONDS = 600.0
 """Seconds after which a file that was made to read from is not needed by anybody."""
 
-NEW_STATE = "new-state"
+_REBUILDS = "`state rebuild --new-state` records a lost one"
 
 
 class GitPlace:
@@ -110,12 +110,12 @@ class GitPlace:
         if self.create:
             return
         if last is None:
-            message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one, {REBUILDS}"
+            message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one, {_REBUILDS}"
         else:
             version = last.version[:12]
             message = (
                 f"there is no state at {self.name}, and this project saw version {version} of it ({last.serial}):"
-                f" `state restore {version}` brings that back, `apply --new-state` begins anew, {REBUILDS}"
+                f" `state restore {version}` brings that back, `apply --new-state` begins anew, {_REBUILDS}"
             )
         raise GateTripped(message, code=NEW_STATE)
 
