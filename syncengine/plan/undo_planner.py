@@ -107,7 +107,8 @@ def run_to_undo(state: State, name: str) -> Run:
     if run.plan is None:
         raise Usage(f"run {run.id} was `{run.command}`, which writes the state alone: only an apply can be undone")
     if state.was_pruned(run):
-        raise Usage(f"the history of run {run.id} was removed (`state prune`): it cannot be undone any more")
+        cause = "`state prune`, or the bounds of a state in Git"
+        raise Usage(f"the history of run {run.id} is not kept any more ({cause}): it cannot be undone")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
     return run

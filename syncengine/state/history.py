@@ -259,17 +259,14 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
     ]
     entries: ByLine = {}
     pruned = pruned_until(connection)
-    heads_of_rows = frozenset(heads)
     while heads:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
             of_key = [] if line is None else list(packed_lines.lines_of(line.packed, key))
             if not of_key and 0 < head <= pruned:
                 continue
-            if line is None and head in heads_of_rows:
-                raise LookupError("a row points to a line that is gone")
-            if line is None:  # history of before was dropped
-                continue
+            if line is None:
+                raise LookupError("a row or a line points to a line that is gone")
             entries[head] = [
                 replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
                 for call, operation, each in of_key

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from syncengine.state.journal import PATH
+from syncengine.state.history import pruned_until
+from syncengine.state.journal import PATH, PRUNED
 from syncengine.state.tables import JOURNAL, ROWS, RUNS, SESSIONS
 
 RUNS_WITH_LINES, RUNS_KEPT = 100, 1000
@@ -17,15 +18,26 @@ def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, 
     """Drop the oldest lines and runs, and the references to them."""
     border = _oldest_line(connection, runs, size)
     if border is not None:
-        is_over = sa.and_(JOURNAL.c.id < border, JOURNAL.c.kind != PATH)
+        is_over = sa.and_(JOURNAL.c.id < border, JOURNAL.c.kind.not_in((PATH, PRUNED)))
         counts = sa.and_(JOURNAL.c.takes.is_(True), JOURNAL.c.at >= now - LOSSES_SECONDS)
-        connection.execute(sa.delete(JOURNAL).where(is_over, sa.or_(JOURNAL.c.takes.is_(None), sa.not_(counts))))
-        for table in (ROWS, JOURNAL):
-            dropped = sa.and_(table.c.entry < border, table.c.entry.not_in(sa.select(JOURNAL.c.id)))
-            connection.execute(sa.update(table).where(dropped).values(entry=None))
+        is_dropped = sa.and_(is_over, sa.or_(JOURNAL.c.takes.is_(None), sa.not_(counts)))
+        if connection.execute(sa.delete(JOURNAL).where(is_dropped)).rowcount:
+            _mark_dropped(connection, border - 1, now)
     last = sa.select(RUNS.c.started).order_by(RUNS.c.started.desc()).offset(RUNS_KEPT).limit(1).scalar_subquery()
     connection.execute(sa.delete(RUNS).where(RUNS.c.started <= last, RUNS.c.ended.is_not(None)))
     connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < now - LOSSES_SECONDS))
+
+
+def _mark_dropped(connection: sa.Connection, last: int, now: float) -> None:
+    """Say, as `state prune` does, up to which line one that is gone is no damage."""
+    last = max(last, pruned_until(connection))
+    connection.execute(sa.delete(JOURNAL).where(JOURNAL.c.kind == PRUNED))
+    mark = {"epoch": 0, "at": now, "verb": PRUNED, "kind": PRUNED, "name": "", "entry": last}
+    connection.execute(sa.insert(JOURNAL).values(mark))
+    for table in (ROWS, JOURNAL):
+        is_gone = sa.and_(table.c.entry <= last, table.c.entry.not_in(sa.select(JOURNAL.c.id)))
+        is_row = table.c.kind != PRUNED
+        connection.execute(sa.update(table).where(is_gone, is_row).values(entry=None))
 
 
 def _oldest_line(connection: sa.Connection, runs: int, most: int) -> int | None:
