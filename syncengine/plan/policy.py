@@ -220,8 +220,8 @@ def _judge_categories(j: _Judgement) -> None:
         if row.status is Status.RELEASED:  # a run said that it stays, whatever else is in doubt about it
             continue
         if row.server_id is None and elsewhere is not None:
-            cure = "declare the category for one apply, or adopt it with its serverId"
-            j.note(row, "left-out", f"not deleted: its id is not known, and tag {elsewhere.name} may be in it: {cure}")
+            cure = "to delete it, declare it for one apply first"
+            j.keep(row, f"kept, since its id is not known and tag {elsewhere.name} may be in it; {cure}")
         elif obstacle := _obstacle(j, row, members[key]):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
