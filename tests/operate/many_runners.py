@@ -42,7 +42,7 @@ TAGS = 30
 WAITS = re.compile(r"locked by \S+ on (?P<host>\S+) .*lease until")
 ANSWERED = {0, 2, 3, 4, 5, 6, 9}
 """Exit codes of processes that were not killed: done, changes, incomplete, gate, older, locked, unreachable."""
-AWAY = "the database cannot be reached"
+AWAY = "state-unreachable"
 
 
 @dataclass
