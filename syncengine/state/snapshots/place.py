@@ -45,10 +45,10 @@ class GitPlace:
         )
         self._memory = self.folder / "seen.json"
 
-    def look(self, last: Snapshot | None = None) -> Snapshot | None:
+    def look(self, *, is_ours: bool = False) -> Snapshot | None:
         """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
 
-        `last`: the snapshot that we wrote under our own lock.
+        `is_ours`: the lock is, and `accept` follows if it is not any more.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it
@@ -60,13 +60,17 @@ class GitPlace:
                 head = self.store.head(id)
             except Superseded:
                 continue
-            if last is None and not self.allows_rewound:
-                memory.refuse_rewound(self.store, head, before)
-            if not self.allows_rewound:
-                self.remember(head)
+            if not is_ours:
+                self.accept(head, before)
             return head
         message = f"state {self.name} is written faster than it can be read: repeat the command"
         raise SyncengineError(message, code="state-busy")
+
+    def accept(self, head: Snapshot, before: memory.Seen | None) -> None:
+        """Keep it in mind as seen last; GateTripped if it does not come from the one that was."""
+        if not self.allows_rewound:
+            memory.refuse_rewound(self.store, head, before)
+            self.remember(head)
 
     def glance(self) -> str | None:
         """The version that is there, where it is that which was seen last; None where more must be asked."""
