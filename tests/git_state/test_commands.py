@@ -330,6 +330,16 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
     assert git(project.folder, "for-each-ref") == ""
 
 
+def test_whoever_has_no_git_is_told_so(clone: Clone, tmp_path: Path) -> None:
+    """Whether the remote has a name or an address."""
+    project = clone("one")
+    project.wants(**ONE)
+    for place in (url(tmp_path / "remote.git"), "git+ref://origin/refs/syncengine/test"):
+        project.settings(f"state: {place}")
+        done = project.run("plan", environ={"PATH": str(tmp_path)})
+        assert (done.code, "error[state-driver]" in done.err) == (1, True), done.err
+
+
 def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone) -> None:
     """Whoever holds it goes on."""
     project = begun(clone("one"))

@@ -231,6 +231,17 @@ def test_a_repository_of_sha256_is_written_and_read(tmp_path: Path) -> None:
     assert current(store_of(remote, tmp_path / "two")).id == written.id
 
 
+def test_a_state_begins_in_an_empty_repository_of_sha256(tmp_path: Path) -> None:
+    """Whose format nothing tells before the first push; also where a clone remembers one of the other format."""
+    remote, elsewhere = bare(tmp_path / "remote.git", "--object-format=sha256"), bare(tmp_path / "elsewhere.git")
+    written = store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
+    assert (len(written.id), git(remote, "rev-parse", REF)) == (64, written.id)
+    older = store_of(elsewhere, tmp_path / "two").write(None, LOCK, content(1, n=b"0"))
+    store = store_of(remote, tmp_path / "two")
+    assert store.write(current(store), LOCK, content(2, n=b"2")).version_ids[1:] == (written.version,)
+    assert store_of(elsewhere, tmp_path / "two").version(older.version[:12]).version == older.version
+
+
 def _commit(remote: Path) -> str:
     tree = subprocess.run(["git", "-C", remote, "mktree"], input="", text=True, capture_output=True, check=True).stdout
     return git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree.strip(), "-m", "first")
@@ -243,7 +254,9 @@ def test_variables_and_settings_of_another_repository_have_no_part(
     elsewhere = bare(tmp_path / "elsewhere.git")
     config = tmp_path / "gitconfig"
     hook(elsewhere, "pre-push", "exit 1")
-    config.write_text(f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n")
+    config.write_text(
+        f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n pushOption = x\n"
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
         monkeypatch.setenv(name, str(elsewhere))

@@ -20,7 +20,7 @@ from syncengine.state.errors import REBUILDS
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
-from syncengine.state.snapshots.repository import BareRepository, Remote
+from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
@@ -129,6 +129,8 @@ def _remote_of(ref: GitRef) -> Remote:
         return Remote(ref.remote)
     remote = Remote.of_name(ref.remote, ref.folder)
     if remote is None:
+        if shutil.which("git") is None:
+            raise no_git(ref.name)
         message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
         raise SyncengineError(message, code="state-url")
     url = remote.url

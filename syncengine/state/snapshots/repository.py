@@ -49,6 +49,7 @@ SETTINGS: Mapping[str, str] = {
     "push.followTags": "false",
     "push.recurseSubmodules": "no",
     "push.negotiate": "false",
+    "push.pushOption": "",
     "fetch.prune": "false",
     "fetch.recurseSubmodules": "no",
     "fetch.writeCommitGraph": "false",
@@ -66,6 +67,12 @@ _LOGIN = re.compile(
 _NOWHERE = re.compile(r"does not appear to be a git repository|repository .*not found|not found|does not exist", re.I)
 
 
+class OtherFormat(SyncengineError):
+    """The remote has hashes of another length than the local repository, which it tells at a push alone."""
+
+    code = "state-unreachable"
+
+
 class PushUnknown(SyncengineError):
     """A push whose end is not known: it may still move the ref."""
 
@@ -74,7 +81,10 @@ class PushUnknown(SyncengineError):
 
 @dataclass(slots=True)
 class BareRepository:
-    """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people."""
+    """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people.
+
+    `algorithm` is sha1 or sha256; those of the latter have a folder of their own.
+    """
 
     folder: Path
     remote: Remote = field(repr=False)
@@ -82,6 +92,10 @@ class BareRepository:
     name: str
     algorithm: str = "sha1"
     _environ: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.folder.exists() and self._folder_of("sha256").exists():
+            self._prepare("sha256")
 
     def look(self) -> str | None:
         """Ask the remote for the ref; None where it has none."""
@@ -97,6 +111,10 @@ class BareRepository:
         """Make the local repository for a remote that has no state yet, in the remote's own format."""
         first = self._run(["ls-remote", "state"], seconds=LOOK_SECONDS).partition(b"\t")[0]
         self._prepare("sha256" if len(first) == 64 else "sha1")
+
+    def prepare_other(self) -> None:
+        """Make that of the other format."""
+        self._prepare("sha1" if self.algorithm == "sha256" else "sha256")
 
     def fetch(self) -> None:
         """Bring all that the ref leads to; no local ref is moved."""
@@ -171,8 +189,12 @@ class BareRepository:
         """Drop at once what nothing leads to."""
         self._local("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
 
+    def _folder_of(self, algorithm: str) -> Path:
+        suffix = "-sha256" if algorithm == "sha256" else ""
+        return self.folder.with_name(f"{self.folder.name.removesuffix('.git').removesuffix('-sha256')}{suffix}.git")
+
     def _prepare(self, algorithm: str) -> None:
-        self.algorithm = algorithm
+        self.folder, self.algorithm = self._folder_of(algorithm), algorithm
         if self.folder.exists():
             return
         new = tempfile.mkdtemp(dir=self.folder.parent, prefix=".repository-")
@@ -197,9 +219,7 @@ class BareRepository:
                 start_new_session=True,  # no terminal to ask on, and no Ctrl-C in the middle of a push
             )
         except FileNotFoundError:
-            raise SyncengineError(
-                f"state {self.name} needs `git`, which is not installed", code="state-driver"
-            ) from None
+            raise no_git(self.name) from None
         try:
             out, errors = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -234,6 +254,8 @@ class BareRepository:
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
         telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
         words = without_login(telling[0] if telling else "no reason was given")[:300]
+        if "hash algorithm" in errors:
+            return OtherFormat(f"state {self.name}: its repository has hashes of another length ({words})")
         if "cannot lock ref" in errors:  # another push is under way
             return SyncengineError(f"state {self.name}: {words}", code=BUSY)
         if "remote rejected" in errors:
@@ -263,6 +285,10 @@ class Remote:
         pairs = _answer(folder, "config", "--null", "--get-regexp", LOGIN_SETTINGS).split("\0") if url else []
         settings = (pair.partition("\n")[::2] for pair in pairs if pair)
         return cls(url, tuple((key, value) for key, value in settings)) if url else None
+
+
+def no_git(name: str) -> SyncengineError:
+    return SyncengineError(f"state {name} needs `git`, which is not installed", code="state-driver")
 
 
 def _answer(folder: Path, *words: str) -> str:
