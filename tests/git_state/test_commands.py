@@ -288,15 +288,21 @@ def test_posted_time_needs_a_database(clone: Clone) -> None:
         "git+ref://file:///tmp/x/refs/syncengine/",
         "git+ref://http://example.com/x/refs/syncengine/x",
         "git+ref://-x/refs/syncengine/x",
+        "git+ref://http://localhost:s3cr3t@example.com/x/refs/syncengine/x",
+        "git+ref://http://example.com?@localhost/x/refs/syncengine/x",
+        "git+ref://me:s3cr3t@example.com/x/refs/syncengine/x",
+        "git+ref://https://me:s3/cr3t@example.com/x/refs/syncengine/x",
     ],
 )
 def test_a_place_that_is_none_is_refused(clone: Clone, place: str) -> None:
     """Before Git is called: nothing of it is ever an option or a command."""
     project = clone("one")
     project.settings(f"state: '{place}'")
-    done = project.run("plan")
-    assert (done.code, "error[state-url]" in done.err) == (8, True), done.err
+    assert project.run("plan").code == 8
     assert not list(project.folder.rglob("pwned"))
+    project.settings("state: {env: PLACE}")
+    done = project.run("plan", environ={"PLACE": place})
+    assert (done.code, "error[state-url]" in done.err, "cr3t" in done.err) == (8, True, False), done.err
 
 
 def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> None:
@@ -313,6 +319,18 @@ def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> N
         assert "s3cr3t" not in done.out + done.err
     project.settings("state: git+ref://ssh://git@127.0.0.1:9/x.git/refs/syncengine/prod")
     assert project.run("plan").code == 1, "a user is no password"
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["http://me:s3cr3t@127.0.0.1:9/x.git", "https://me:1/s3cr3t@127.0.0.1:9/x.git", "http://[::1]:9/x.git"],
+)
+def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone, place: str) -> None:
+    """Over http, too; what stands before an @ is never shown."""
+    project = clone("one")
+    project.settings("state: {env: PLACE}")
+    done = project.run("plan", environ={"PLACE": f"git+ref://{place}/refs/syncengine/x"})
+    assert (done.code, "error[state-unreachable]" in done.err, "cr3t" in done.err) == (1, True, False), done.err
 
 
 def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, remote: Path) -> None:
