@@ -54,7 +54,7 @@ def is_git_ref(text: str) -> bool:
 
 def without_login(text: str) -> str:
     """The text without user and password of URLs in it, whatever characters they are of."""
-    return re.sub(r"(?<!file:)//[^/\s]\S*@", "//", text)
+    return re.sub(r"(?<!file:)(?<!/)//[^/\s]\S*@", "//", text)
 
 
 def located_ref(text: str, root: Path) -> GitRef | None:

@@ -333,6 +333,15 @@ def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone, place
     assert (done.code, "error[state-unreachable]" in done.err, "cr3t" in done.err) == (1, True, False), done.err
 
 
+def test_a_folder_is_named_as_it_is(clone: Clone, tmp_path: Path) -> None:
+    """An @ in it is no login."""
+    project = clone("one")
+    project.wants(**ONE)
+    for form in ("git+ref://{}/refs/syncengine/x", "git+ref://file://{}/refs/syncengine/x"):
+        project.settings(f"state: {form.format(tmp_path / 'me@work' / 'x.git')}")
+        assert f"{tmp_path}/me@work/x.git" in project.run("plan").err
+
+
 def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, remote: Path) -> None:
     """And a path is relative to the project's folder."""
     project = clone("one")
