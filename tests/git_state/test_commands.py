@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Ended, Project, category, tag
+from syncengine.resource import Body, Key, Recorded
+from tests.cli.program import Ended, Project, tag
 from tests.cli.service import Service
 
 from .conftest import Clone
-from .places import REF, bare, git, url
+from .places import REF, bare, git, place_of, url
+from .test_kills import opened
 
 ONE = {"tags": [tag("ACME-1", description="one")]}
 TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
@@ -367,11 +371,38 @@ def test_whoever_has_no_git_is_told_so(clone: Clone, tmp_path: Path) -> None:
         assert (done.code, "error[state-driver]" in done.err) == (1, True), done.err
 
 
-def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone) -> None:
-    """Whoever holds it goes on."""
+def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone, remote: Path, tmp_path: Path) -> None:
+    """Whoever holds it goes on, and its writes keep that run."""
     project = begun(clone("one"))
-    project.wants(tags=[], tagCategories=[category("c")])
-    done = project.run("apply", "-y")
-    assert done.code == 4
-    runs = clone("two").run("state", "history", "--format", "json").document["runs"]
-    assert (runs[0]["outcome"], runs[0]["exitCode"]) == ("refused", 4)
+    state, holder = opened(place_of(remote, tmp_path / "holder"), "elsewhere")
+    state.lock(holder, wait=0, request_timeout=1)
+    project.wants(**TWO)
+    done = project.run("apply", "-y", "--lock-timeout", "0s")
+    assert (done.code, "elsewhere" in done.err) == (6, True), done.err
+    state.put([Recorded(Key.parse("tag/HELD"), Body({}, (), {}))])
+    with state:
+        assert state.current_lock() is not None
+    other = clone("two")
+    assert "HELD" in other.run("state", "list").out
+    run = other.run("state", "history", "--format", "json").document["runs"][0]
+    assert (run["outcome"], run["exitCode"]) == ("refused", 6)
+
+
+SMALL = (
+    "from syncengine.state.snapshots import working_copy as w; w.MOST_ROWS = 2; from syncengine.cli import main; main()"
+)
+
+
+def test_more_rows_than_a_state_in_git_holds_are_refused(clone: Clone, remote: Path, service: Service) -> None:
+    """Before anything is sent, with the way out; what is there stays, and a smaller apply goes through."""
+    project = begun(clone("one"))
+    before, asked = project.rows(), len(service.asked())
+    project.wants(tags=[tag(f"ACME-{number}") for number in range(3)])
+    command = [sys.executable, "-c", SMALL, "apply", "-y", "--no-delete"]
+    done = subprocess.run(command, cwd=project.folder, env=project.surroundings(), capture_output=True, text=True)
+    assert (done.returncode, "error[state-too-large]" in done.stderr + done.stdout) == (1, True), done.stderr
+    assert "use PostgreSQL" in done.stderr + done.stdout
+    assert set(service.asked()[asked:]) <= {"teamInfo"}
+    assert (project.rows(), project.is_locked()) == (before, False)
+    project.wants(**TWO)
+    assert applied(project).code == 0
