@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncengine.errors import SyncengineError
+from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
 from syncengine.state.snapshots.objects import is_id
@@ -26,13 +27,6 @@ LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
 MANY_FILES = 4000
 """Loose objects from which on the local repository is packed."""
-
-OF_ANOTHER_REPOSITORY = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
-    *("GIT_NAMESPACE", "GIT_COMMON_DIR", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_GRAFT_FILE"),
-    *("GIT_CONFIG", "GIT_DEFAULT_HASH", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "SSH_ASKPASS"),
-)
-"""Variables that hooks of Git set, or that ask on a screen."""
 
 SETTINGS: Mapping[str, str] = {
     "core.hooksPath": os.devnull,
@@ -236,7 +230,7 @@ class BareRepository:
         return out
 
     def _environment(self) -> dict[str, str]:
-        environ = _own_environ()
+        environ = git_environment.of_no_repository()
         settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
         has_command = any(key == "core.sshcommand" for key, _ in self.remote.settings)
         if not has_command and "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
@@ -299,12 +293,8 @@ def _answer(folder: Path, *words: str) -> str:
             capture_output=True,
             timeout=LOOK_SECONDS,
             check=False,
-            env=_own_environ(),
+            env=git_environment.of_folder(folder),
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout.decode(errors="replace") if answer.returncode == 0 else ""
-
-
-def _own_environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_REPOSITORY}
