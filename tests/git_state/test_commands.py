@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.resource import Body, Key, Recorded
+from syncengine.state.snapshots.repository import Remote
 from tests.cli.program import Ended, Project, tag
 from tests.cli.service import Service
 
@@ -359,6 +360,49 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
     project.settings("state: git+ref://../remote.git/refs/syncengine/test")
     assert "ACME-1" in project.run("state", "list").out
     assert git(project.folder, "for-each-ref") == ""
+
+
+def test_a_remote_by_a_relative_path_is_beside_the_repository(clone: Clone, remote: Path) -> None:
+    """As Git has it, also where the project is in a folder of the repository."""
+    project = clone("one")
+    project.wants(**ONE)
+    inner = Project(project.folder / "inner", project.url)
+    inner.wants(**ONE)
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "remote", "add", "origin", "../remote.git")
+    for each, name in ((project, "outer"), (inner, "inner")):
+        each.settings(f"state: git+ref://origin/refs/syncengine/{name}")
+        done = each.run("apply", "-y", "--new-state")
+        assert done.code == 0, done.err
+    assert git(remote, "for-each-ref", "--format=%(refname)").split() == [
+        "refs/syncengine/inner",
+        "refs/syncengine/outer",
+    ]
+
+
+def test_settings_that_git_reads_anyway_are_not_passed_on(
+    clone: Clone, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header that is sent twice is refused by hosts; only those of the project's own repository are."""
+    project = clone("one")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(project.folder / "gitconfig"))
+    git(project.folder, "config", "--global", "http.extraHeader", "X: user")
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "remote", "add", "origin", str(remote))
+    git(project.folder, "config", "http.https://git.example.com/.extraHeader", "X: job")
+    found = Remote.of_name("origin", project.folder)
+    assert found is not None
+    assert found.settings == (("http.https://git.example.com/.extraheader", "X: job"),)
+
+
+def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: Path) -> None:
+    """For an address too."""
+    project = clone("one")
+    project.wants(**ONE)
+    (tmp_path / "gitconfig").write_text(f"[core]\n sshCommand = touch {tmp_path}/called; false\n")
+    project.settings("state: git+ref://ssh://git@127.0.0.1:9/x.git/refs/syncengine/prod")
+    assert project.run("plan", environ={"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}).code == 1
+    assert (tmp_path / "called").exists()
 
 
 def test_whoever_has_no_git_is_told_so(clone: Clone, tmp_path: Path) -> None:

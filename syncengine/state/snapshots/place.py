@@ -133,14 +133,11 @@ def _remote_of(ref: GitRef) -> Remote:
             raise no_git(ref.name)
         message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
         raise SyncengineError(message, code="state-url")
-    url = remote.url
-    if url.startswith(("./", "../")):
-        url = str((ref.folder / url).resolve())
-    if not is_address(url):
-        address = without_login(url)
+    if not is_address(remote.url):
+        address = without_login(remote.url)
         message = f"state {ref.name}: the remote {ref.remote} is at {address}, and https, ssh or a file is expected"
         raise SyncengineError(message, code="state-url")
-    return Remote(url, remote.settings)
+    return remote
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:

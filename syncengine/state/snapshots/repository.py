@@ -51,6 +51,9 @@ SETTINGS: Mapping[str, str] = {
 
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
 
+OWN = ("local", "worktree")
+"""Scopes of settings that are of a repository; Git reads the others anyway, and sends no header twice."""
+
 BUSY, REFUSED = "state-busy", "state-refused"
 
 _LOGIN = re.compile(
@@ -232,16 +235,23 @@ class BareRepository:
     def _environment(self) -> dict[str, str]:
         environ = git_environment.of_no_repository()
         settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
-        has_command = any(key == "core.sshcommand" for key, _ in self.remote.settings)
-        if not has_command and "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
-            environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
+        if not self._has_own_ssh(environ):
+            environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         first = environ.get("GIT_CONFIG_COUNT", "0")
         count = int(first) if first.isdigit() else 0
         for number, (key, value) in enumerate(settings, count):
             environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
+
+    def _has_own_ssh(self, environ: Mapping[str, str]) -> bool:
+        """Whether the user or the project's repository sets a command for ssh, which a variable would replace."""
+        if "GIT_SSH_COMMAND" in environ or "GIT_SSH" in environ or self.remote.url.startswith(("file:", "http", "/")):
+            return True
+        if any(key == "core.sshcommand" for key, _ in self.remote.settings):
+            return True
+        return bool(_answer(self.folder.parent, "config", "core.sshCommand", environ=environ))
 
     def _trouble(self, errors: str) -> SyncengineError:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
@@ -276,16 +286,20 @@ class Remote:
     def of_name(cls, name: str, folder: Path) -> Remote | None:
         """A remote of the repository that the folder is in; None where there is none."""
         url = _answer(folder, "remote", "get-url", "--push", name).strip()
-        pairs = _answer(folder, "config", "--null", "--get-regexp", LOGIN_SETTINGS).split("\0") if url else []
-        settings = (pair.partition("\n")[::2] for pair in pairs if pair)
-        return cls(url, tuple((key, value) for key, value in settings)) if url else None
+        if not url:
+            return None
+        if url.startswith(("./", "../")):
+            url = str((folder / _answer(folder, "rev-parse", "--show-cdup").strip() / url).resolve())
+        words = _answer(folder, "config", "--null", "--show-scope", "--get-regexp", LOGIN_SETTINGS).split("\0")
+        pairs = [pair.partition("\n") for scope, pair in zip(words[::2], words[1::2], strict=False) if scope in OWN]
+        return cls(url, tuple((key, value) for key, _, value in pairs))
 
 
 def no_git(name: str) -> SyncengineError:
     return SyncengineError(f"state {name} needs `git`, which is not installed", code="state-driver")
 
 
-def _answer(folder: Path, *words: str) -> str:
+def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
     """The answer of the project's own Git; empty where it has none."""
     try:
         answer = subprocess.run(  # noqa: S603 - words of ours, and a name of letters
@@ -293,7 +307,7 @@ def _answer(folder: Path, *words: str) -> str:
             capture_output=True,
             timeout=LOOK_SECONDS,
             check=False,
-            env=git_environment.of_folder(folder),
+            env=git_environment.of_folder(folder) if environ is None else environ,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
