@@ -399,8 +399,8 @@ def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: 
     """For an address too."""
     project = clone("one")
     project.wants(**ONE)
-    (tmp_path / "gitconfig").write_text(f"[core]\n sshCommand = touch {tmp_path}/called; false\n")
-    project.settings("state: git+ref://ssh://git@127.0.0.1:9/x.git/refs/syncengine/prod")
+    (tmp_path / "gitconfig").write_text(f"[core]\n sshCommand = touch {tmp_path}/called && false\n")
+    project.settings("state: git+ref://git@127.0.0.1:x.git/refs/syncengine/prod")
     assert project.run("plan", environ={"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}).code == 1
     assert (tmp_path / "called").exists()
 
