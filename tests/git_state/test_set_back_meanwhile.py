@@ -60,6 +60,17 @@ def test_a_set_back_that_took_the_lock_is_not_what_this_project_saw_last(
     assert settled.run("apply", "-y").code == 0
 
 
+def test_a_ref_that_is_deleted_meanwhile_is_not_made_anew(settled: Project, remote: Path, service: Service) -> None:
+    """The apply ends, says how to bring it back, and claims to have recorded nothing."""
+    process = sending(settled, service)
+    git(remote, "update-ref", "-d", REF)
+    done = ended(process)
+    assert (done.code, "error[new-state]" in done.out) == (4, True), done.out
+    assert "is recorded" not in done.out
+    assert settled.run("state", "restore", "-y", done.out.split("`state restore ")[1].split("`")[0]).code == 0
+    assert settled.run("apply", "-y").code == 0
+
+
 def test_a_set_back_within_a_run_is_overwritten(settled: Project, clone: Clone, remote: Path, service: Service) -> None:
     """Its lock is still there: all that the run published stands, and whoever saw it goes on."""
     hook(remote, "post-receive", "read old new ref", f"echo $new >> {remote}/pushed")

@@ -157,6 +157,15 @@ def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
         store.write(None, LOCK, content(1, n=b"1"))
 
 
+def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> None:
+    """By Git's own words: nobody writes meanwhile, and repeating does not help."""
+    store.write(None, LOCK, content(1, n=b"1"))
+    (remote / f"{REF}.lock").touch()
+    with pytest.raises(Superseded) as busy:
+        store.write(current(store), LOCK, content(2, n=b"2"))
+    assert "cannot lock ref" in str(busy.value)
+
+
 def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path) -> None:
     """Earlier ones are unreachable, so that the server's own housekeeping drops them; their ids are known."""
     head, ids = None, []

@@ -115,8 +115,7 @@ class GitStore:
 
     def _pushed(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         head = self._made(over, lock, content)
-        if not self.repository.push(head.id, over.id if over else None):
-            raise Superseded
+        self.repository.push(head.id, over.id if over else None)
         return head
 
     def _made(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:

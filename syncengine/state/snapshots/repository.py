@@ -22,6 +22,7 @@ from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
 from syncengine.state.snapshots.objects import is_id
+from syncengine.state.snapshots.protocol import Superseded
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
@@ -118,22 +119,22 @@ class BareRepository:
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "state", self.ref)
         self._local(*words, seconds=FETCH_SECONDS)
 
-    def push(self, new: str, old: str | None) -> bool:
-        """Move the ref from `old` to `new`; False where it was another. Asked again where the answer was lost."""
+    def push(self, new: str, old: str | None) -> None:
+        """Move the ref from `old` to `new`; Superseded where it was another. Asked again where the answer was lost."""
         lease = f"--force-with-lease={self.ref}:{old or ''}"
         command = ("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}")
         try:
             self._local(*command, seconds=PUSH_SECONDS)
-            return True
         except SyncengineError as refused:
             try:
                 now = self.look()
             except SyncengineError:
                 raise PushUnknown(f"{refused.message}; whether it was written is not known") from None
             if now == new:
-                return True
+                return
             if now != old or refused.code == BUSY:
-                return False
+                words = refused.message.removeprefix(f"state {self.name}: ")
+                raise Superseded(words if now == old else "") from None
             raise
 
     def has(self, ids: Iterable[str]) -> bool:

@@ -83,6 +83,7 @@ class WorkingCopy:
 
         Others may write meanwhile: then it is tried again on their version.
         """
+        words = ""
         with self._mutex:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
@@ -92,13 +93,14 @@ class WorkingCopy:
                     content = self._content(connection) if rows or self.head is None else None
                 try:
                     self._write(lock, content)
-                except Superseded:
+                except Superseded as other:
+                    words = str(other)
                     self._catch_up()
                     continue
                 with self._engine.begin() as connection:
                     change(connection)
                 return True
-        raise self._busy()
+        raise self._busy(words)
 
     def publish(self, prepare: Prepare = lambda connection: None) -> None:
         """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
@@ -112,6 +114,7 @@ class WorkingCopy:
                 self._pause(pause)
 
     def _publish(self, prepare: Prepare) -> None:
+        words = ""
         with self._mutex:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
@@ -123,14 +126,15 @@ class WorkingCopy:
                     lock, content = layout.lock_of(connection), self._content(connection)
                 try:
                     self._write(lock, content)
-                except Superseded:
+                except Superseded as other:
+                    words = str(other)
                     self._catch_up()
                     continue
                 with self._engine.begin() as connection:
                     layout.set_lock(connection, layout.lock_rows(lock))
                 self.dirty, self.also, self.keeps = False, (), KEPT
                 return
-        raise self._busy()
+        raise self._busy(words)
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
         return self.place.store.files(head)
@@ -269,8 +273,10 @@ class WorkingCopy:
             finally:
                 transaction.rollback()
 
-    def _busy(self) -> SyncengineError:
+    def _busy(self, words: str) -> SyncengineError:
         others = f"others wrote to it {TRIES} times before this run could"
+        if words:
+            others = f"its repository refused {TRIES} times, as if another wrote ({words})"
         message = f"state {self.place.name} is busy: {others}: repeat the command"
         return SyncengineError(message, code="state-busy")
 
