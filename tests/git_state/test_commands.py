@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -354,7 +355,7 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
     project.settings("state: git+ref://origin/refs/syncengine/test")
     project.wants(**ONE)
     done = project.run("apply", "-y", "--new-state")
-    assert (done.code, "no remote origin" in done.err) == (1, True), done.err
+    assert (done.code, "No such remote 'origin'" in done.err) == (1, True), done.err
     git(project.folder, "remote", "add", "origin", str(remote))
     assert project.run("apply", "-y", "--new-state").code == 0
     project.settings("state: git+ref://../remote.git/refs/syncengine/test")
@@ -391,8 +392,21 @@ def test_settings_that_git_reads_anyway_are_not_passed_on(
     git(project.folder, "remote", "add", "origin", str(remote))
     git(project.folder, "config", "http.https://git.example.com/.extraHeader", "X: job")
     found = Remote.of_name("origin", project.folder)
-    assert found is not None
     assert found.settings == (("http.https://git.example.com/.extraheader", "X: job"),)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_repository_that_git_does_not_trust_is_told_in_its_words(clone: Clone, remote: Path) -> None:
+    """As in a container whose checkout is another user's."""
+    project = clone("one")
+    project.wants(**ONE)
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "remote", "add", "origin", str(remote))
+    project.settings("state: git+ref://origin/refs/syncengine/test")
+    os.chown(project.folder, 12345, 12345)
+    os.chown(project.folder / ".git", 12345, 12345)
+    done = project.run("plan")
+    assert (done.code, "dubious ownership" in done.err) == (1, True), done.err
 
 
 def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -249,6 +250,22 @@ def test_a_state_begins_in_an_empty_repository_of_sha256(tmp_path: Path) -> None
     store = store_of(remote, tmp_path / "two")
     assert store.write(current(store), LOCK, content(2, n=b"2")).version_ids[1:] == (written.version,)
     assert store_of(elsewhere, tmp_path / "two").version(older.version[:12]).version == older.version
+
+
+def test_the_local_repository_has_refs_in_files(
+    store: GitStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever newer versions of Git do by default: one of them is written here."""
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    real = shutil.which("git")
+    lines = ("#!/bin/sh", f'echo "$1 $GIT_DEFAULT_REF_FORMAT" >> {tmp_path}/called', f'exec {real} "$@"')
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_DEFAULT_REF_FORMAT", "reftable")
+    store.write(None, LOCK, content(1, n=b"1"))
+    assert "init files" in (tmp_path / "called").read_text().splitlines()
 
 
 def _commit(remote: Path) -> str:

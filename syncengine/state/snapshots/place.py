@@ -127,12 +127,13 @@ class GitPlace:
 def _remote_of(ref: GitRef) -> Remote:
     if not ref.is_named:
         return Remote(ref.remote)
-    remote = Remote.of_name(ref.remote, ref.folder)
-    if remote is None:
+    try:
+        remote = Remote.of_name(ref.remote, ref.folder)
+    except LookupError as error:
         if shutil.which("git") is None:
-            raise no_git(ref.name)
-        message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
-        raise SyncengineError(message, code="state-url")
+            raise no_git(ref.name) from None
+        message = f"state {ref.name}: Git knows no remote {ref.remote} in the project's folder ({error})"
+        raise SyncengineError(message, code="state-url") from None
     if not is_address(remote.url):
         address = without_login(remote.url)
         message = f"state {ref.name}: the remote {ref.remote} is at {address}, and https, ssh or a file is expected"

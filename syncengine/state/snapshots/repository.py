@@ -237,6 +237,7 @@ class BareRepository:
         environ = git_environment.of_no_repository()
         settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
         environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+        environ["GIT_DEFAULT_REF_FORMAT"] = "files"  # one of which is written here
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
         if not self._has_own_ssh(environ):
             environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
@@ -252,7 +253,7 @@ class BareRepository:
             return True
         if any(key == "core.sshcommand" for key, _ in self.remote.settings):
             return True
-        return bool(_answer(self.folder.parent, "config", "core.sshCommand", environ=environ))
+        return bool(_setting(self.folder.parent, "core.sshCommand", environ=environ))
 
     def _trouble(self, errors: str) -> SyncengineError:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
@@ -284,14 +285,12 @@ class Remote:
     settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of_name(cls, name: str, folder: Path) -> Remote | None:
-        """A remote of the repository that the folder is in; None where there is none."""
+    def of_name(cls, name: str, folder: Path) -> Remote:
+        """A remote of the repository that the folder is in; LookupError with Git's words where it tells of none."""
         url = _answer(folder, "remote", "get-url", "--push", name).strip()
-        if not url:
-            return None
         if url.startswith(("./", "../")):
             url = str((folder / _answer(folder, "rev-parse", "--show-cdup").strip() / url).resolve())
-        words = _answer(folder, "config", "--null", "--show-scope", "--get-regexp", LOGIN_SETTINGS).split("\0")
+        words = _setting(folder, "--null", "--show-scope", "--get-regexp", LOGIN_SETTINGS).split("\0")
         pairs = [pair.partition("\n") for scope, pair in zip(words[::2], words[1::2], strict=False) if scope in OWN]
         return cls(url, tuple((key, value) for key, _, value in pairs))
 
@@ -301,15 +300,26 @@ def no_git(name: str) -> SyncengineError:
 
 
 def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
-    """The answer of the project's own Git; empty where it has none."""
+    """The answer of Git in a folder; LookupError with its words where it has none."""
     try:
         answer = subprocess.run(  # noqa: S603 - words of ours, and a name of letters
             ["git", "-C", str(folder), *words],  # noqa: S607 - the user's own Git
             capture_output=True,
             timeout=LOOK_SECONDS,
             check=False,
-            env=git_environment.of_folder(folder) if environ is None else environ,
+            env=environ or {**git_environment.of_folder(folder), "LC_ALL": "C"},
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LookupError(str(error)) from None
+    if answer.returncode:
+        lines = answer.stderr.decode(errors="replace").splitlines()
+        raise LookupError(without_login(lines[0])[:300] if lines else "")
+    return answer.stdout.decode(errors="replace")
+
+
+def _setting(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
+    """Settings of Git; empty where there are none."""
+    try:
+        return _answer(folder, "config", *words, environ=environ)
+    except LookupError:
         return ""
-    return answer.stdout.decode(errors="replace") if answer.returncode == 0 else ""
