@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from syncengine.project import git_environment
 
 ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -34,7 +35,7 @@ def head(folder: Path) -> Commit | None:
     commit, tree = _checked_out(folder)
     if commit is None:
         return None
-    changes = _git(folder, "status", "--porcelain", "--", ".")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
     return Commit(commit, changes is not None and changes.returncode == 0 and not changes.stdout, tree)
 
 
@@ -72,7 +73,7 @@ def is_committed(folder: Path, name: str) -> bool:
     """Whether the commit that is checked out holds a file as it is; False as well where Git does not say."""
     answers = (
         _git(folder, "ls-files", "--error-unmatch", "--", name),
-        _git(folder, "diff", "--quiet", "HEAD", "--", name),
+        _git(folder, "diff", "--no-ext-diff", "--quiet", "HEAD", "--", name),
     )
     return all(answer is not None and answer.returncode == 0 for answer in answers)
 
@@ -131,7 +132,7 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | No
             errors="surrogateescape",  # names of files may be any bytes
             timeout=ASK_SECONDS,
             check=False,
-            env={**os.environ, **READS_ONLY},
+            env={**git_environment.of_folder(folder), **READS_ONLY},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -14,8 +14,11 @@ from urllib.parse import quote, unquote
 PREFIX = "git+ref://"
 NAMESPACE = "/refs/syncengine/"
 
-_URL = re.compile(r"(?:https|ssh|file)://[^\s\x00-\x1f]+|http://(?:localhost|127\.0\.0\.1|\[::1\])[:/][^\s\x00-\x1f]*")
-_SCP = re.compile(r"(?:[A-Za-z0-9_][\w.+-]*@)?[A-Za-z0-9][\w.-]*:(?!//)[^\s\x00-\x1f-][^\s\x00-\x1f]*")
+_LOGIN = r"(?:[^/?#\\\s]*@)?"
+_HOST, _HERE = r"(?:[\w.-]+|\[[0-9A-Fa-f:.%]+\])", r"(?:localhost|127\.0\.0\.1|\[::1\])"
+_REST = r"(?::\d*)?(?:/[^\s\x00-\x1f]*)?"
+_URL = re.compile(rf"file://[^\s\x00-\x1f]+|(?:https|ssh)://{_LOGIN}{_HOST}{_REST}|http://{_LOGIN}{_HERE}{_REST}")
+_SCP = re.compile(r"(?:[A-Za-z0-9_][\w.+-]*@)?[A-Za-z0-9][\w.-]*:(?!//)[^\s\x00-\x1f@-][^\s\x00-\x1f@]*")
 _NAMED = re.compile(r"[A-Za-z0-9_][\w.-]*")
 _PATH = re.compile(r"(?:/|\.{1,2}/)[^\x00-\x1f]+")
 _OPTION_HOST = re.compile(r"[a-z]+://(?:[^/@]*@)?-")
@@ -50,8 +53,8 @@ def is_git_ref(text: str) -> bool:
 
 
 def without_login(text: str) -> str:
-    """The text of a URL without user and password."""
-    return re.sub(r"//[^/\s@]*(?:@[^/\s@]*)*@", "//", text)
+    """The text without user and password of URLs in it, whatever characters they are of."""
+    return re.sub(r"(?<!file:)(?<!/)//[^/\s]\S*@", "//", text)
 
 
 def located_ref(text: str, root: Path) -> GitRef | None:

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from syncengine.errors import Diagnostic, Problems, Severity, Usage
+from syncengine.project import git_environment
 from syncengine.project.model import Checkout, Project
 
 GIT_SECONDS = 120.0
@@ -123,7 +124,7 @@ class Repository:
         self, *arguments: str, standard_input: bytes = b"", environ: Mapping[str, str] = NOTHING
     ) -> subprocess.CompletedProcess[bytes]:
         command = ["git", "-C", str(self.root), *arguments]
-        own = {**os.environ, **self.environ, **environ}
+        own = {**git_environment.of_folder(self.root), **self.environ, **environ}
         try:
             return subprocess.run(  # noqa: S603 - words of ours, ids of Git, and a revision that begins with no dash
                 command, input=standard_input, capture_output=True, timeout=GIT_SECONDS, check=False, env=own
@@ -166,7 +167,8 @@ def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
         if answer.returncode != 0:
             raise Usage(f"{option} reads Git, and {root} is in no repository that Git can read: {_why(answer)}")
         top, prefix, store = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:3]
-        others = [str((root / store).resolve()), os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")]
+        further = git_environment.of_folder(root).get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+        others = [str((root / store).resolve()), further]
         environ = {
             "GIT_OBJECT_DIRECTORY": str(objects),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(filter(None, others)),

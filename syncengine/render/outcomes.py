@@ -38,6 +38,9 @@ UNRECORDED = (
     "Repeat the same command once the state can be written: what it could not record any more is in doubt, and sent"
     " again; every operation is safe to repeat."
 )
+LOST = ("lock-lost", "new-state")
+"""Codes of a state that another took over, or that is gone."""
+
 DOUBT = "What is in doubt is sent again; every operation is safe to repeat."
 
 _SESSIONS = {
@@ -143,7 +146,8 @@ def next_step(report: Report) -> str:
         totals.failed or totals.unknown or totals.skipped or report.status is RunStatus.INCOMPLETE
     ):
         return ""
-    if any(each.severity is Severity.ERROR and each.code.startswith("state-") for each in report.diagnostics):
+    codes = [each.code for each in report.diagnostics if each.severity is Severity.ERROR]
+    if any(code in LOST or code.startswith("state-") for code in codes):
         return UNRECORDED
     step = CORRECT if totals.failed else REPEAT
     return f"{step} {DOUBT}" if totals.unknown else step

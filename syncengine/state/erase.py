@@ -22,7 +22,7 @@ from syncengine.state.journal_detail import Detail, read
 from syncengine.state.journal_rewrite import StoredLine
 from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
 from syncengine.state.queries import fetch, visible_rows
-from syncengine.state.tables import APPROVALS, JOURNAL, ROWS, RUNS
+from syncengine.state.tables import APPROVALS, JOURNAL, QUARANTINE, REFUSALS, ROWS, RUNS
 
 ERASED = "(erased)"
 encoded = msgspec.msgpack.Encoder().encode
@@ -79,6 +79,8 @@ def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
             connection.execute(sa.delete(table).where(table.c.kind == key.kind.value, table.c.name == key.name))
     _erase_approvals(connection, erasure)
     _erase_reasons(connection, erasure)
+    for sentences in (REFUSALS.c.message, QUARANTINE.c.reason):
+        _erase_sentences(connection, erasure, sentences)
     return Erased(erasure.entries, len(erasure.runs))
 
 
@@ -189,6 +191,13 @@ def _erase_approvals(connection: sa.Connection, erasure: _Erasure) -> None:
         if others != lists:
             values = dict(zip(("covers", "remaining"), others, strict=True))
             connection.execute(sa.update(APPROVALS).where(one).values(**values))
+
+
+def _erase_sentences(connection: sa.Connection, erasure: _Erasure, column: sa.Column[str]) -> None:
+    """Sentences on other resources that name an erased one."""
+    for sentence in connection.execute(sa.select(column).distinct()).scalars().all():
+        if (without := erasure.without_names(sentence, erasure.texts)) != sentence:
+            connection.execute(sa.update(column.table).where(column == sentence).values({column: without}))
 
 
 def _erase_reasons(connection: sa.Connection, erasure: _Erasure) -> None:

@@ -177,12 +177,12 @@ class Locks:
                     on_wait(look.info)
             sleep(max(0.0, min(self._poll, until - self._seconds())))
 
-    def renew(self, epoch: int, seconds: float) -> bool:
+    def renew(self, lock: LockInfo, seconds: float) -> bool:
         """Whether the lock was still ours to renew."""
-        return self._change(mine(self.row, epoch), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
+        return self._change(mine(self.row, lock), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
 
-    def release(self, epoch: int) -> bool:
-        return self._change(mine(self.row, epoch), released=self._wall())
+    def release(self, lock: LockInfo) -> bool:
+        return self._change(mine(self.row, lock), released=self._wall())
 
     def break_open(self, lock_id: str) -> bool:
         """Take the lock from its holder, whose epoch is then over; False when another lock is held, or none."""
@@ -316,7 +316,7 @@ class Lease:
         self._over.set()
         self._heart.join()
         try:
-            self._locks.release(self.epoch)
+            self._locks.release(self.info)
         except SyncengineError:
             return
 
@@ -350,7 +350,7 @@ class Lease:
             # Taken before the request: a renewal that was long under way must not count as a fresh one.
             term = self.term()
             try:
-                renewed = self._locks.renew(self.epoch, self._seconds)
+                renewed = self._locks.renew(self.info, self._seconds)
             except SyncengineError:
                 continue  # the next beat tries again; meanwhile `remaining` runs out
             if renewed:
@@ -363,13 +363,14 @@ def prove(connection: sa.Connection, lease: Lease | None) -> None:
     """Fail unless the lock is still held under this lease's epoch, and keep others from taking it until the commit."""
     if lease is None:
         raise LockLost("the state is not locked by this run")
-    proof = sa.update(LOCK).where(mine(lease.row, lease.epoch)).values(epoch=LOCK.c.epoch)
+    proof = sa.update(LOCK).where(mine(lease.row, lease.info)).values(epoch=LOCK.c.epoch)
     if connection.execute(proof).rowcount != 1:
         raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
 
 
-def mine(row: int, epoch: int) -> sa.ColumnElement[bool]:
-    return sa.and_(LOCK.c.id == row, LOCK.c.epoch == epoch, LOCK.c.released.is_(None))
+def mine(row: int, lock: LockInfo) -> sa.ColumnElement[bool]:
+    """Whether the lock is this one: another has its own id, though a state that was set back may give it our epoch."""
+    return sa.and_(LOCK.c.id == row, LOCK.c.epoch == lock.epoch, LOCK.c.lock_id == lock.id, LOCK.c.released.is_(None))
 
 
 def _holder(text: str) -> Holder:

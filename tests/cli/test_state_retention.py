@@ -47,6 +47,25 @@ def test_an_erased_name_is_in_no_file(left: Project) -> None:
     assert (run["command"], run["counts"]) == ("state erase", {"erased": 1})
 
 
+def test_an_erased_name_is_in_no_sentence_on_others(project: Project, service: Service) -> None:
+    """Neither in words of the service on what it refused, nor in the reason of a quarantine, which both stay."""
+    person = tag(PERSON, description="her matter")
+    project.settle(tags=[tag("ACME-1"), person])
+    words = f"ACME-1 clashes with {PERSON}"
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": words}])
+    project.wants(tags=[tag("ACME-1", description="two"), person])
+    assert project.apply().code == 3
+    reason = f"until {PERSON} has left"
+    assert project.run("state", "quarantine", "tag/ACME-1", "--reason", reason).code == 0
+    project.wants(tags=[tag("ACME-1", description="two")])
+    assert project.apply().code == 0
+    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+    assert [file for text in SECRETS for file in holding(project.folder, text)] == []
+    quoted = project.run("plan").out
+    assert "until (erased) has left" in quoted
+    assert "ACME-1 clashes with (erased)" in quoted
+
+
 def test_what_is_still_declared_is_not_erased(left: Project) -> None:
     """Nor what nobody knows, and nothing without being asked."""
     before = left.rows()

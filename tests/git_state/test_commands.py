@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Ended, Project, category, tag
+from syncengine.resource import Body, Key, Recorded
+from syncengine.state.snapshots.repository import Remote
+from tests.cli.program import Ended, Project, tag
 from tests.cli.service import Service
 
 from .conftest import Clone
-from .places import REF, bare, git, url
+from .places import REF, bare, git, place_of, url
+from .test_kills import opened
 
 ONE = {"tags": [tag("ACME-1", description="one")]}
 TWO = {"tags": [tag("ACME-1", description="two"), tag("ACME-2")]}
@@ -288,15 +294,21 @@ def test_posted_time_needs_a_database(clone: Clone) -> None:
         "git+ref://file:///tmp/x/refs/syncengine/",
         "git+ref://http://example.com/x/refs/syncengine/x",
         "git+ref://-x/refs/syncengine/x",
+        "git+ref://http://localhost:s3cr3t@example.com/x/refs/syncengine/x",
+        "git+ref://http://example.com?@localhost/x/refs/syncengine/x",
+        "git+ref://me:s3cr3t@example.com/x/refs/syncengine/x",
+        "git+ref://https://me:s3/cr3t@example.com/x/refs/syncengine/x",
     ],
 )
 def test_a_place_that_is_none_is_refused(clone: Clone, place: str) -> None:
     """Before Git is called: nothing of it is ever an option or a command."""
     project = clone("one")
     project.settings(f"state: '{place}'")
-    done = project.run("plan")
-    assert (done.code, "error[state-url]" in done.err) == (8, True), done.err
+    assert project.run("plan").code == 8
     assert not list(project.folder.rglob("pwned"))
+    project.settings("state: {env: PLACE}")
+    done = project.run("plan", environ={"PLACE": place})
+    assert (done.code, "error[state-url]" in done.err, "cr3t" in done.err) == (8, True, False), done.err
 
 
 def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> None:
@@ -315,6 +327,27 @@ def test_a_password_is_neither_accepted_in_the_file_nor_shown(clone: Clone) -> N
     assert project.run("plan").code == 1, "a user is no password"
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["http://me:s3cr3t@127.0.0.1:9/x.git", "https://me:1/s3cr3t@127.0.0.1:9/x.git", "http://[::1]:9/x.git"],
+)
+def test_a_repository_of_this_machine_may_ask_for_a_password(clone: Clone, place: str) -> None:
+    """Over http, too; what stands before an @ is never shown."""
+    project = clone("one")
+    project.settings("state: {env: PLACE}")
+    done = project.run("plan", environ={"PLACE": f"git+ref://{place}/refs/syncengine/x"})
+    assert (done.code, "error[state-unreachable]" in done.err, "cr3t" in done.err) == (1, True, False), done.err
+
+
+def test_a_folder_is_named_as_it_is(clone: Clone, tmp_path: Path) -> None:
+    """An @ in it is no login."""
+    project = clone("one")
+    project.wants(**ONE)
+    for form in ("git+ref://{}/refs/syncengine/x", "git+ref://file://{}/refs/syncengine/x"):
+        project.settings(f"state: {form.format(tmp_path / 'me@work' / 'x.git')}")
+        assert f"{tmp_path}/me@work/x.git" in project.run("plan").err
+
+
 def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, remote: Path) -> None:
     """And a path is relative to the project's folder."""
     project = clone("one")
@@ -322,7 +355,7 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
     project.settings("state: git+ref://origin/refs/syncengine/test")
     project.wants(**ONE)
     done = project.run("apply", "-y", "--new-state")
-    assert (done.code, "no remote origin" in done.err) == (1, True), done.err
+    assert (done.code, "No such remote 'origin'" in done.err) == (1, True), done.err
     git(project.folder, "remote", "add", "origin", str(remote))
     assert project.run("apply", "-y", "--new-state").code == 0
     project.settings("state: git+ref://../remote.git/refs/syncengine/test")
@@ -330,11 +363,104 @@ def test_the_name_of_a_remote_is_that_of_the_projects_repository(clone: Clone, r
     assert git(project.folder, "for-each-ref") == ""
 
 
-def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone) -> None:
-    """Whoever holds it goes on."""
+def test_a_remote_by_a_relative_path_is_beside_the_repository(clone: Clone, remote: Path) -> None:
+    """As Git has it, also where the project is in a folder of the repository."""
+    project = clone("one")
+    project.wants(**ONE)
+    inner = Project(project.folder / "inner", project.url)
+    inner.wants(**ONE)
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "remote", "add", "origin", "../remote.git")
+    for each, name in ((project, "outer"), (inner, "inner")):
+        each.settings(f"state: git+ref://origin/refs/syncengine/{name}")
+        done = each.run("apply", "-y", "--new-state")
+        assert done.code == 0, done.err
+    assert git(remote, "for-each-ref", "--format=%(refname)").split() == [
+        "refs/syncengine/inner",
+        "refs/syncengine/outer",
+    ]
+
+
+def test_settings_that_git_reads_anyway_are_not_passed_on(
+    clone: Clone, remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header that is sent twice is refused by hosts; only those of the project's own repository are."""
+    project = clone("one")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(project.folder / "gitconfig"))
+    git(project.folder, "config", "--global", "http.extraHeader", "X: user")
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "remote", "add", "origin", str(remote))
+    git(project.folder, "config", "http.https://git.example.com/.extraHeader", "X: job")
+    found = Remote.of_name("origin", project.folder)
+    assert found.settings == (("http.https://git.example.com/.extraheader", "X: job"),)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_repository_that_git_does_not_trust_is_told_in_its_words(clone: Clone, remote: Path) -> None:
+    """As in a container whose checkout is another user's."""
+    project = clone("one")
+    project.wants(**ONE)
+    git(project.folder, "init", "--quiet")
+    git(project.folder, "remote", "add", "origin", str(remote))
+    project.settings("state: git+ref://origin/refs/syncengine/test")
+    os.chown(project.folder, 12345, 12345)
+    os.chown(project.folder / ".git", 12345, 12345)
+    done = project.run("plan")
+    assert (done.code, "dubious ownership" in done.err) == (1, True), done.err
+
+
+def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: Path) -> None:
+    """For an address too."""
+    project = clone("one")
+    project.wants(**ONE)
+    (tmp_path / "gitconfig").write_text(f"[core]\n sshCommand = touch {tmp_path}/called && false\n")
+    project.settings("state: git+ref://git@127.0.0.1:x.git/refs/syncengine/prod")
+    assert project.run("plan", environ={"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}).code == 1
+    assert (tmp_path / "called").exists()
+
+
+def test_whoever_has_no_git_is_told_so(clone: Clone, tmp_path: Path) -> None:
+    """Whether the remote has a name or an address."""
+    project = clone("one")
+    project.wants(**ONE)
+    for place in (url(tmp_path / "remote.git"), "git+ref://origin/refs/syncengine/test"):
+        project.settings(f"state: {place}")
+        done = project.run("plan", environ={"PATH": str(tmp_path)})
+        assert (done.code, "error[state-driver]" in done.err) == (1, True), done.err
+
+
+def test_a_refused_run_is_history_also_while_another_holds_the_lock(clone: Clone, remote: Path, tmp_path: Path) -> None:
+    """Whoever holds it goes on, and its writes keep that run."""
     project = begun(clone("one"))
-    project.wants(tags=[], tagCategories=[category("c")])
-    done = project.run("apply", "-y")
-    assert done.code == 4
-    runs = clone("two").run("state", "history", "--format", "json").document["runs"]
-    assert (runs[0]["outcome"], runs[0]["exitCode"]) == ("refused", 4)
+    state, holder = opened(place_of(remote, tmp_path / "holder"), "elsewhere")
+    state.lock(holder, wait=0, request_timeout=1)
+    project.wants(**TWO)
+    done = project.run("apply", "-y", "--lock-timeout", "0s")
+    assert (done.code, "elsewhere" in done.err) == (6, True), done.err
+    state.put([Recorded(Key.parse("tag/HELD"), Body({}, (), {}))])
+    with state:
+        assert state.current_lock() is not None
+    other = clone("two")
+    assert "HELD" in other.run("state", "list").out
+    run = other.run("state", "history", "--format", "json").document["runs"][0]
+    assert (run["outcome"], run["exitCode"]) == ("refused", 6)
+
+
+SMALL = (
+    "from syncengine.state.snapshots import working_copy as w; w.MOST_ROWS = 2; from syncengine.cli import main; main()"
+)
+
+
+def test_more_rows_than_a_state_in_git_holds_are_refused(clone: Clone, remote: Path, service: Service) -> None:
+    """Before anything is sent, with the way out; what is there stays, and a smaller apply goes through."""
+    project = begun(clone("one"))
+    before, asked = project.rows(), len(service.asked())
+    project.wants(tags=[tag(f"ACME-{number}") for number in range(3)])
+    command = [sys.executable, "-c", SMALL, "apply", "-y", "--no-delete"]
+    done = subprocess.run(command, cwd=project.folder, env=project.surroundings(), capture_output=True, text=True)
+    assert (done.returncode, "error[state-too-large]" in done.stderr + done.stdout) == (1, True), done.stderr
+    assert "use PostgreSQL" in done.stderr + done.stdout
+    assert set(service.asked()[asked:]) <= {"teamInfo"}
+    assert (project.rows(), project.is_locked()) == (before, False)
+    project.wants(**TWO)
+    assert applied(project).code == 0

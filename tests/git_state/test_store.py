@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -157,6 +158,15 @@ def test_a_server_that_refuses_is_quoted(store: GitStore, remote: Path) -> None:
         store.write(None, LOCK, content(1, n=b"1"))
 
 
+def test_a_lock_that_a_server_left_is_named(store: GitStore, remote: Path) -> None:
+    """By Git's own words: nobody writes meanwhile, and repeating does not help."""
+    store.write(None, LOCK, content(1, n=b"1"))
+    (remote / f"{REF}.lock").touch()
+    with pytest.raises(Superseded) as busy:
+        store.write(current(store), LOCK, content(2, n=b"2"))
+    assert "cannot lock ref" in str(busy.value)
+
+
 def test_a_hundred_versions_are_kept_and_none_more(store: GitStore, remote: Path) -> None:
     """Earlier ones are unreachable, so that the server's own housekeeping drops them; their ids are known."""
     head, ids = None, []
@@ -231,6 +241,33 @@ def test_a_repository_of_sha256_is_written_and_read(tmp_path: Path) -> None:
     assert current(store_of(remote, tmp_path / "two")).id == written.id
 
 
+def test_a_state_begins_in_an_empty_repository_of_sha256(tmp_path: Path) -> None:
+    """Whose format nothing tells before the first push; also where a clone remembers one of the other format."""
+    remote, elsewhere = bare(tmp_path / "remote.git", "--object-format=sha256"), bare(tmp_path / "elsewhere.git")
+    written = store_of(remote, tmp_path / "one").write(None, LOCK, content(1, n=b"1"))
+    assert (len(written.id), git(remote, "rev-parse", REF)) == (64, written.id)
+    older = store_of(elsewhere, tmp_path / "two").write(None, LOCK, content(1, n=b"0"))
+    store = store_of(remote, tmp_path / "two")
+    assert store.write(current(store), LOCK, content(2, n=b"2")).version_ids[1:] == (written.version,)
+    assert store_of(elsewhere, tmp_path / "two").version(older.version[:12]).version == older.version
+
+
+def test_the_local_repository_has_refs_in_files(
+    store: GitStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever newer versions of Git do by default: one of them is written here."""
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    real = shutil.which("git")
+    lines = ("#!/bin/sh", f'echo "$1 $GIT_DEFAULT_REF_FORMAT" >> {tmp_path}/called', f'exec {real} "$@"')
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_DEFAULT_REF_FORMAT", "reftable")
+    store.write(None, LOCK, content(1, n=b"1"))
+    assert "init files" in (tmp_path / "called").read_text().splitlines()
+
+
 def _commit(remote: Path) -> str:
     tree = subprocess.run(["git", "-C", remote, "mktree"], input="", text=True, capture_output=True, check=True).stdout
     return git(remote, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree.strip(), "-m", "first")
@@ -243,7 +280,9 @@ def test_variables_and_settings_of_another_repository_have_no_part(
     elsewhere = bare(tmp_path / "elsewhere.git")
     config = tmp_path / "gitconfig"
     hook(elsewhere, "pre-push", "exit 1")
-    config.write_text(f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n")
+    config.write_text(
+        f"[core]\n hooksPath = {elsewhere}/hooks\n[push]\n gpgSign = true\n followTags = true\n pushOption = x\n"
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY"):
         monkeypatch.setenv(name, str(elsewhere))

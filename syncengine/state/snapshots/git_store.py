@@ -20,7 +20,7 @@ from syncengine.state.info import VERSION
 from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
 from syncengine.state.snapshots.protocol import REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
-from syncengine.state.snapshots.repository import BareRepository
+from syncengine.state.snapshots.repository import BareRepository, OtherFormat
 
 FORMAT = "syncengine.git-state/v1"
 FAMILY = "syncengine.git-state/"
@@ -104,11 +104,18 @@ class GitStore:
         return [line.decode() for data in lines for line in data.split()]
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        if over is None:
-            self.repository.prepare_new()
+        if over is not None:
+            return self._pushed(over, lock, content)
+        self.repository.prepare_new()
+        try:
+            return self._pushed(None, lock, content)
+        except OtherFormat:
+            self.repository.prepare_other()
+            return self._pushed(None, lock, content)
+
+    def _pushed(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
         head = self._made(over, lock, content)
-        if not self.repository.push(head.id, over.id if over else None):
-            raise Superseded
+        self.repository.push(head.id, over.id if over else None)
         return head
 
     def _made(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:

@@ -20,7 +20,7 @@ from syncengine.state.errors import NEW_STATE
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
-from syncengine.state.snapshots.repository import BareRepository, Remote
+from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
@@ -45,10 +45,10 @@ class GitPlace:
         )
         self._memory = self.folder / "seen.json"
 
-    def look(self, last: Snapshot | None = None) -> Snapshot | None:
+    def look(self, *, is_ours: bool = False) -> Snapshot | None:
         """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
 
-        `last`: the snapshot that we wrote under our own lock.
+        `is_ours`: the lock is, and `accept` follows if it is not any more.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it
@@ -60,13 +60,17 @@ class GitPlace:
                 head = self.store.head(id)
             except Superseded:
                 continue
-            if last is None and not self.allows_rewound:
-                memory.refuse_rewound(self.store, head, before)
-            if not self.allows_rewound:
-                self.remember(head)
+            if not is_ours:
+                self.accept(head, before)
             return head
         message = f"state {self.name} is written faster than it can be read: repeat the command"
         raise SyncengineError(message, code="state-busy")
+
+    def accept(self, head: Snapshot, before: memory.Seen | None) -> None:
+        """Keep it in mind as seen last; GateTripped if it does not come from the one that was."""
+        if not self.allows_rewound:
+            memory.refuse_rewound(self.store, head, before)
+            self.remember(head)
 
     def glance(self) -> str | None:
         """The version that is there, where it is that which was seen last; None where more must be asked."""
@@ -123,18 +127,18 @@ class GitPlace:
 def _remote_of(ref: GitRef) -> Remote:
     if not ref.is_named:
         return Remote(ref.remote)
-    remote = Remote.of_name(ref.remote, ref.folder)
-    if remote is None:
-        message = f"state {ref.name}: the project's repository has no remote {ref.remote}"
-        raise SyncengineError(message, code="state-url")
-    url = remote.url
-    if url.startswith(("./", "../")):
-        url = str((ref.folder / url).resolve())
-    if not is_address(url):
-        address = without_login(url)
+    try:
+        remote = Remote.of_name(ref.remote, ref.folder)
+    except LookupError as error:
+        if shutil.which("git") is None:
+            raise no_git(ref.name) from None
+        message = f"state {ref.name}: Git knows no remote {ref.remote} in the project's folder ({error})"
+        raise SyncengineError(message, code="state-url") from None
+    if not is_address(remote.url):
+        address = without_login(remote.url)
         message = f"state {ref.name}: the remote {ref.remote} is at {address}, and https, ssh or a file is expected"
         raise SyncengineError(message, code="state-url")
-    return Remote(url, remote.settings)
+    return remote
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:

@@ -67,7 +67,7 @@ class Content:
 
 
 class Superseded(Exception):
-    """The snapshot is no longer the one that was read."""
+    """The snapshot is no longer the one that was read; or, as its text says, another write seems to be under way."""
 
 
 class SnapshotStore(Protocol):

@@ -18,21 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncengine.errors import SyncengineError
+from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
 from syncengine.state.snapshots.objects import is_id
+from syncengine.state.snapshots.protocol import Superseded
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
 MANY_FILES = 4000
 """Loose objects from which on the local repository is packed."""
-
-OF_ANOTHER_REPOSITORY = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
-    *("GIT_NAMESPACE", "GIT_COMMON_DIR", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_GRAFT_FILE"),
-    *("GIT_CONFIG", "GIT_DEFAULT_HASH", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "SSH_ASKPASS"),
-)
-"""Variables that hooks of Git set, or that ask on a screen."""
 
 SETTINGS: Mapping[str, str] = {
     "core.hooksPath": os.devnull,
@@ -49,12 +44,16 @@ SETTINGS: Mapping[str, str] = {
     "push.followTags": "false",
     "push.recurseSubmodules": "no",
     "push.negotiate": "false",
+    "push.pushOption": "",
     "fetch.prune": "false",
     "fetch.recurseSubmodules": "no",
     "fetch.writeCommitGraph": "false",
 }
 
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
+
+OWN = ("local", "worktree")
+"""Scopes of settings that are of a repository; Git reads the others anyway, and sends no header twice."""
 
 BUSY, REFUSED = "state-busy", "state-refused"
 
@@ -66,6 +65,12 @@ _LOGIN = re.compile(
 _NOWHERE = re.compile(r"does not appear to be a git repository|repository .*not found|not found|does not exist", re.I)
 
 
+class OtherFormat(SyncengineError):
+    """The remote has hashes of another length than the local repository, which it tells at a push alone."""
+
+    code = "state-unreachable"
+
+
 class PushUnknown(SyncengineError):
     """A push whose end is not known: it may still move the ref."""
 
@@ -74,7 +79,10 @@ class PushUnknown(SyncengineError):
 
 @dataclass(slots=True)
 class BareRepository:
-    """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people."""
+    """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people.
+
+    `algorithm` is sha1 or sha256; those of the latter have a folder of their own.
+    """
 
     folder: Path
     remote: Remote = field(repr=False)
@@ -82,6 +90,10 @@ class BareRepository:
     name: str
     algorithm: str = "sha1"
     _environ: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.folder.exists() and self._folder_of("sha256").exists():
+            self._prepare("sha256")
 
     def look(self) -> str | None:
         """Ask the remote for the ref; None where it has none."""
@@ -98,27 +110,31 @@ class BareRepository:
         first = self._run(["ls-remote", "state"], seconds=LOOK_SECONDS).partition(b"\t")[0]
         self._prepare("sha256" if len(first) == 64 else "sha1")
 
+    def prepare_other(self) -> None:
+        """Make that of the other format."""
+        self._prepare("sha1" if self.algorithm == "sha256" else "sha256")
+
     def fetch(self) -> None:
         """Bring all that the ref leads to; no local ref is moved."""
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "state", self.ref)
         self._local(*words, seconds=FETCH_SECONDS)
 
-    def push(self, new: str, old: str | None) -> bool:
-        """Move the ref from `old` to `new`; False where it was another. Asked again where the answer was lost."""
+    def push(self, new: str, old: str | None) -> None:
+        """Move the ref from `old` to `new`; Superseded where it was another. Asked again where the answer was lost."""
         lease = f"--force-with-lease={self.ref}:{old or ''}"
         command = ("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}")
         try:
             self._local(*command, seconds=PUSH_SECONDS)
-            return True
         except SyncengineError as refused:
             try:
                 now = self.look()
             except SyncengineError:
                 raise PushUnknown(f"{refused.message}; whether it was written is not known") from None
             if now == new:
-                return True
+                return
             if now != old or refused.code == BUSY:
-                return False
+                words = refused.message.removeprefix(f"state {self.name}: ")
+                raise Superseded(words if now == old else "") from None
             raise
 
     def has(self, ids: Iterable[str]) -> bool:
@@ -171,8 +187,12 @@ class BareRepository:
         """Drop at once what nothing leads to."""
         self._local("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
 
+    def _folder_of(self, algorithm: str) -> Path:
+        suffix = "-sha256" if algorithm == "sha256" else ""
+        return self.folder.with_name(f"{self.folder.name.removesuffix('.git').removesuffix('-sha256')}{suffix}.git")
+
     def _prepare(self, algorithm: str) -> None:
-        self.algorithm = algorithm
+        self.folder, self.algorithm = self._folder_of(algorithm), algorithm
         if self.folder.exists():
             return
         new = tempfile.mkdtemp(dir=self.folder.parent, prefix=".repository-")
@@ -197,9 +217,7 @@ class BareRepository:
                 start_new_session=True,  # no terminal to ask on, and no Ctrl-C in the middle of a push
             )
         except FileNotFoundError:
-            raise SyncengineError(
-                f"state {self.name} needs `git`, which is not installed", code="state-driver"
-            ) from None
+            raise no_git(self.name) from None
         try:
             out, errors = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -216,24 +234,34 @@ class BareRepository:
         return out
 
     def _environment(self) -> dict[str, str]:
-        environ = _own_environ()
+        environ = git_environment.of_no_repository()
         settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
-        has_command = any(key == "core.sshcommand" for key, _ in self.remote.settings)
-        if not has_command and "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
-            environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+        environ["GIT_DEFAULT_REF_FORMAT"] = "files"  # one of which is written here
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
+        if not self._has_own_ssh(environ):
+            environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
         first = environ.get("GIT_CONFIG_COUNT", "0")
         count = int(first) if first.isdigit() else 0
         for number, (key, value) in enumerate(settings, count):
             environ[f"GIT_CONFIG_KEY_{number}"], environ[f"GIT_CONFIG_VALUE_{number}"] = key, value
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
 
+    def _has_own_ssh(self, environ: Mapping[str, str]) -> bool:
+        """Whether the user or the project's repository sets a command for ssh, which a variable would replace."""
+        if "GIT_SSH_COMMAND" in environ or "GIT_SSH" in environ or self.remote.url.startswith(("file:", "http", "/")):
+            return True
+        if any(key == "core.sshcommand" for key, _ in self.remote.settings):
+            return True
+        return bool(_setting(self.folder.parent, "core.sshCommand", environ=environ))
+
     def _trouble(self, errors: str) -> SyncengineError:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
         telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
         words = without_login(telling[0] if telling else "no reason was given")[:300]
+        if "hash algorithm" in errors:
+            return OtherFormat(f"state {self.name}: its repository has hashes of another length ({words})")
         if "cannot lock ref" in errors:  # another push is under way
             return SyncengineError(f"state {self.name}: {words}", code=BUSY)
         if "remote rejected" in errors:
@@ -257,28 +285,41 @@ class Remote:
     settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of_name(cls, name: str, folder: Path) -> Remote | None:
-        """A remote of the repository that the folder is in; None where there is none."""
+    def of_name(cls, name: str, folder: Path) -> Remote:
+        """A remote of the repository that the folder is in; LookupError with Git's words where it tells of none."""
         url = _answer(folder, "remote", "get-url", "--push", name).strip()
-        pairs = _answer(folder, "config", "--null", "--get-regexp", LOGIN_SETTINGS).split("\0") if url else []
-        settings = (pair.partition("\n")[::2] for pair in pairs if pair)
-        return cls(url, tuple((key, value) for key, value in settings)) if url else None
+        if url.startswith(("./", "../")):
+            url = str((folder / _answer(folder, "rev-parse", "--show-cdup").strip() / url).resolve())
+        words = _setting(folder, "--null", "--show-scope", "--get-regexp", LOGIN_SETTINGS).split("\0")
+        pairs = [pair.partition("\n") for scope, pair in zip(words[::2], words[1::2], strict=False) if scope in OWN]
+        return cls(url, tuple((key, value) for key, _, value in pairs))
 
 
-def _answer(folder: Path, *words: str) -> str:
-    """The answer of the project's own Git; empty where it has none."""
+def no_git(name: str) -> SyncengineError:
+    return SyncengineError(f"state {name} needs `git`, which is not installed", code="state-driver")
+
+
+def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
+    """The answer of Git in a folder; LookupError with its words where it has none."""
     try:
         answer = subprocess.run(  # noqa: S603 - words of ours, and a name of letters
             ["git", "-C", str(folder), *words],  # noqa: S607 - the user's own Git
             capture_output=True,
             timeout=LOOK_SECONDS,
             check=False,
-            env=_own_environ(),
+            env=environ or {**git_environment.of_folder(folder), "LC_ALL": "C"},
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LookupError(str(error)) from None
+    if answer.returncode:
+        lines = answer.stderr.decode(errors="replace").splitlines()
+        raise LookupError(without_login(lines[0])[:300] if lines else "")
+    return answer.stdout.decode(errors="replace")
+
+
+def _setting(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
+    """Settings of Git; empty where there are none."""
+    try:
+        return _answer(folder, "config", *words, environ=environ)
+    except LookupError:
         return ""
-    return answer.stdout.decode(errors="replace") if answer.returncode == 0 else ""
-
-
-def _own_environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_REPOSITORY}

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -82,6 +83,7 @@ class WorkingCopy:
 
         Others may write meanwhile: then it is tried again on their version.
         """
+        words = ""
         with self._mutex:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
@@ -91,13 +93,14 @@ class WorkingCopy:
                     content = self._content(connection) if rows or self.head is None else None
                 try:
                     self._write(lock, content)
-                except Superseded:
+                except Superseded as other:
+                    words = str(other)
                     self._catch_up()
                     continue
                 with self._engine.begin() as connection:
                     change(connection)
                 return True
-        raise self._busy()
+        raise self._busy(words)
 
     def publish(self, prepare: Prepare = lambda connection: None) -> None:
         """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
@@ -111,6 +114,7 @@ class WorkingCopy:
                 self._pause(pause)
 
     def _publish(self, prepare: Prepare) -> None:
+        words = ""
         with self._mutex:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
@@ -122,14 +126,15 @@ class WorkingCopy:
                     lock, content = layout.lock_of(connection), self._content(connection)
                 try:
                     self._write(lock, content)
-                except Superseded:
+                except Superseded as other:
+                    words = str(other)
                     self._catch_up()
                     continue
                 with self._engine.begin() as connection:
                     layout.set_lock(connection, layout.lock_rows(lock))
                 self.dirty, self.also, self.keeps = False, (), KEPT
                 return
-        raise self._busy()
+        raise self._busy(words)
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
         return self.place.store.files(head)
@@ -141,26 +146,49 @@ class WorkingCopy:
 
     def _catch_up(self) -> None:
         """Read the changes of others: under our lock only refused runs, else everything."""
-        head = self.place.look(last=None if self.held is None else self.head)
+        head = self.place.look(is_ours=self.held is not None)
         if head is None:
             raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")
         if self.held is None:
-            if self.head is None or head.version != self.head.version:
-                self._load(head)
-            elif head.id != self.head.id:
-                with self._engine.begin() as connection:
-                    layout.set_lock(connection, layout.lock_rows(head.lock))
-        elif not self._is_ours(head):
-            self.held = None
-            with self._engine.begin() as connection:
-                layout.set_lock(connection, layout.lock_rows(head.lock))
-        elif self.head is None or head.version != self.head.version:
-            self._merge(head)
+            self._follow(head)
+        elif self._is_ours(head):
+            self._stay(head)
+        else:
+            self._lose_lock(head)
+
+    def _follow(self, head: Snapshot) -> None:
+        """Take over what another wrote."""
+        if self.head is None or head.version != self.head.version:
+            self._load(head)
+        elif head.id != self.head.id:
+            self._take_lock(head)
         self.head = head
 
+    def _stay(self, head: Snapshot) -> None:
+        """Add runs that were refused. Where somebody set the ref back, our own versions stand, over whatever it is."""
+        assert self.head is not None, "who has the lock has written it"
+        if head.version != self.head.version:
+            self._merge(head)
+        comes_from_ours = self.place.store.is_descendant(head, self.head.version)
+        self.head = head if comes_from_ours else replace(self.head, id=head.id)
+
+    def _lose_lock(self, head: Snapshot) -> None:
+        """Another took it over; or the ref was set back to before us, which is not taken for the state."""
+        self.held = None
+        self._take_lock(head)
+        self.place.accept(head, self.place.last_seen())
+        self.head = head
+
+    def _take_lock(self, head: Snapshot) -> None:
+        with self._engine.begin() as connection:
+            layout.set_lock(connection, layout.lock_rows(head.lock))
+
     def _is_ours(self, head: Snapshot) -> bool:
-        rows = (row for row in layout.lock_rows(head.lock) if row["id"] == STATE_LOCK)
-        return any(row["epoch"] == self.held and row["released"] is None for row in rows)
+        """Whether its lock is that which we took: another has its own id, though a set back may give it our number."""
+        assert self.head is not None, "who has the lock has written it"
+        ours, theirs = (_lock_in(each) for each in (self.head, head))
+        is_same = (theirs["epoch"], theirs.get("lock_id")) == (self.held, ours.get("lock_id"))
+        return is_same and theirs.get("released") is None
 
     def _merge(self, head: Snapshot) -> None:
         """Add the runs that were refused while we held the lock, which is all that anybody writes without it."""
@@ -245,10 +273,16 @@ class WorkingCopy:
             finally:
                 transaction.rollback()
 
-    def _busy(self) -> SyncengineError:
+    def _busy(self, words: str) -> SyncengineError:
         others = f"others wrote to it {TRIES} times before this run could"
+        if words:
+            others = f"its repository refused {TRIES} times, as if another wrote ({words})"
         message = f"state {self.place.name} is busy: {others}: repeat the command"
         return SyncengineError(message, code="state-busy")
+
+
+def _lock_in(head: Snapshot) -> Mapping[str, Any]:
+    return next(row for row in layout.lock_rows(head.lock) if row["id"] == STATE_LOCK)
 
 
 def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) -> None:

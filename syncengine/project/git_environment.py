@@ -1,0 +1,24 @@
+"""The environment in which Git is asked about a folder: without variables that name another repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+OF_ANOTHER_REPOSITORY = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+    *("GIT_NAMESPACE", "GIT_COMMON_DIR", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_GRAFT_FILE"),
+    *("GIT_CONFIG", "GIT_DEFAULT_HASH", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "SSH_ASKPASS"),
+)
+"""Variables that hooks of Git set, or that ask on a screen."""
+
+
+def of_folder(folder: Path) -> dict[str, str]:
+    """The environment for the repository that a folder is in; variables name it only where no folder above does."""
+    place = folder.absolute()
+    is_in_one = any((each / ".git").exists() for each in (place, *place.parents))
+    return of_no_repository() if is_in_one else dict(os.environ)
+
+
+def of_no_repository() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_REPOSITORY}

@@ -1,0 +1,63 @@
+"""Git's variables of another repository, as in its hooks, and settings of the user's that hide changes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from syncengine.project import git
+from syncengine.project.git_tree import repository
+
+
+def committed(folder: Path, text: str) -> str:
+    """A repository with one commit."""
+    folder.mkdir()
+    (folder / "file").write_text(text)
+    for words in (("init", "-q"), ("add", "."), ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x")):
+        subprocess.run(["git", "-C", str(folder), *words], check=True)
+    return subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_a_project_has_the_commit_of_its_own_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, relative: bool
+) -> None:
+    """Also where a hook of another one runs the program."""
+    commit = committed(tmp_path / "project", "ours")
+    committed(tmp_path / "deployed", "theirs")
+    monkeypatch.setenv("GIT_DIR", "." if relative else str(tmp_path / "deployed" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "deployed" / ".git" / "index"))
+    checked_out = git.head(tmp_path / "project")
+    assert checked_out is not None
+    assert (checked_out.id, checked_out.clean) == (commit, True)
+    with repository(tmp_path / "project") as repo:
+        assert repo.commit("HEAD") == commit
+
+
+def test_a_folder_whose_repository_only_variables_name_has_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the repository is kept elsewhere on purpose."""
+    commit = committed(tmp_path / "project", "ours")
+    (tmp_path / "project" / ".git").rename(tmp_path / "kept.git")
+    assert git.head(tmp_path / "project") is None
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "kept.git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "project"))
+    checked_out = git.head(tmp_path / "project")
+    assert checked_out is not None
+    assert (checked_out.id, checked_out.clean) == (commit, True)
+
+
+def test_a_new_file_is_no_clean_tree_whatever_the_user_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `git status` is told to show none."""
+    committed(tmp_path / "project", "ours")
+    (tmp_path / "gitconfig").write_text("[status]\n showUntrackedFiles = no\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    (tmp_path / "project" / "new").touch()
+    checked_out = git.head(tmp_path / "project")
+    assert checked_out is not None
+    assert not checked_out.clean
