@@ -127,6 +127,23 @@ def test_what_is_asked_for_instead_is_applied(project: Project) -> None:
     assert project.apply().code == 0
 
 
+def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project) -> None:
+    """It says nothing of what the manifests ask for where it changes nothing."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    edited = [tag("A", description="two"), tag("B")]
+    project.settle(tags=edited)
+    project.wants(tags=[*edited, tag("C")])
+    assert project.run("plan", "--out", "before.plan").code == 0
+    undo(project)
+    assert project.run("apply", "before.plan").code == 0
+    assert "undone" in project.apply().codes
+    project.wants(tags=[tag("A", description="one"), tag("B"), tag("C")])
+    assert project.run("plan", "--out", "reverted.plan").code == 0
+    assert project.run("apply", "reverted.plan").code == 0
+    project.wants(tags=[*edited, tag("C")])
+    assert project.apply().code == 0
+
+
 def test_redo_applies_it_again_and_forgets(project: Project) -> None:
     """By a flag of the apply itself, also with a saved plan."""
     changed(project)
