@@ -14,13 +14,13 @@ from syncengine.errors import LockHeld, Usage
 from syncengine.manifest.desired import Desired
 from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
-from syncengine.plan.model import Basis, Options, Plan, Quarantine, QuarantineUse, Undo
+from syncengine.plan.model import Basis, Options, Plan, QuarantineUse, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
-from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.state_checks import quarantine_in, state_warnings
 from syncengine.plan.undo import selected_rows, undo_aim
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -58,9 +58,8 @@ def undo_plan(
 
 def _set_aside(project: Project, state: State, around: Runtime) -> dict[Key, str]:
     """The resources in quarantine, and why; the entries that an undo, which reads no manifest, believes."""
-    file, records = project.config_name, tuple(state.quarantine())
-    quarantine = Quarantine(around.now(), file, project.quarantine, records, state.refusals())
-    return {held.key: f"it {entry_words(held, file)}" for held in set_aside_now(quarantine)}
+    held = set_aside_now(quarantine_in(state, project, around.now()))
+    return {each.key: f"it {entry_words(each, project.config_name)}" for each in held}
 
 
 def plan_back(

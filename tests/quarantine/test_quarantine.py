@@ -507,6 +507,28 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert planned(refused)[0] == 0
 
 
+@pytest.mark.parametrize("way", ["project file", "by hand"])
+def test_a_quarantine_that_saved_plans_were_made_under_ends_too(refused: Project, way: str) -> None:
+    """Also where plans are only ever saved and applied, and the new content is refused as well."""
+
+    def apply() -> int:
+        assert refused.run("plan", "--out", "saved.plan").code == 0
+        return refused.run("apply", "saved.plan").code
+
+    if way == "by hand":
+        aside(refused, "tag/BAD")
+    else:
+        refused.settings(*BAD)
+    assert apply() == 0
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
+    assert apply() == 3
+    assert planned(refused)[0] == 2
+    assert apply() == 3
+    refused.wants(tags=[tag("GOOD"), tag("BAD")])
+    assert apply() == 3
+    assert apply() == 3
+
+
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
