@@ -36,7 +36,7 @@ LAST = "last"
 def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Runtime, *, forced: bool) -> Plan:
     """Plan the way back to where everything that a run touched stood before it. `run`: an id, or `last`."""
     with open_state(project.state, write=False, now=around.now) as state:
-        undo = _described(run_to_undo(state, run), project, request.scope, forced=forced)
+        undo = _described(run_to_undo(state, run, around.now()), project, request.scope, forced=forced)
         draft = undo_plan(undo, state, project, request, around, _set_aside(project, state, around))
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
         approval_warnings = warnings_of_approvals(draft, state, project, request)
@@ -94,12 +94,13 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
     return UndoneRecord(changes=changes)
 
 
-def run_to_undo(state: State, name: str) -> Run:
+def run_to_undo(state: State, name: str, now: float) -> Run:
     """The run of an id, of the beginning of one, or `last`; Usage where there is none that can be taken back."""
     run = state.writing_run() if name == LAST else _named(state, name)
     if run is None:
         raise Usage("no run of this state has changed anything yet: there is nothing to undo")
-    if run.ended is None and (lock := state.current_lock()) is not None:
+    lock = state.current_lock() if run.ended is None else None  # a run that was killed has no end either
+    if lock is not None and lock.seems_at_work(now):
         raise LockHeld(f"run {run.id} is still under way: {lock}")
     if run.outcome == REFUSED:
         raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")
