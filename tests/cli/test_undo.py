@@ -212,6 +212,34 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
     assert service.category_ids() == ids
 
 
+def test_a_category_that_was_let_go_gets_its_name_back(project: Project, service: Service) -> None:
+    """And is let go again: no other one is made in its place."""
+    project.settle(tagCategories=[category("a")])
+    project.settle(tagCategories=[category("a"), category("b")])
+    undo(project)
+    ids = service.category_ids()
+    project.settle(tagCategories=[category("a"), category("c", previously=["b"])])
+    planned = undo(project)
+    assert [(each["address"], each["action"]) for each in planned.document["changes"]] == [("category/b", "update")]
+    assert service.category_ids() == ids
+    assert project.rows()["category/b"]["status"] == "released"
+
+
+def test_a_category_that_was_renamed_on_keeps_its_id(project: Project, service: Service) -> None:
+    """By force: it gets the name of before the run, whatever it is called by now, and takes its tags along."""
+    project.settle(tagCategories=[category("a")], tags=[tag("T", category="a"), tag("U")])
+    ids = service.category_ids()
+    project.settle(tagCategories=[category("b", previously=["a"])], tags=[tag("T", category="b"), tag("U")])
+    run, renamed = last(project), [category("c", previously=["b"])]
+    project.settle(tagCategories=renamed, tags=[tag("T", category="c"), tag("U", category="c")])
+    planned = undo(project, run, "--force").document
+    formers = {change["address"]: change.get("previously") for change in planned["changes"]}
+    assert formers == {"category/a": "c", "tag/T": None}
+    assert service.category_ids() == ids
+    assert project.rows()["tag/U"]["fields"]["category"] == "a"
+    assert project.run("plan", "--undo", run, "--force", "--format", "json").document["changes"] == []
+
+
 def test_a_tag_that_was_closed_is_opened_only_with_an_approval(project: Project) -> None:
     """What nobody said before is said now: PUBLIC, which the gate counts."""
     project.settle(tags=[tag("T"), tag("U")])
