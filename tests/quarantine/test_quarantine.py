@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,16 +49,6 @@ def later(project: Project, days: int) -> Plan:
 
 def changes(document: Any) -> dict[str, str]:
     return {change["address"]: change["action"] for change in document["changes"]}
-
-
-@pytest.fixture
-def refused(project: Project, service: Refusing) -> Iterator[Project]:
-    """A project with two tags, of which the service refuses one."""
-    project.settle(tags=[tag("GOOD")])
-    service.refuse("BAD")
-    project.wants(tags=[tag("GOOD"), tag("BAD")])
-    assert project.apply().code == 3
-    yield project
 
 
 # --- setting aside

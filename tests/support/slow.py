@@ -25,7 +25,7 @@ SLOW: dict[str, str] = {
     "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags"
     " unreadable webhook_receiver",
     "publish": "pipeline publish reviewed",
-    "quarantine": "killed quarantine",
+    "quarantine": "killed other_states quarantine",
     "serve": "delivering living lost_answers unattended webhook",
     "service": "posted_time",
     "store": "inbox",
