@@ -221,7 +221,8 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
         del fields["tagCategoryId"]
         fields["category"] = ids[by_id]
         undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} is gone for good: it is put into {ids[by_id]} by its name")
-    if row.key.kind is Kind.ACTIVITY_TYPE and now.status is Status.DELETED:
+    deleted = any(each is not None and each.status is Status.DELETED for each in (row.after, now))
+    if row.key.kind is Kind.ACTIVITY_TYPE and deleted:  # or an undo that is planned again would take that back
         fields["reenableIfArchived"] = True
     is_private = may_be_held(now) and now.body.fields.get("visibility") == "PRIVATE"
     if row.key.kind is Kind.TAG and is_private and "visibility" not in fields:

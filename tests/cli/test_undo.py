@@ -402,6 +402,26 @@ def test_a_plan_after_the_revert_remembers_what_was_undone(project: Project) -> 
     assert json.loads(project.run("apply", "-y", "--format", "json").out)["diagnostics"][-1]["code"] == "undone"
 
 
+@pytest.mark.parametrize("way", ["complete", "killed"])
+def test_a_type_that_was_swept_is_there_after_one_undo(project: Project, service: Service, way: str) -> None:
+    """Also where it never said `reenableIfArchived`, and where nobody knows whether the sweep was completed."""
+    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
+    project.wants(activityTypes=[activity_type("A")])
+    if way == "complete":
+        assert project.apply().code == 0
+    else:
+        service.fault("completeSyncSession", delay=30)
+        process = project.start_apply()
+        service.wait_for("completeSyncSession", 1)
+        process.kill()
+        process.communicate()
+        service.heal()
+    run = last(project)
+    undo(project, run)
+    assert {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]} == {"A", "GOES"}
+    assert project.run("plan", "--undo", run, "--detailed-exitcode").code == 0
+
+
 def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
     """Whatever the policy is: a type that nobody here declared stays, and types that were swept come back."""
     project.settings("policy: {activityTypes: exact}")
