@@ -11,7 +11,7 @@ import pytest
 
 SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble"
-    " undo_crashes",
+    " undo_crashes undo_histories",
     "browser": "console pictures",
     "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
     " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo unmerged",
