@@ -33,6 +33,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
+from syncengine.plan.diff import AGAIN
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Basis, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
@@ -528,7 +529,9 @@ class House:
         refuse_inconsistent(planned, self.state, Rules(deletes_tags=True), LIMITS)
         planned = self.approvals.give(planned)
         self._manifest = Manifest()
-        self.let_go |= {note.key for note in planned.notes if note.kind == KEPT and note.key.kind is Kind.CATEGORY}
+        let_go = [note.key for note in planned.notes if note.kind == KEPT]
+        let_go += [change.key for change in planned.changes if change.reason == AGAIN[Status.RELEASED]]
+        self.let_go |= {key for key in let_go if key.kind is Kind.CATEGORY}
         return self._perform(planned, Clockwork(troubles, self.land))
 
     def planned_undo(self, run: str, *, forced: bool = False, targets: tuple[str, ...] = ()) -> Plan:

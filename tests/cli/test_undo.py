@@ -98,6 +98,20 @@ def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, 
     assert (row["status"], row["keywords"], row["fields"]["description"]) == ("retired", [], "a")
 
 
+def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project, service: Service) -> None:
+    """It is let go again, and the saved plan of that is applied."""
+    kept = [tag("STAYS"), tag("OTHER")]
+    project.settle(tags=[tag("T"), *kept])
+    project.settle(tags=kept)
+    rows = project.rows()
+    project.settle(tags=kept, removed=[{"tag": "T", "as": "retire"}])
+    assert project.rows()["tag/T"]["status"] == "retired"
+    planned = undo(project)
+    assert [change["reason"] for change in planned.document["changes"]] == ["and let go again"]
+    assert project.rows() == rows
+    assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
+
+
 def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> None:
     """Whole or in part, planned or saved, until they ask for something else, or for it on purpose."""
     changed(project)
