@@ -42,8 +42,10 @@ from syncengine.plan.planner import (
     warnings_of_approvals,
     with_approvals,
 )
+from syncengine.plan.quarantine import proven_use
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.rule_units import without_rules
+from syncengine.plan.state_checks import quarantine_in
 from syncengine.plan.undo_planner import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
@@ -95,13 +97,11 @@ class Application:
         self._chronicle = Chronicle(around.tell, project.warnings)
         self._patience = 0.0
         self._started = around.now()
-        self._is_saved = False
         self._team_name = project.service.team
         self._redoes: tuple[Key, ...] = ()
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
-        self._is_saved = saved is not None
         self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
@@ -179,6 +179,9 @@ class Application:
         if saved.undo and delta is not None:
             aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
             guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._around, aside))
+        if saved.quarantine:
+            use = proven_use(saved, quarantine_in(state, project, self._around.now()))
+            saved = structs.replace(saved, quarantine=use)
         bare = structs.replace(saved, gate=without_rules(saved.gate))
         today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
@@ -350,7 +353,7 @@ class Application:
             undone,
         )
         self._chronicle.began = True
-        if plan.quarantine and not self._is_saved:
+        if plan.quarantine:
             state.set_aside(plan.quarantine.begun)
             state.end_quarantine(plan.quarantine.over)
         yield

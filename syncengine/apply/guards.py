@@ -18,14 +18,14 @@ from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
 from syncengine.plan.gate import Gate, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
-from syncengine.plan.model import Plan, Quarantine
+from syncengine.plan.model import Plan
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.review import WRITES
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.plan.since import in_words
-from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
+from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service, quarantine_in
 from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import RULE
@@ -114,8 +114,7 @@ def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -
     """Refuse a saved plan that would send a resource set aside since the plan was made (docs/quarantine.md)."""
     content = RefusedContent(plan)
     actions = {change.key: change.action for change in plan.changes}
-    records = tuple(state.quarantine())
-    for entry in set_aside_now(Quarantine(now, "", project.quarantine, records, state.refusals())):
+    for entry in set_aside_now(quarantine_in(state, project, now)):
         key, refused, action = entry.key, entry.refusal.content, actions.get(entry.key)
         is_removal = refused.startswith(REMOVAL)  # or a cascade, whatever its own way out was
         sends = action is not None and (

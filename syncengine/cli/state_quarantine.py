@@ -11,6 +11,7 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.plan.model import Quarantine
 from syncengine.plan.planner import declared_by, rules_of
 from syncengine.plan.quarantine import NEVER, REMOVALS, QuarantineVerdict, obstacle, verdict_of
+from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.model import Project
 from syncengine.project.quarantine import until_of, until_text
 from syncengine.resource import Key
@@ -103,6 +104,5 @@ def current_quarantine(project: Project) -> QuarantineVerdict:
     desired = declared_by(project, manifest_set(project))
     with open_state(project.state, write=False) as store:
         rows = {row.key: row for row in store.rows()}
-        entries, records = project.quarantine, tuple(store.quarantine())
-        quarantine = Quarantine(time.time(), project.config_name, entries, records, store.refusals())
+        quarantine = quarantine_in(store, project, time.time())
     return verdict_of(quarantine, desired, rows, rules_of(project))

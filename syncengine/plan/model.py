@@ -188,7 +188,8 @@ class Plan(Struct, frozen=True, gc=False):
     of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
     comparison with plans that were reviewed; `compared`: the other side, where there is one. `refused`: the last
     refusals of resources that it sends again, by address. `quarantine`: the part that it leaves alone. `undo`: the run
-    that it takes back. `redoes`: the resources for which it redoes an undone change.
+    that it takes back. `redoes`: the resources for which it redoes an undone change; `undos`: the runs that had taken
+    others back when it was made.
     """
 
     basis: Basis
@@ -211,6 +212,7 @@ class Plan(Struct, frozen=True, gc=False):
     quarantine: QuarantineUse | UnsetType = UNSET
     undo: Undo | UnsetType = UNSET
     redoes: tuple[Key, ...] | UnsetType = UNSET
+    undos: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def id(self) -> str:

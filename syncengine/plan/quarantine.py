@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, Rules
-from syncengine.plan.model import Quarantine, QuarantineUse
+from syncengine.plan.model import Plan, Quarantine, QuarantineUse
 from syncengine.project.quarantine import QuarantineEntry, is_too_late, until_text
 from syncengine.resource import Key, Kind, Recorded, Removal, Removed, Resource, Source, found_at
 from syncengine.state.refusals import BY_HAND, REMOVAL, QuarantineRecord, Refusal, content_of
@@ -98,18 +99,44 @@ def verdict_of(
 def set_aside_now(quarantine: Quarantine) -> Iterator[SetAside]:
     """What is set aside as long as the manifests ask for what was refused, which nobody looks up here."""
     refusals, now = quarantine.refusals, quarantine.now
-    over = {record.origin for record in quarantine.records if record.ended is not None}
+    records = {(record.key, record.origin): record for record in quarantine.records}
     by_hand = (record for record in quarantine.records if record.origin == BY_HAND)
-    found: list[tuple[Key, str, float | None, int | None]]
-    found = [(record.key, record.reason, record.until, None) for record in by_hand]
-    listed = (entry for entry in quarantine.entries if entry.origin not in over)
-    found += [(entry.key, entry.reason, entry.until, entry.line) for entry in listed]
-    for key, reason, until, line in found:
+    found: list[tuple[Key, str, float | None, int | None, QuarantineRecord | None]]
+    found = [(record.key, record.reason, record.until, None, record) for record in by_hand]
+    found += [
+        (entry.key, entry.reason, entry.until, entry.line, records.get((entry.key, entry.origin)))
+        for entry in quarantine.entries
+    ]
+    for key, reason, until, line, record in found:
         refusal = refusals.get(key)
         if refusal is None or not refusal.is_last or (until is not None and until <= now):
             continue
+        if record is not None and (record.ended is not None or record.content != refusal.content):
+            continue
         if not refusal.content.startswith(REMOVAL) or (until is not None and not is_too_late(until, now)):
             yield SetAside(key, reason, until, refusal, line)
+
+
+def proven_use(plan: Plan, quarantine: Quarantine) -> QuarantineUse:
+    """The part of a saved plan's use of the quarantine that state and project file bear out.
+
+    Its changes were proven before to be none of what is set aside now: one of the same resource is of other content.
+    """
+    claim = plan.quarantine or QuarantineUse()
+    held = {each.key for each in set_aside_now(quarantine)}
+    known = {(record.key, record.origin) for record in quarantine.records}
+    entries = {(entry.key, entry.origin): entry for entry in quarantine.entries}
+    begun = (
+        replace(record, reason=entry.reason, until=entry.until, at=quarantine.now)
+        for record in claim.begun
+        if record.key in held and (record.key, record.origin) not in known
+        if (entry := entries.get((record.key, record.origin))) is not None
+        if record.content == quarantine.refusals[record.key].content
+    )
+    sent = {change.key for change in plan.changes}
+    over = (record for record in claim.over if record in quarantine.records)
+    over = (record for record in over if record.key in sent or record.key not in held)
+    return QuarantineUse(claim.set_aside, tuple(begun), tuple(over))
 
 
 @dataclass(slots=True)

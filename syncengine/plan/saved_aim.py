@@ -226,7 +226,10 @@ class _Reading:
             self.aim.staying = [row for row in others if row.status is not Status.DELETED]
         noted = {note.key for note in self.plan.notes if note.kind == "kept"}
         for key, leave in self.records.items():
+            desired = self.aim.desired.get(key)
+            if desired is not None and desired.status is Status.RELEASED:  # by an undo, and its change says so
+                continue
             if leave.status is Status.RELEASED and key not in self.aim.leaving:
-                if key not in noted or key in self.aim.desired:
+                if key not in noted or desired is not None:
                     raise inconsistent(f"{key} would no longer be managed, which is not shown")
                 self.aim.released.append(self.rows[key])

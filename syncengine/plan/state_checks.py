@@ -1,4 +1,7 @@
-"""project, its state → warnings that a plan says first: no state yet, another service or team, an older commit."""
+"""project, its state → warnings that a plan says first: no state yet, another service or team, an older commit.
+
+The quarantine of both is put together here too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from pathlib import Path
 
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import Diagnostic, Severity
+from syncengine.plan.model import Quarantine
 from syncengine.project import git
 from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.model import Project
-from syncengine.state.info import Facts
+from syncengine.state.info import Facts, StateReader
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
 SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT})
@@ -20,6 +24,11 @@ SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT})
 def of_another_service(facts: Facts, base_url: str) -> bool:
     """Whether the state was applied to another service than this; another spelling of a URL is none."""
     return facts.base_url is not None and canonical_url(facts.base_url) != canonical_url(base_url)
+
+
+def quarantine_in(state: StateReader, project: Project, now: float) -> Quarantine:
+    """The quarantine by hand and of the project file, with the refusals that it is about."""
+    return Quarantine(now, project.config_name, project.quarantine, tuple(state.quarantine()), state.refusals())
 
 
 def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists: bool) -> Iterator[Diagnostic]:

@@ -111,15 +111,27 @@ def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Ke
     return None
 
 
-def _find_renames(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
+def _find_renames(undo: UndoAim, rows: dict[Key, ChangedRow]) -> None:
     """Categories that get their old names back, with their ids."""
-    for key, row in rows.items():
-        new = undo.recorded.get(row.renamed_to) if row.renamed_to is not None else None
-        was_managed = row.before is not None and row.before.status is Status.ACTIVE
-        if new is None or row.now is None or row.now.status is not Status.DELETED or not was_managed:
+    for key, row in list(rows.items()):
+        new = _under_its_name_of_now(undo, row)
+        if new is None or row.now is None or row.now.status is not Status.DELETED or not _was_held(row):
             continue
-        if may_be_held(new) and new.server_id and row.now.server_id in (None, new.server_id):
+        if new.key in undo.aside:  # by a name that the run does not know
+            undo.leave_out(row, f"it is one category with {new.key}, which is in quarantine")
+            del rows[key]
+        elif may_be_held(new) and new.server_id and row.now.server_id in (None, new.server_id):
             undo.aim.renames[key] = (new.key,)
+
+
+def _under_its_name_of_now(undo: UndoAim, row: ChangedRow) -> Recorded | None:
+    """The renamed category, which later runs may have renamed on."""
+    new = undo.recorded.get(row.renamed_to) if row.renamed_to is not None else None
+    server_id = row.before.server_id if row.before is not None else None
+    if new is None or may_be_held(new) or server_id is None:
+        return new
+    categories = (other for other in undo.recorded.values() if other.key.kind is Kind.CATEGORY)
+    return next((other for other in categories if other.server_id == server_id and may_be_held(other)), new)
 
 
 def _is_remade(row: ChangedRow) -> bool:
@@ -209,7 +221,8 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
         del fields["tagCategoryId"]
         fields["category"] = ids[by_id]
         undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} is gone for good: it is put into {ids[by_id]} by its name")
-    if row.key.kind is Kind.ACTIVITY_TYPE and now.status is Status.DELETED:
+    deleted = any(each is not None and each.status is Status.DELETED for each in (row.after, now))
+    if row.key.kind is Kind.ACTIVITY_TYPE and deleted:  # or an undo that is planned again would take that back
         fields["reenableIfArchived"] = True
     is_private = may_be_held(now) and now.body.fields.get("visibility") == "PRIVATE"
     if row.key.kind is Kind.TAG and is_private and "visibility" not in fields:

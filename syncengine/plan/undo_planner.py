@@ -14,13 +14,13 @@ from syncengine.errors import LockHeld, Usage
 from syncengine.manifest.desired import Desired
 from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
-from syncengine.plan.model import Basis, Options, Plan, Quarantine, QuarantineUse, Undo
+from syncengine.plan.model import Basis, Options, Plan, QuarantineUse, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
-from syncengine.plan.state_checks import state_warnings
+from syncengine.plan.state_checks import quarantine_in, state_warnings
 from syncengine.plan.undo import selected_rows, undo_aim
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -36,7 +36,7 @@ LAST = "last"
 def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Runtime, *, forced: bool) -> Plan:
     """Plan the way back to where everything that a run touched stood before it. `run`: an id, or `last`."""
     with open_state(project.state, write=False, now=around.now) as state:
-        undo = _described(run_to_undo(state, run), project, request.scope, forced=forced)
+        undo = _described(run_to_undo(state, run, around.now()), project, request.scope, forced=forced)
         draft = undo_plan(undo, state, project, request, around, _set_aside(project, state, around))
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
         approval_warnings = warnings_of_approvals(draft, state, project, request)
@@ -58,9 +58,8 @@ def undo_plan(
 
 def _set_aside(project: Project, state: State, around: Runtime) -> dict[Key, str]:
     """The resources in quarantine, and why; the entries that an undo, which reads no manifest, believes."""
-    file, records = project.config_name, tuple(state.quarantine())
-    quarantine = Quarantine(around.now(), file, project.quarantine, records, state.refusals())
-    return {held.key: f"it {entry_words(held, file)}" for held in set_aside_now(quarantine)}
+    held = set_aside_now(quarantine_in(state, project, around.now()))
+    return {each.key: f"it {entry_words(each, project.config_name)}" for each in held}
 
 
 def plan_back(
@@ -95,12 +94,13 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
     return UndoneRecord(changes=changes)
 
 
-def run_to_undo(state: State, name: str) -> Run:
+def run_to_undo(state: State, name: str, now: float) -> Run:
     """The run of an id, of the beginning of one, or `last`; Usage where there is none that can be taken back."""
     run = state.writing_run() if name == LAST else _named(state, name)
     if run is None:
         raise Usage("no run of this state has changed anything yet: there is nothing to undo")
-    if run.ended is None and (lock := state.current_lock()) is not None:
+    lock = state.current_lock() if run.ended is None else None  # a run that was killed has no end either
+    if lock is not None and lock.seems_at_work(now):
         raise LockHeld(f"run {run.id} is still under way: {lock}")
     if run.outcome == REFUSED:
         raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")

@@ -38,7 +38,8 @@ def with_undone(
             repeats.append(each)
     diagnostics = () if options.redo else tuple(objections(repeats))
     redoes = tuple(each.key for each in repeats) or UNSET
-    return replace(plan, redoes=redoes, diagnostics=(*plan.diagnostics, *diagnostics))
+    undos = tuple(dict.fromkeys(each.undone_by for each in undone))
+    return replace(plan, redoes=redoes, undos=undos, diagnostics=(*plan.diagnostics, *diagnostics))
 
 
 def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
@@ -89,6 +90,9 @@ def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
 
 
 def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
-    """The undone changes that a plan lifts: those that it redoes, and those that no manifest asks for any more."""
-    lifted = [each.key for each in undone if each.key in redoes or plan.is_whole]
-    return UndoneRecord(lifted=lifted)
+    """The undone changes that a plan lifts: those that it redoes, and those that no manifest asks for any more.
+
+    A saved plan does not tell what the manifests ask for of changes that were undone after it was made.
+    """
+    undos = set(plan.undos or ()) if plan.is_whole else set()
+    return UndoneRecord(lifted=[each.key for each in undone if each.key in redoes or each.undone_by in undos])

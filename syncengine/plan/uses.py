@@ -32,6 +32,7 @@ def approved_of(plan: Plan) -> Approved:
         frozenset(change.key for change in plan.changes),
         plan.is_whole,
         frozenset(_left_alone(plan)),
+        plan.undo.run if plan.undo and not (plan.undo.targets or plan.undo.excludes) else None,
     )
 
 

@@ -30,7 +30,7 @@ def begin(connection: sa.Connection, run: str, plan: str | None, approved: Appro
     """
     pending = [record for record in records(connection) if record.used is None]
     for record in pending:
-        _keep(connection, record, [loss for loss in record.remaining if not approved.drops(loss)], now)
+        _keep(connection, record, [loss for loss in record.remaining if not approved.drops(loss, record.run)], now)
     begun = set(connection.execute(sa.select(APPROVALS.c.approval)).scalars()) if approved.uses else set()
     new = [
         (text, run, plan, now, covers, covers, None)

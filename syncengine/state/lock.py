@@ -52,6 +52,10 @@ class LockInfo:
     since: float
     expires: float | None
 
+    def seems_at_work(self, now: float) -> bool:
+        """Whether its holder may be at work, as far as one look tells. Only who takes the lock knows for certain."""
+        return self.expires is not None and self.expires > now and not self.holder.has_ended()
+
     def __str__(self) -> str:
         reason = f": {self.holder.reason}" if self.holder.reason else ""
         lease = "" if self.expires is None else f", lease until {_instant(self.expires)} unless renewed"

@@ -122,7 +122,7 @@ class Approved:
     """The removals of a plan when its apply begins, and the approvals of them.
 
     `touched` are the keys of all its changes; `is_whole`: no selection, so that whatever it leaves alone nobody wants
-    removed, unless it is `set_aside`.
+    removed, unless it is `set_aside`. `taken_back` is a run that it takes back whole, with all that it was approved.
     """
 
     uses: Mapping[str, tuple[Loss, ...]]
@@ -130,13 +130,15 @@ class Approved:
     touched: frozenset[Key] = frozenset()
     is_whole: bool = False
     set_aside: frozenset[Key] = frozenset()
+    taken_back: str | None = None
 
     def asks_for(self, loss: Loss) -> bool:
         return loss in self.losses or any(loss.covers(each) for each in self.losses if each.key == loss.key)
 
-    def drops(self, loss: Loss) -> bool:
-        """Whether nobody asks for this removal any more, so that its approval ends."""
-        is_left_alone = not self.is_whole or loss.key in self.set_aside
+    def drops(self, loss: Loss, run: str) -> bool:
+        """Whether nobody asks any more for this removal, approved when `run` began, so that its approval ends."""
+        is_whole = self.is_whole or run == self.taken_back
+        is_left_alone = not is_whole or loss.key in self.set_aside
         return not self.asks_for(loss) and (loss.key in self.touched or not is_left_alone)
 
 

@@ -33,12 +33,15 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
+from syncengine.plan.diff import AGAIN
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Basis, Options, Plan, Quarantine, Undo
+from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.review import ReviewedPlan, since_review
 from syncengine.plan.since import Excess
+from syncengine.plan.undo import KEPT
 from syncengine.plan.undo_planner import plan_back, record_of_undo
-from syncengine.plan.undone import record_of
+from syncengine.plan.undone import record_of, with_undone
 from syncengine.plan.units import REMOVED
 from syncengine.plan.uses import approved_of
 from syncengine.project.quarantine import DAY
@@ -274,12 +277,19 @@ class Approvals:
         for text, losses in approved_of(plan).uses.items():
             yield from (f"{text} is used again for {loss}" for loss in self.over[text].intersection(losses))
 
-    def begin(self, plan: Plan) -> None:
-        """Whatever this run does not want is over for all approvals of before, but what is set aside."""
+    def begin(self, plan: Plan, state: State) -> None:
+        """Whatever this run does not want is over for all approvals of before, but what is set aside.
+
+        An undo ends what is left of the approvals that the undone run began with.
+        """
         waits = approved_of(plan).set_aside
         wanted = {loss for change in plan.changes for loss in losses_of(change)}
         wanted |= {SWEEP} if plan.sweep is not None else set()
+        undo = plan.undo or None
+        taken_back = [each.text for each in state.approvals() if undo and (each.run, undo.targets) == (undo.run, ())]
         for text, covers in self.given.items():
+            if undo and text not in taken_back:
+                continue
             rest = {loss for loss in covers if loss.key not in waits}
             self.over[text] |= {loss for loss in rest if not any(loss.covers(each) for each in wanted)}
 
@@ -450,13 +460,10 @@ class House:
         facts = self.state.facts()
         basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
         recorded = {row.key: row for row in self.state.rows()}
-        return plan(
-            Desired(manifest.resources, manifest.removed),
-            recorded,
-            Options(manifest.rules, LIMITS, reassert=reassert, quarantine=self._quarantine()),
-            basis,
-            records=lambda: records_of(self.state.approvals()),
-        )
+        desired = Desired(manifest.resources, manifest.removed)
+        options = Options(manifest.rules, LIMITS, reassert=reassert, quarantine=self._quarantine(), redo=True)
+        planned = plan(desired, recorded, options, basis, records=lambda: records_of(self.state.approvals()))
+        return with_undone(planned, desired, recorded, self.state.undone(), options)
 
     def _quarantine(self) -> Quarantine | None:
         records = tuple(self.state.quarantine())
@@ -514,19 +521,26 @@ class House:
         self._manifest = manifest
         return self._perform(planned, Clockwork(troubles, self.land), tuple(each.plan for each in reviewed))
 
-    def undo(self, run: str, troubles: Sequence[Trouble] = (), *, forced: bool = False) -> Ending:
-        """Take back a run, with whatever approval that needs."""
-        planned = self.planned_undo(run, forced=forced)
+    def undo(
+        self, run: str, troubles: Sequence[Trouble] = (), *, forced: bool = False, targets: tuple[str, ...] = ()
+    ) -> Ending:
+        """Take back a run, or a part of it, with whatever approval that needs."""
+        planned = self.planned_undo(run, forced=forced, targets=targets)
         refuse_inconsistent(planned, self.state, Rules(deletes_tags=True), LIMITS)
         planned = self.approvals.give(planned)
         self._manifest = Manifest()
+        let_go = [note.key for note in planned.notes if note.kind == KEPT]
+        let_go += [change.key for change in planned.changes if change.reason == AGAIN[Status.RELEASED]]
+        self.let_go |= {key for key in let_go if key.kind is Kind.CATEGORY}
         return self._perform(planned, Clockwork(troubles, self.land))
 
-    def planned_undo(self, run: str, *, forced: bool = False) -> Plan:
+    def planned_undo(self, run: str, *, forced: bool = False, targets: tuple[str, ...] = ()) -> Plan:
         facts = self.state.facts()
         basis = Basis(f"plan-{next(self._runs)}", "now", URL, environment="", swept_before=facts.owns_activity_types)
-        undo = Undo(run, "apply", "then", forced=forced)
-        return plan_back(undo, self.state, Options(Rules(deletes_tags=True), LIMITS), basis, lambda: 0.0)
+        undo = Undo(run, "apply", "then", forced=forced, targets=targets)
+        quarantine = self._quarantine()
+        aside = {held.key: "it waits" for held in set_aside_now(quarantine)} if quarantine else {}
+        return plan_back(undo, self.state, Options(Rules(deletes_tags=True), LIMITS), basis, lambda: 0.0, aside)
 
     @property
     def last_run(self) -> str:
@@ -552,8 +566,9 @@ class House:
         undo = planned.undo or None
         run = Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None, reviewed=reviewed)
         run = replace(run, undoes=undo.run if undo else None)
-        undone = record_of_undo(undo, self.state, run.id) if undo else record_of(planned, self.state.undone(), ())
-        self.approvals.begin(planned)
+        lifted = record_of(planned, self.state.undone(), planned.redoes or ())
+        undone = record_of_undo(undo, self.state, run.id) if undo else lifted
+        self.approvals.begin(planned, self.state)
         self.state.begin_run(run, approved=approved_of(planned), undone=undone)
         if planned.quarantine:
             self.state.end_quarantine(planned.quarantine.over)

@@ -166,6 +166,17 @@ def test_kill_revert_and_redo_ask_again(killed: Project, is_listed: bool) -> Non
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
+def test_kill_undo_and_redo_ask_again(killed: Project, is_listed: bool) -> None:
+    """Who takes a run back takes back what it was approved, also the part that it never came to."""
+    if is_listed:
+        approve(killed, (killed.folder / "approval").read_text(encoding="utf-8"))
+    assert killed.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
+    assert killed.run("apply", "undo.plan", "--format", "json").code == 0
+    refused = killed.run("apply", "-y", "--redo", "--format", "json")
+    assert (refused.code, refused.codes[-1]) == (4, "gate")
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
 def test_a_part_that_came_back_asks_again(killed: Project, is_listed: bool) -> None:
     """What was done and taken back is not covered by what is left, nor by the approval of all of it."""
     if is_listed:

@@ -26,7 +26,8 @@ def test_a_state_that_dies_in_an_apply_is_told_and_the_next_apply_converges(
 ) -> None:
     """What was acknowledged and could not be recorded is in doubt, and the report says so."""
     project.environ["SYNCENGINE_STATE"] = server.url()
-    project.settle(tagCategories=[category("acme")], tags=HERE)
+    project.wants(tagCategories=[category("acme")], tags=HERE)
+    assert project.run("apply", "-y", "--new-state").code == 0
     project.wants(tagCategories=[category("acme")], tags=[*HERE, tag("NEW-1", category="acme")])
     service.fault("upsertTags", delay=2)
     process = project.start("apply", "-y")

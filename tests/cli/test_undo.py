@@ -98,6 +98,20 @@ def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, 
     assert (row["status"], row["keywords"], row["fields"]["description"]) == ("retired", [], "a")
 
 
+def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project, service: Service) -> None:
+    """It is let go again, and the saved plan of that is applied."""
+    kept = [tag("STAYS"), tag("OTHER")]
+    project.settle(tags=[tag("T"), *kept])
+    project.settle(tags=kept)
+    rows = project.rows()
+    project.settle(tags=kept, removed=[{"tag": "T", "as": "retire"}])
+    assert project.rows()["tag/T"]["status"] == "retired"
+    planned = undo(project)
+    assert [change["reason"] for change in planned.document["changes"]] == ["and let go again"]
+    assert project.rows() == rows
+    assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
+
+
 def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> None:
     """Whole or in part, planned or saved, until they ask for something else, or for it on purpose."""
     changed(project)
@@ -124,6 +138,23 @@ def test_what_is_asked_for_instead_is_applied(project: Project) -> None:
     project.wants(tags=[tag("A", description="three"), tag("B")])
     assert project.apply().code == 0
     project.wants(tags=[tag("A", description="two"), tag("B")])
+    assert project.apply().code == 0
+
+
+def test_a_plan_that_was_saved_before_the_undo_does_not_lift_it(project: Project) -> None:
+    """It says nothing of what the manifests ask for where it changes nothing."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    edited = [tag("A", description="two"), tag("B")]
+    project.settle(tags=edited)
+    project.wants(tags=[*edited, tag("C")])
+    assert project.run("plan", "--out", "before.plan").code == 0
+    undo(project)
+    assert project.run("apply", "before.plan").code == 0
+    assert "undone" in project.apply().codes
+    project.wants(tags=[tag("A", description="one"), tag("B"), tag("C")])
+    assert project.run("plan", "--out", "reverted.plan").code == 0
+    assert project.run("apply", "reverted.plan").code == 0
+    project.wants(tags=[*edited, tag("C")])
     assert project.apply().code == 0
 
 
@@ -193,6 +224,34 @@ def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> 
         assert [(change["address"], change["previously"]) for change in part["changes"]] == [("category/old", "new")]
     undo(project)
     assert service.category_ids() == ids
+
+
+def test_a_category_that_was_let_go_gets_its_name_back(project: Project, service: Service) -> None:
+    """And is let go again: no other one is made in its place."""
+    project.settle(tagCategories=[category("a")])
+    project.settle(tagCategories=[category("a"), category("b")])
+    undo(project)
+    ids = service.category_ids()
+    project.settle(tagCategories=[category("a"), category("c", previously=["b"])])
+    planned = undo(project)
+    assert [(each["address"], each["action"]) for each in planned.document["changes"]] == [("category/b", "update")]
+    assert service.category_ids() == ids
+    assert project.rows()["category/b"]["status"] == "released"
+
+
+def test_a_category_that_was_renamed_on_keeps_its_id(project: Project, service: Service) -> None:
+    """By force: it gets the name of before the run, whatever it is called by now, and takes its tags along."""
+    project.settle(tagCategories=[category("a")], tags=[tag("T", category="a"), tag("U")])
+    ids = service.category_ids()
+    project.settle(tagCategories=[category("b", previously=["a"])], tags=[tag("T", category="b"), tag("U")])
+    run, renamed = last(project), [category("c", previously=["b"])]
+    project.settle(tagCategories=renamed, tags=[tag("T", category="c"), tag("U", category="c")])
+    planned = undo(project, run, "--force").document
+    formers = {change["address"]: change.get("previously") for change in planned["changes"]}
+    assert formers == {"category/a": "c", "tag/T": None}
+    assert service.category_ids() == ids
+    assert project.rows()["tag/U"]["fields"]["category"] == "a"
+    assert project.run("plan", "--undo", run, "--force", "--format", "json").document["changes"] == []
 
 
 def test_a_tag_that_was_closed_is_opened_only_with_an_approval(project: Project) -> None:
@@ -355,6 +414,26 @@ def test_a_plan_after_the_revert_remembers_what_was_undone(project: Project) -> 
     project.wants(tags=[*many, tag("A", description="two")])
     assert project.run("plan", "--detailed-exitcode").code == 4
     assert json.loads(project.run("apply", "-y", "--format", "json").out)["diagnostics"][-1]["code"] == "undone"
+
+
+@pytest.mark.parametrize("way", ["complete", "killed"])
+def test_a_type_that_was_swept_is_there_after_one_undo(project: Project, service: Service, way: str) -> None:
+    """Also where it never said `reenableIfArchived`, and where nobody knows whether the sweep was completed."""
+    project.settle(activityTypes=[activity_type("A"), activity_type("GOES")])
+    project.wants(activityTypes=[activity_type("A")])
+    if way == "complete":
+        assert project.apply().code == 0
+    else:
+        service.fault("completeSyncSession", delay=30)
+        process = project.start_apply()
+        service.wait_for("completeSyncSession", 1)
+        process.kill()
+        process.communicate()
+        service.heal()
+    run = last(project)
+    undo(project, run)
+    assert {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]} == {"A", "GOES"}
+    assert project.run("plan", "--undo", run, "--detailed-exitcode").code == 0
 
 
 def test_an_undo_never_sweeps(project: Project, service: Service) -> None:

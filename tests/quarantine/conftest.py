@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Project
+from tests.cli.program import Project, tag
 
 from .refusing import Refusing, refusing
 
@@ -21,3 +21,13 @@ def service() -> Iterator[Refusing]:
 @pytest.fixture
 def project(service: Refusing, tmp_path: Path) -> Project:
     return Project(tmp_path / "project", service.url)
+
+
+@pytest.fixture
+def refused(project: Project, service: Refusing) -> Project:
+    """A project with two tags, of which the service refuses one."""
+    project.settle(tags=[tag("GOOD")])
+    service.refuse("BAD")
+    project.wants(tags=[tag("GOOD"), tag("BAD")])
+    assert project.apply().code == 3
+    return project

@@ -42,7 +42,7 @@ def test_a_resource_whose_last_call_has_no_known_end_is_not_set_aside(
     sandbox_service.heal()
     done = estate.run(*QUARANTINE, "--format", "json")
     assert (done.code, done.codes) == (1, ["not-refused"])
-    assert "nobody knows what became of its last call" in done.out
+    assert "the outcome of its last call is unknown" in done.out
     (change,) = estate.run("plan", "--format", "json").document["changes"]
     assert change["refused"]["times"] == 1
     assert estate.apply().code == 0

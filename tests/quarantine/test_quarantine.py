@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,16 +49,6 @@ def later(project: Project, days: int) -> Plan:
 
 def changes(document: Any) -> dict[str, str]:
     return {change["address"]: change["action"] for change in document["changes"]}
-
-
-@pytest.fixture
-def refused(project: Project, service: Refusing) -> Iterator[Project]:
-    """A project with two tags, of which the service refuses one."""
-    project.settle(tags=[tag("GOOD")])
-    service.refuse("BAD")
-    project.wants(tags=[tag("GOOD"), tag("BAD")])
-    assert project.apply().code == 3
-    yield project
 
 
 # --- setting aside
@@ -505,6 +494,28 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 1
     refused.settings(*entry("  - {address: tag/BAD, reason: still ticket 4711}"))
     assert planned(refused)[0] == 0
+
+
+@pytest.mark.parametrize("way", ["project file", "by hand"])
+def test_a_quarantine_that_saved_plans_were_made_under_ends_too(refused: Project, way: str) -> None:
+    """Also where plans are only ever saved and applied, and the new content is refused as well."""
+
+    def apply() -> int:
+        assert refused.run("plan", "--out", "saved.plan").code == 0
+        return refused.run("apply", "saved.plan").code
+
+    if way == "by hand":
+        aside(refused, "tag/BAD")
+    else:
+        refused.settings(*BAD)
+    assert apply() == 0
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
+    assert apply() == 3
+    assert planned(refused)[0] == 2
+    assert apply() == 3
+    refused.wants(tags=[tag("GOOD"), tag("BAD")])
+    assert apply() == 3
+    assert apply() == 3
 
 
 @pytest.mark.parametrize(

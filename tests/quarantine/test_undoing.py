@@ -81,16 +81,20 @@ def test_a_category_takes_its_tags_along(project: Project, service: Refusing) ->
     assert "it needs category/acme, which is in quarantine" in document["notes"][0]["message"]
 
 
-def test_a_renamed_category_waits_with_both_names(project: Project, service: Refusing) -> None:
-    """Its old name does not come back beside it."""
+@pytest.mark.parametrize("name", ["new", "newer"])
+def test_a_renamed_category_waits_with_both_names(project: Project, service: Refusing, name: str) -> None:
+    """Its old name does not come back beside it, also where it was renamed on."""
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
     new = category("new", previously=["old"])
     project.settle(tagCategories=[new], tags=[tag("T", category="new")])
     run = last(project)
-    service.refuse("new")
-    project.wants(tagCategories=[{**new, "description": "x"}], tags=[tag("T", category="new")])
+    if name == "newer":
+        new = category("newer", previously=["new"])
+        project.settle(tagCategories=[new], tags=[tag("T", category=name)])
+    service.refuse(name)
+    project.wants(tagCategories=[{**new, "description": "x"}], tags=[tag("T", category=name)])
     assert project.apply().code == 3
-    aside(project, "category/new")
+    aside(project, f"category/{name}")
     document = project.run("plan", "--undo", run, "--force", "--format", "json").document
     assert changes(document) == {}
-    assert {*document["undo"]["leftOut"]} >= {"category/new", "category/old"}
+    assert {*document["undo"]["leftOut"]} >= {"category/old", "tag/T"}

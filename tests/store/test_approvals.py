@@ -84,6 +84,17 @@ def test_what_nobody_wants_any_more_is_not_covered(url: str) -> None:
         assert (state.approvals()[0].remaining, state.approvals()[0].used is None) == ((), False)
 
 
+def test_an_undo_ends_what_the_undone_run_was_approved(url: str) -> None:
+    """Also of what that never came to; what another run began with stays."""
+    held(url)
+    with applying(url, run(2)) as state:
+        begin(state, 3, {TEXT: LOSSES[:2]})
+        begin(state, 4, {"1@other": LOSSES[2:]}, is_whole=False)
+        state.begin_run(run(5), approved=Approved({}, taken_back="run-3"))
+        found = {record.text: (record.remaining, record.used is None) for record in state.approvals()}
+    assert found == {TEXT: ((), False), "1@other": (LOSSES[2:], True)}
+
+
 def test_rows_that_are_written_by_hand_end_it(url: str) -> None:
     """`adopt` and `state import`; the latter uses up all that is listed as well."""
     held(url)

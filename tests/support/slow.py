@@ -11,7 +11,7 @@ import pytest
 
 SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble"
-    " undo_crashes",
+    " undo_crashes undo_histories",
     "browser": "console pictures",
     "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
     " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo unmerged",
@@ -25,7 +25,7 @@ SLOW: dict[str, str] = {
     "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags"
     " unreadable webhook_receiver",
     "publish": "pipeline publish reviewed",
-    "quarantine": "killed quarantine",
+    "quarantine": "killed other_states quarantine",
     "serve": "delivering living lost_answers unattended webhook",
     "service": "posted_time",
     "store": "inbox",

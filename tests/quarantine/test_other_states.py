@@ -1,0 +1,74 @@
+"""Quarantine and undo in a state of the version before them, and in one on PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests import postgresql
+from tests.cli.program import Project, activity_type, category, tag
+from tests.cli.test_undo import last
+from tests.cli.test_undo import undo as take_back
+
+from .refusing import Refusing
+from .test_quarantine import BAD, QUARANTINE, aside, changes, planned, warned
+
+VERSION_8 = (
+    "DROP TABLE state_refusals",
+    "DROP TABLE state_quarantine",
+    "DROP TABLE state_undone",
+    "UPDATE state_facts SET version = 8",
+)
+"""Turns tables of version 9 into those of the one before."""
+
+
+def test_a_state_of_version_8_is_read_and_not_migrated(refused: Project) -> None:
+    """It has counted no refusals, so that an entry sets nothing aside before the next one."""
+    path = Path(refused.loaded().state)
+    with closing(sqlite3.connect(path)) as database, database:
+        for statement in VERSION_8:
+            database.execute(statement)
+    before = path.read_bytes()
+    refused.settings(*BAD)
+    code, document = planned(refused)
+    assert (code, changes(document)) == (2, {"tag/BAD": "create"})
+    assert "its last call was not refused" in warned(document, "quarantine-unused")[0]["message"]
+    assert refused.run(*QUARANTINE, "--format", "json").document["quarantine"] == []
+    undo = refused.run("plan", "--undo", "last", "--format", "json").document
+    assert changes(undo) == {"tag/BAD": "retire"}
+    assert path.read_bytes() == before
+    assert refused.apply().code == 3
+    assert planned(refused)[0] == 0
+
+
+def test_quarantine_and_undo_in_postgresql(project: Project, service: Refusing) -> None:
+    """A refused tag waits with its category, everything else is taken back, and asked for again it is refused."""
+    with postgresql.running() as server:
+        project.environ["SYNCENGINE_STATE"] = server.url()
+        types = [activity_type("A"), activity_type("GOES")]
+        edited: dict[str, Any] = {"tagCategories": [category("new", previously=["old"])], "activityTypes": types[:1]}
+        project.wants(tagCategories=[category("old")], activityTypes=types, tags=members("old", "one"))
+        assert project.run("apply", "-y", "--new-state").code == 0
+        held = project.rows()
+        service.refuse("BAD")
+        project.wants(**edited, tags=members("new", "two"))
+        assert project.apply().code == 3
+        run = last(project)
+        aside(project, "tag/BAD")
+        assert planned(project)[0] == 0
+        planned_undo = take_back(project, run).document
+        assert planned_undo["undo"]["leftOut"] == ["tag/BAD"]
+        service.heal()
+        assert project.run(*QUARANTINE, "tag/BAD", "--end").code == 0
+        assert "undone" in project.apply().codes
+        take_back(project, run)
+        assert {name: row for name, row in project.rows().items() if row["status"] != "deleted"} == held
+        assert service.types() == {"A", "GOES"}
+        assert project.apply("--redo").code == 0
+        assert planned(project)[0] == 0
+
+
+def members(name: str, text: str) -> list[dict[str, Any]]:
+    return [tag(each, category=name, description=text) for each in ("GOOD", "BAD")]
