@@ -16,7 +16,7 @@ SLOW: dict[str, str] = {
     "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
     " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo unmerged",
     "connector": "registration",
-    "git_state": "commands crashes kills set_back_meanwhile ssh store",
+    "git_state": "broken_clone commands crashes kills set_back_meanwhile ssh store",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",
     "operate": "deployment many_runners standby",

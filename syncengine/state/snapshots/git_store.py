@@ -28,6 +28,8 @@ INFO, LOCK, TABLES, ANCESTORS = "state.json", "lock", "tables", "ancestors"
 ID_LENGTH, PER_FILE = 16, 100
 """Letters of an id among the ancestors, and ids in a file of them."""
 
+DAMAGED = "state-damaged"
+
 LARGEST = 64 * 1024 * 1024
 """Bytes of a blob that is still read."""
 
@@ -50,15 +52,35 @@ class GitStore:
         return self.repository.look()
 
     def head(self, id: str) -> Snapshot:
+        try:
+            return self._fetched(id)
+        except SyncengineError as error:
+            is_out_of_reach = error.code != DAMAGED and self.repository.is_sound()
+            if is_out_of_reach or not self._has_whole_copy(id):
+                raise
+            return self._fetched(id)
+
+    def _fetched(self, id: str) -> Snapshot:
         if not self.repository.has([id]):
             self.repository.fetch()
             if not self.repository.has([id]):
                 raise Superseded
         try:
-            head = self._head(id)
+            return self._head(id)
         except (ValueError, LookupError, TypeError) as error:
             raise self._no_state(error) from error
-        return head
+
+    def _has_whole_copy(self, id: str) -> bool:
+        """Take a new copy of the remote, if a snapshot is whole there and was only here in pieces."""
+        with self.repository.copy() as repository:
+            repository.fetch()
+            try:
+                copy = GitStore(repository, self.name)
+                copy._read(copy._head(id).shards.values())
+            except (SyncengineError, ValueError, LookupError, TypeError):
+                return False
+            self.repository.replace_by(repository)
+            return True
 
     def keep(self, head: Snapshot) -> None:
         self.repository.keep(head.id)
@@ -70,7 +92,12 @@ class GitStore:
         self.repository.purge()
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
-        data = self._read(head.shards.values())
+        try:
+            data = self._read(head.shards.values())
+        except (SyncengineError, LookupError):
+            if not self._has_whole_copy(head.id):
+                raise
+            data = self._read(head.shards.values())
         return dict(zip(head.shards, data, strict=True))
 
     def versions(self, head: Snapshot) -> list[Version]:
@@ -195,12 +222,12 @@ class GitStore:
     def _no_state(self, error: Exception) -> SyncengineError:
         cure = "delete the ref, and `state restore VERSION` brings back what a project saw last"
         message = f"state {self.name} is damaged, or no state of syncengine: {cure} ({_few_words(error)})"
-        return SyncengineError(message, code="state-damaged")
+        return SyncengineError(message, code=DAMAGED)
 
     def damaged(self, error: Exception) -> SyncengineError:
         cure = "`state versions` lists earlier ones, and `state restore VERSION` goes back to one that is whole"
         message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
-        return SyncengineError(message, code="state-damaged")
+        return SyncengineError(message, code=DAMAGED)
 
 
 def _checked(

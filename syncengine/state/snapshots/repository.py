@@ -12,8 +12,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,6 +51,9 @@ SETTINGS: Mapping[str, str] = {
 }
 
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
+
+BROKEN = ".broken"
+"""Behind the name of a repository that was replaced."""
 
 OWN = ("local", "worktree")
 """Scopes of settings that are of a repository; Git reads the others anyway, and sends no header twice."""
@@ -185,7 +188,30 @@ class BareRepository:
 
     def purge(self) -> None:
         """Drop at once what nothing leads to."""
+        shutil.rmtree(self.folder.with_name(f"{self.folder.name}{BROKEN}"), ignore_errors=True)
         self._local("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
+
+    def is_sound(self) -> bool:
+        """Whether Git takes the local repository for one."""
+        try:
+            return bool(self._local("rev-parse", "--git-dir"))
+        except SyncengineError:
+            return False
+
+    @contextmanager
+    def copy(self) -> Iterator[BareRepository]:
+        """An empty repository of the same remote, for a while."""
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".repository-") as name:
+            copy = BareRepository(Path(name) / "repository.git", self.remote, self.ref, self.name)
+            copy._prepare(self.algorithm)
+            yield copy
+
+    def replace_by(self, other: BareRepository) -> None:
+        """Take the place of a broken one, which is kept beside it: versions may be in it that are nowhere else."""
+        broken = self.folder.with_name(f"{self.folder.name}{BROKEN}")
+        shutil.rmtree(broken, ignore_errors=True)
+        self.folder.rename(broken)
+        other.folder.rename(self.folder)
 
     def _folder_of(self, algorithm: str) -> Path:
         suffix = "-sha256" if algorithm == "sha256" else ""

@@ -1,0 +1,64 @@
+"""A local repository that a power cut left broken: the state in the remote is whole, and is fetched anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import tag
+
+from .conftest import Clone
+from .places import REF, git
+
+
+def _empty(repository: Path) -> None:
+    for file in repository.glob("objects/??/*"):
+        file.chmod(0o644)
+        file.write_bytes(b"")
+
+
+def _without_rows(repository: Path) -> None:
+    """Lose the files of tables alone."""
+    listing = git(repository, "ls-tree", "-r", "refs/heads/seen", "tables").splitlines()
+    for id in (line.split()[2] for line in listing):
+        (repository / "objects" / id[:2] / id[2:]).unlink()
+
+
+BREAKAGES: dict[str, Callable[[Path], object]] = {
+    "empty objects": _empty,
+    "no rows": _without_rows,
+    "no head": lambda repository: (repository / "HEAD").write_text(""),
+    "seen is garbage": lambda repository: (repository / "refs" / "heads" / "seen").write_bytes(b"\0\0"),
+}
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_a_broken_clone_is_fetched_anew(clone: Clone, remote: Path, breakage: str) -> None:
+    """Nobody is told to delete a state that is whole; versions stay."""
+    project = clone("one")
+    project.wants(tags=[tag("ACME-1")])
+    assert project.run("apply", "-y", "--new-state").code == 0
+    place = next(project.folder.glob(".syncengine/git-state/*"))
+    for file in place.glob("read-*.db"):
+        file.unlink()
+    BREAKAGES[breakage](place / "repository.git")
+    done = project.run("plan", "--detailed-exitcode")
+    assert done.code == 0, done.err
+    project.wants(tags=[tag("ACME-1"), tag("ACME-2")])
+    assert project.run("apply", "-y").code == 0
+    assert git(remote, "rev-list", "--count", REF) == "6"
+
+
+def test_what_is_damaged_in_the_remote_leaves_the_clone_alone(clone: Clone, remote: Path) -> None:
+    """Whose versions bring it back."""
+    project = clone("one")
+    project.wants(tags=[tag("ACME-1")])
+    assert project.run("apply", "-y", "--new-state").code == 0
+    version = project.run("state", "versions", "--format", "json").document["versions"][0]["id"]
+    git(remote, "update-ref", REF, git(remote, "rev-parse", f"{REF}^{{tree}}"))
+    assert "error[state-damaged]" in project.run("plan").err
+    git(remote, "update-ref", "-d", REF)
+    git(remote, "gc", "--quiet", "--prune=now")
+    assert project.run("state", "restore", "-y", version).code == 0
