@@ -16,7 +16,7 @@ from syncengine.effects import Effect
 from syncengine.errors import StalePlan
 from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.calls import Item, Step
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import AGAIN, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.policy import members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
@@ -80,7 +80,10 @@ class _Reading:
     def _read_wanted(self) -> None:
         upserts = self._upserts()
         for key in self._order():
-            self.aim.desired[key] = _resource(upserts[key]) if key in upserts else self._unsent(key)
+            resource = _resource(upserts[key]) if key in upserts else self._unsent(key)
+            if resource.status is not Status.ACTIVE and not (self.plan.undo and resource.status in AGAIN):
+                raise inconsistent(f"{key} would be sent and not be managed, as only an undo does")
+            self.aim.desired[key] = resource
 
     def _upserts(self) -> dict[Key, Effect]:
         items = (*self.plan.wholes.values(), *self._items(UPSERTS))
