@@ -16,7 +16,7 @@ from syncengine.effects import Effect
 from syncengine.errors import StalePlan
 from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.calls import Item, Step
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import AGAIN, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.policy import members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
@@ -80,7 +80,10 @@ class _Reading:
     def _read_wanted(self) -> None:
         upserts = self._upserts()
         for key in self._order():
-            self.aim.desired[key] = self._resource(upserts[key]) if key in upserts else self._unsent(key)
+            resource = _resource(upserts[key]) if key in upserts else self._unsent(key)
+            if resource.status is not Status.ACTIVE and not (self.plan.undo and resource.status in AGAIN):
+                raise inconsistent(f"{key} would be sent and not be managed, as only an undo does")
+            self.aim.desired[key] = resource
 
     def _upserts(self) -> dict[Key, Effect]:
         items = (*self.plan.wholes.values(), *self._items(UPSERTS))
@@ -117,16 +120,7 @@ class _Reading:
             raise inconsistent(f"no call makes the change that is shown of {key}")
         fields = {name: value for name, value in row.body.fields.items() if name not in leave.cleared}
         body = Body({**fields, **leave.fields}, row.body.keywords, row.body.metadata)
-        return self._resource(replace(leave, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
-
-    def _resource(self, leave: Effect) -> Resource:
-        if leave.source is None:
-            raise inconsistent(f"{leave.key} is declared nowhere")
-        if len(set(leave.keywords)) < len(leave.keywords):
-            raise inconsistent(f"{leave.key} has a keyword twice")
-        body = Body(leave.fields, leave.keywords, leave.metadata)
-        status = leave.status or Status.ACTIVE if self.plan.undo else Status.ACTIVE  # only an undo lets go by an upsert
-        return Resource(leave.key, body, leave.source, bool(leave.protect), status=status)
+        return _resource(replace(leave, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
 
     def _read_renames(self) -> None:
         for former, key in self.taken_over.items():
@@ -233,3 +227,17 @@ class _Reading:
                 if key not in noted or desired is not None:
                     raise inconsistent(f"{key} would no longer be managed, which is not shown")
                 self.aim.released.append(self.rows[key])
+
+
+def _resource(leave: Effect) -> Resource:
+    if leave.source is None:
+        raise inconsistent(f"{leave.key} is declared nowhere")
+    if len(set(leave.keywords)) < len(leave.keywords):
+        raise inconsistent(f"{leave.key} has a keyword twice")
+    return Resource(
+        leave.key,
+        Body(leave.fields, leave.keywords, leave.metadata),
+        leave.source,
+        bool(leave.protect),
+        status=leave.status or Status.ACTIVE,
+    )

@@ -114,7 +114,11 @@ def renames(draw: Any) -> Manifest:
         for name in names
     ]
     tagged = [
-        Resource(Key(Kind.TAG, name), Body(fields(category=draw(st.sampled_from(names))), (name,)), PLACE)
+        Resource(
+            Key(Kind.TAG, name),
+            Body(fields(category=draw(st.sampled_from(names)), excludeTagNameKeyword=False), (name,)),
+            PLACE,
+        )
         for name in (draw(st.lists(st.sampled_from(TAGS[:2]), unique=True)) if names else ())
     ]
     rules = Rules(
