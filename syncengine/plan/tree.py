@@ -34,7 +34,9 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
     if not isinstance(tree, Tree):
         return plan
     root = project.root.resolve()
-    paths = {_name(path, project): path for path in map(_settled, (*input_files(manifests), *_config(project)))}
+    # Beside another checkout stands nothing: a file that is there comes last, and counts.
+    files = sorted({*input_files(manifests), *_config(project)}, key=lambda path: path.exists())
+    paths = {_name(path, project): path for path in map(_settled, files)}
     outside = sorted(name for name in paths if name.startswith(os.pardir + os.sep))
     inside = sorted(paths.keys() - set(outside))
     differing = git.uncommitted(root, inside)
