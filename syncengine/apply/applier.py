@@ -118,7 +118,7 @@ async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
         landing.gave_up = True
         run.remark(LANDING, reason)
     deferred, sweeps = landing.again()
-    run.tell(StageStarted("waiting", sum(len(call.items) for _, call in deferred)))
+    run.tell(StageStarted("waiting", _reach(call for _, call in deferred)))
     for _, call in deferred:
         run.skipped(call.items, reason)
     if sweeps and plan.sweep is not None:
@@ -155,7 +155,7 @@ def _mend_after_interruption(run: ApplyRun, plan: Plan, wholes: Mapping[Key, Ite
 
 async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], done: set[str]) -> None:
     operation = OPERATIONS[stage.calls[0].operation]
-    run.tell(StageStarted(stage.step.value, sum(len(call.items) for call in stage.calls)))
+    run.tell(StageStarted(stage.step.value, _reach(stage.calls)))
     calls = [call for call in stage.calls if not _is_settled(run, call, done)]
     jobs = _batch_jobs(run, stage.step, calls) if operation.items else _single_jobs(run, stage.step, calls, wholes)
     await concurrently(run.concurrency, jobs)
@@ -163,6 +163,11 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], d
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
         await _send_repairs(run, stage.step)
+
+
+def _reach(calls: Iterable[Call]) -> int:
+    """The number of resources of which something ends with these calls."""
+    return sum(len(item.leaves) for call in calls for item in call.items)
 
 
 def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:
@@ -285,6 +290,6 @@ async def _send_more(run: ApplyRun, name: str, items: Sequence[Item]) -> None:
     limit = UPSERT_TAGS.limit
     parts = [items[start : start + limit] for start in range(0, len(items), limit)]
     calls = [Call(f"{name} {number}", UPSERT_TAGS.id, tuple(part)) for number, part in enumerate(parts, 1)]
-    run.tell(StageStarted(name, len(items)))
+    run.tell(StageStarted(name, _reach(calls)))
     await concurrently(run.concurrency, _batch_jobs(run, Step.TAGS, calls))
     run.journal.flush()

@@ -54,3 +54,15 @@ def test_a_piped_apply_tells_how_far_it_is(project: Project, service: Service) -
     assert done.err.splitlines() == ["categories: 1 of 1", "tags: 12 of 12"]
     project.wants(tagCategories=[category("acme")], tags=[tag("B-1", category="acme")])
     assert project.run("apply", "-y", "-q", *project.approvals()).err == ""
+
+
+def test_every_resource_that_a_call_reaches_is_counted(project: Project, service: Service) -> None:
+    """A rename of a category ends two names, and a category that is deleted takes its tags along."""
+    project.settle(
+        tagCategories=[category("old"), category("gone")],
+        tags=[tag("KEEP", category="old"), *(tag(f"GONE-{n}", category="gone") for n in range(3))],
+    )
+    project.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("KEEP", category="new")])
+    done = project.apply()
+    assert (done.code, done.err.splitlines()[:1]) == (0, ["categories: 2 of 2"]), done.err
+    assert "category deletes: 4 of 4" in done.err
