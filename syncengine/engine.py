@@ -45,7 +45,7 @@ from syncengine.plan.planner import (
 from syncengine.plan.quarantine import proven_use
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.rule_units import without_rules
-from syncengine.plan.state_checks import quarantine_in
+from syncengine.plan.state_checks import ANCESTRY, quarantine_in
 from syncengine.plan.undo_planner import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
@@ -251,7 +251,7 @@ class Application:
         guards.refuse_ungated(plan)
         warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
-            self._chronicle.remark("unknown-ancestry", warning)
+            self._chronicle.remark(ANCESTRY, warning)
 
     def _guard_review(self, plan: Plan, state: State) -> None:
         review = self._request.review
@@ -351,6 +351,7 @@ class Application:
             plan.sources,
             approved,
             undone,
+            git.ancestors(self._project.root, plan.basis.commit) if plan.basis.commit else (),
         )
         self._chronicle.began = True
         if plan.quarantine:

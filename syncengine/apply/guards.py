@@ -25,11 +25,18 @@ from syncengine.plan.review import WRITES
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.plan.since import in_words
-from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service, quarantine_in
+from syncengine.plan.state_checks import (
+    OLDER_COMMIT,
+    OTHER_SERVICE,
+    is_older,
+    of_another_service,
+    older_than,
+    quarantine_in,
+    unread,
+)
 from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import RULE
-from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
@@ -64,14 +71,13 @@ def refuse_ungated(plan: Plan) -> None:
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
     """The older of two pipelines must not win (docs/planning.md 1.7). A warning if Git cannot tell which is older."""
-    if commit is None or facts.commit is None:
-        return None
-    older = git.is_older(root, commit, facts.commit)
+    if commit is None:
+        return unread(root, facts)
+    older = is_older(root, commit, facts)
     if older is None:
-        return f"it is not known whether {commit[:12]} is older than the last applied commit {facts.commit[:12]}"
+        return f"it is not known whether {older_than(commit, facts)}"
     if older and not allowed:
-        message = f"{commit[:12]} is older than the last applied commit {facts.commit[:12]} (--allow-older)"
-        raise StalePlan(message, code="older-commit")
+        raise StalePlan(f"{older_than(commit, facts)} (--allow-older)", code=OLDER_COMMIT)
     return None
 
 

@@ -14,6 +14,7 @@ from syncengine.cli.options import Globals
 from syncengine.cli.state_writing import writing
 from syncengine.errors import SyncengineError, WrongTeam
 from syncengine.plan.request import Runtime
+from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.render.words import count_of
 from syncengine.resource import REBUILD, Key, Kind, Recorded
@@ -62,7 +63,8 @@ def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> N
         _refuse_rows(state, replaces)
         ids = {row.key: row.server_id for row in state.rows(Kind.CATEGORY)}
         with state.together():
-            state.begin_run(replace(run, commit=new.commit, clean=True, limits=new.project.policy.limits()))
+            begun = replace(run, commit=new.commit, clean=True, limits=new.project.policy.limits())
+            state.begin_run(begun, ancestors=git.ancestors(project.root, new.commit))
             state.put([_with_id(row, ids) for row in new.rows])
             state.doubt_all()
             state.begin_lineage(base_url=base_url, team=team)

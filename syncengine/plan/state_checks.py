@@ -18,7 +18,8 @@ from syncengine.project.model import Project
 from syncengine.state.info import Facts, StateReader
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
-SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT})
+ANCESTRY = "unknown-ancestry"
+SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT, ANCESTRY})
 
 
 def of_another_service(facts: Facts, base_url: str) -> bool:
@@ -41,9 +42,35 @@ def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists
     if None not in (project.service.team, facts.team) and project.service.team != facts.team:
         of, cure = f"team {facts.team!r}", "apply refuses until `state rebind` accepts that"
         yield _warning(WRONG_TEAM, f"the state belongs to {of}, and service.team is {project.service.team!r}: {cure}")
-    if commit and facts.commit and git.is_older(project.root, commit, facts.commit):
+    if commit is None and (why := unread(project.root, facts)):
+        yield _warning(ANCESTRY, why)
+    if commit and is_older(project.root, commit, facts):
         cure = "apply refuses it without --allow-older"
-        yield _warning(OLDER_COMMIT, f"{commit[:12]} is older than the last applied commit {facts.commit[:12]}: {cure}")
+        yield _warning(OLDER_COMMIT, f"{older_than(commit, facts)}: {cure}")
+
+
+def is_older(root: Path, commit: str, facts: Facts) -> bool | None:
+    """Whether a commit is a strict ancestor of the last applied one; None where neither state nor Git know.
+
+    Git alone does not know it where it matters most: the clone of a pipeline that waited has no commit that was merged
+    meanwhile.
+    """
+    if facts.commit is None:
+        return False
+    return commit in facts.ancestors or git.is_older(root, commit, facts.commit)
+
+
+def older_than(commit: str, facts: Facts) -> str:
+    return f"{commit[:12]} is older than the last applied commit {(facts.commit or '')[:12]}"
+
+
+def unread(root: Path, facts: Facts) -> str | None:
+    """Why nobody knows whether this checkout is older than what was applied last: Git refuses to read it."""
+    why = git.refusal(root) if facts.commit else None
+    if why is None:
+        return None
+    unknown = f"it is not known whether {older_than('this', facts)}"
+    return f"Git does not read this checkout, so {unknown} ({why}; {git.CURE})"
 
 
 def _warning(code: str, message: str) -> Diagnostic:

@@ -92,8 +92,11 @@ def _digest(path: Path) -> str:
 def not_merged(plan: Plan, root: Path) -> str | None:
     """The other files that a saved plan was made from; None for those checked out, and where Git does not know."""
     tree = plan.basis.tree
-    if tree is UNSET or tree is None or (now := git.tree_of(root)) is None:
+    if tree is UNSET or tree is None:
         return None
+    if (now := git.tree_of(root)) is None:
+        why = git.refusal(root)
+        return why and f"a Git tree, and Git does not read this checkout ({why}; {git.CURE})"
     inputs = tree.uncommitted or {}
     if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
         return f"files that are others here, or not committed: {_some(other)}"

@@ -12,8 +12,12 @@ from syncengine.project import git_environment
 
 ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+ANCESTORS = 200
+"""Commits before the one that is applied that are kept: as many as may be merged while a pipeline waits."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The tree of a folder that no commit has."""
+CURE = "`git status` says the cure"
+"""Where Git refuses to read a checkout."""
 READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
 """So that a question does not write the index anew."""
 
@@ -92,6 +96,12 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
     return None if answer is None or answer.returncode not in (0, 1) else answer.returncode == 0
 
 
+def ancestors(folder: Path, commit: str) -> list[str]:
+    """The last commits before this one, by their dates, the newest first; none that Git does not know."""
+    answer = _git(folder, "rev-list", f"--max-count={ANCESTORS + 1}", commit, "--")
+    return answer.stdout.split()[1:] if answer is not None and answer.returncode == 0 else []
+
+
 def recent(folder: Path, count: int) -> list[str]:
     """The last commits of the branch, the newest first, without those that merges brought; none outside Git."""
     answer = _git(folder, "rev-list", "--first-parent", f"--max-count={count}", "HEAD")
@@ -100,11 +110,18 @@ def recent(folder: Path, count: int) -> list[str]:
 
 def may_keep(folder: Path, *names: str) -> bool:
     """Whether one of these files is under Git; True as well where it may be and Git does not say."""
-    folder = folder.resolve()
-    if not any((each / ".git").exists() for each in (folder, *folder.parents)):
+    if not git_environment.is_in_repository(folder):
         return False
     answer = _git(folder, "ls-files", "--", *names)
     return answer is None or answer.returncode != 0 or bool(answer.stdout)
+
+
+def refusal(folder: Path) -> str | None:
+    """Git's words where it refuses to read the repository of a folder; None where it reads it, and outside of one."""
+    if not git_environment.is_in_repository(folder):
+        return None
+    answer = _git(folder, "rev-parse", "--git-dir")
+    return None if answer is None or answer.returncode == 0 else answer.stderr.strip().partition("\n")[0]
 
 
 def revert_of(folder: Path, commit: str) -> str | None:

@@ -15,9 +15,13 @@ OF_ANOTHER_REPOSITORY = (
 
 def of_folder(folder: Path) -> dict[str, str]:
     """The environment for the repository that a folder is in; variables name it only where no folder above does."""
-    place = folder.absolute()
-    is_in_one = any((each / ".git").exists() for each in (place, *place.parents))
-    return of_no_repository() if is_in_one else dict(os.environ)
+    return of_no_repository() if is_in_repository(folder) else dict(os.environ)
+
+
+def is_in_repository(folder: Path) -> bool:
+    """Whether a folder above, or this one, has a `.git`, whatever Git says of it."""
+    place = folder.resolve()
+    return any((each / ".git").exists() for each in (place, *place.parents))
 
 
 def of_no_repository() -> dict[str, str]:

@@ -33,8 +33,9 @@ UNDONE_SINCE = 9
 class Facts:
     """Facts about a state. `commit` is that of the last run that applied; `generation` changes with every write.
 
-    `sources` is the number of rows that each data source had when it was last applied, by its identity. `limits` are
-    those of the last apply that was complete, as they are written in the project file.
+    `ancestors` are commits before that one, as many as were kept. `sources` is the number of rows that each data source
+    had when it was last applied, by its identity. `limits` are those of the last apply that was complete, as they are
+    written in the project file.
     """
 
     lineage: str
@@ -43,22 +44,24 @@ class Facts:
     owns_activity_types: bool
     commit: str | None
     generation: str | None = None
+    ancestors: frozenset[str] = frozenset()
     sources: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
 
 
-FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation", "sources")
+FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation", "ancestors", "sources")
 """The columns of Facts."""
 
 
 def facts_of(values: Sequence[Any]) -> Facts:
     """Facts from the values of those columns; SQLite has no truth values of its own."""
-    lineage, base_url, team, owns, commit, generation, sources = values
-    texts, rows = (lineage, base_url, team, commit, generation), json.loads(sources or "{}")
+    lineage, base_url, team, owns, commit, generation, ancestors, sources = values
+    before, rows = json.loads(ancestors or "[]"), json.loads(sources or "{}")
+    texts = [lineage, base_url, team, commit, generation, *(before if isinstance(before, list) else [before])]
     are_counts = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
-    if not (are_counts and all(isinstance(text, str | None) for text in texts)):
+    if not (are_counts and isinstance(before, list) and all(isinstance(text, str | None) for text in texts)):
         raise ValueError("the facts about the state itself are damaged")
-    return Facts(lineage, base_url, team, bool(owns), commit, generation, rows)
+    return Facts(lineage, base_url, team, bool(owns), commit, generation, frozenset(before), rows)
 
 
 LAST_LIMITS = """

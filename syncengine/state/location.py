@@ -36,8 +36,11 @@ def _refuse_committed(path: Path) -> None:
     """Refuse a state under Git: the author of a change could use it to claim that nothing has to be done."""
     real = path.resolve()
     if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
-        cure = f"`git rm --cached {real.name}` in its folder takes it out, and .gitignore keeps it out"
-        raise SyncengineError(f"state {path} is under Git, and is not used: {cure}", code="state-in-git")
+        is_under_git = f"is under Git, and is not used: `git rm --cached {real.name}` in its folder takes it out, and"
+        why = f"{is_under_git} .gitignore keeps it out"
+        if refusal := git.refusal(real.parent):
+            why = f"may be under Git, and is not used: Git does not read its checkout ({refusal}; {git.CURE})"
+        raise SyncengineError(f"state {path} {why}", code="state-in-git")
 
 
 def _unfit(path: Path, why: str) -> SyncengineError:

@@ -127,6 +127,7 @@ class State:
         self._locks = Locks(database, now, seconds=seconds)
         self._clock = Clock.of_database(database.engine.dialect.name, seconds)
         self._run: Run | None = None
+        self._ancestors: tuple[str, ...] = ()
         self._knows_refusals = True
         self._shared: sa.Connection | None = None
         self._published = PublishedCalls()
@@ -320,11 +321,13 @@ class State:
         sources: Mapping[str, int] | None = None,
         approved: Approved | None = None,
         undone: UndoneRecord | None = None,
+        ancestors: Sequence[str] = (),
     ) -> None:
         """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
 
         `sources`: the rows that sources have, of which the run may make something however it ends. `approved`: what the
-        approvals of its plan cover. `undone`: changes that it undoes, and those that it lifts.
+        approvals of its plan cover. `undone`: changes that it undoes, and those that it lifts. `ancestors`:
+        commits before its own.
         """
         with self._writing() as connection:
             journal.abandon(connection)
@@ -340,7 +343,7 @@ class State:
                 existing = self._sources(connection)
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 self._remember(connection, {**existing, **most})
-        self._run, self._published = run, PublishedCalls()
+        self._run, self._ancestors, self._published = run, tuple(ancestors), PublishedCalls()
         if self.database.snapshots is not None:
             self.database.snapshots.run = run.id
 
@@ -721,7 +724,7 @@ class State:
         """From the first intent on, an older commit must not win over this run's (docs/planning.md 1.7)."""
         commit = self._current().commit
         if commit is not None:
-            connection.execute(sa.update(FACTS).values(revision=commit))
+            connection.execute(sa.update(FACTS).values(revision=commit, ancestors=json.dumps(self._ancestors)))
 
 
 def _keys_of(entries: Iterable[Intent | Settlement]) -> list[Key]:

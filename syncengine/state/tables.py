@@ -30,6 +30,7 @@ FACTS = sa.Table(
     sa.Column("team", sa.Text),
     sa.Column("owns_activity_types", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Text),
+    sa.Column("ancestors", sa.Text, comment="JSON: commits before `revision`, which no run may apply any more"),
     sa.Column("generation", sa.Text, comment="Another one after each transaction that writes"),
     sa.Column("sources", sa.Text, comment="JSON: the rows that each source of data had when it was applied last"),
     comment="One row. `version` is read by engines of every age: it stays where it is.",
@@ -274,7 +275,8 @@ def _approvals(connection: sa.Connection) -> None:
 
 
 def _operation(connection: sa.Connection) -> None:
-    """8 → 9: tables for daily operation."""
+    """8 → 9: tables for daily operation, and the commits before the one that was applied last."""
+    connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN ancestors TEXT")
     _quarantine(connection)
     _undone(connection)
 
@@ -304,7 +306,7 @@ Append; never edit one that was released."""
 
 assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
 
-ARRIVED = {"generation": 3, "sources": 5, "attempts": 6}
+ARRIVED = {"generation": 3, "sources": 5, "attempts": 6, "ancestors": 9}
 """The first schemas that have these columns of `state_facts`, and the table of attempts."""
 
 READABLE = 1
