@@ -19,6 +19,7 @@ VERSION_8 = (
     "DROP TABLE state_refusals",
     "DROP TABLE state_quarantine",
     "DROP TABLE state_undone",
+    "ALTER TABLE state_facts DROP COLUMN ancestors",
     "UPDATE state_facts SET version = 8",
 )
 """Turns tables of version 9 into those of the one before."""

@@ -25,6 +25,8 @@ UNPACKED = (
     "DROP TABLE state_approvals",
     "DROP TABLE state_refusals",
     "DROP TABLE state_quarantine",
+    "DROP TABLE state_undone",
+    "ALTER TABLE state_facts DROP COLUMN ancestors",
     "CREATE TABLE state_open (kind TEXT, name TEXT, call TEXT, PRIMARY KEY (kind, name, call))",
     "UPDATE state_facts SET version = 6",
 )

@@ -149,6 +149,7 @@ def test_approvals_of_before_are_used_where_their_runs_ended(url: str) -> None:
     database = open_database(url, write=True, new_lineage=lambda: "never")
     with database.alone() as connection:
         connection.exec_driver_sql("DROP TABLE state_approvals")
+        connection.exec_driver_sql("ALTER TABLE state_facts DROP COLUMN ancestors")
         for number, outcome in ((1, "complete"), (2, "died"), (3, "incomplete")):
             about = json.dumps({"approvals": [f"{number}@0123456789ab"], "counts": {}}, separators=(",", ":"))
             connection.execute(sa.text(RUN), {"id": f"r{number}", "outcome": outcome, "about": about})
