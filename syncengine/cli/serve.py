@@ -29,6 +29,7 @@ def serve(options: Globals, listen: str | None) -> int:
     from syncengine.cli.apply import serving
     from syncengine.project.delivery_schema import listen as address_of
     from syncengine.serve.log import Log, quiet_libraries
+    from syncengine.serve.memory import share_arena
     from syncengine.serve.process import Process
 
     address = address_of(listen) if listen else None
@@ -39,6 +40,7 @@ def serve(options: Globals, listen: str | None) -> int:
     try:
         quiet_libraries()
         rare_collection()
+        share_arena()
         asyncio.run(process.run())
     except SyncengineError as error:
         log.refusal("ended", error)
