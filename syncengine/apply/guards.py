@@ -77,7 +77,8 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
     if older is None:
         return f"it is not known whether {older_than(commit, facts)}"
     if older and not allowed:
-        raise StalePlan(f"{older_than(commit, facts)} (--allow-older)", code=OLDER_COMMIT)
+        cure = "check out a newer one, or go back to it with --allow-older"
+        raise StalePlan(f"{older_than(commit, facts)}: {cure}", code=OLDER_COMMIT)
     return None
 
 

@@ -6,6 +6,7 @@ repositories once `git gc --prune=now` was run on copies of them.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncengine.effects import Effect
+from syncengine.project.git import ANCESTORS
 from syncengine.resource import Key, Kind, Source, Status
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
@@ -42,11 +44,16 @@ def effects(numbers: range, version: int) -> Iterator[Effect]:
         )
 
 
+def commit(number: int) -> str:
+    return hashlib.sha1(str(number).encode(), usedforsecurity=False).hexdigest()
+
+
 def apply(place: str, number: int, leaves: list[Effect]) -> None:
     """The verbs of one apply."""
     holder = Holder.here("apply", {})
     with open_state(place, write=True, create=True) as state, state.lock(holder, wait=5, request_timeout=1):
-        state.begin_run(Run(f"run-{number}", time.time(), "apply", f"plan-{number}", "h", "u", None, None, None))
+        run = Run(f"run-{number}", time.time(), "apply", f"plan-{number}", "h", "u", None, commit(number), True)
+        state.begin_run(run, ancestors=[commit(each) for each in range(number - 1, number - 1 - ANCESTORS, -1)])
         intents = [
             Intent(f"{number}", "upsertTags", tuple(leaves[start : start + BATCH]))
             for number, start in enumerate(range(0, len(leaves), BATCH))
