@@ -88,7 +88,7 @@ def _appearing(leave: Effect) -> Recorded:
     return Recorded(
         leave.key,
         Body(leave.fields, leave.keywords, leave.metadata),
-        Status.DELETED if leave.status is Status.DELETED else Status.ACTIVE,
+        leave.status if leave.status in (Status.DELETED, Status.RELEASED) else Status.ACTIVE,
         source=leave.source,
         protect=bool(leave.protect),
     )
@@ -101,8 +101,8 @@ def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
 
 
 def _status_intended(before: Recorded, leave: Effect) -> Status:
-    if leave.status is Status.DELETED:
-        return Status.DELETED
+    if leave.status in (Status.DELETED, Status.RELEASED, before.status):
+        return leave.status
     return Status.ACTIVE if leave.whole else before.status
 
 
