@@ -108,7 +108,7 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
     """A saved plan that was used, or that is for another state, service or team."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
-        raise StalePlan(f"plan {plan.id} was already applied", code="plan-used")
+        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what is left to do", code="plan-used")
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service")
