@@ -87,3 +87,13 @@ def test_a_job_without_its_variables_is_not_told_of_options_of_others(project: P
     subprocess.run(commit, cwd=project.folder, check=True)
     done = project.run("reviewed", "--from", "github", "-o", "reviewed")
     assert (done.code, "`publish --dry-run` does without" in done.err) == (64, True)
+
+
+def test_a_stale_plan_says_what_to_do(project: Project) -> None:
+    """Another one; values are told as manifests write them."""
+    project.wants(tags=[tag("ACME-0042", description="reviewed")])
+    assert project.run("plan", "--out", "plan.json").code == 0
+    project.settle(tags=[tag("ACME-0042", excludeTagNameKeyword=True, keywords=["another"])])
+    done = project.run("apply", "plan.json")
+    assert (done.code, "the plan is stale, plan again: tag/ACME-0042" in done.err) == (5, True)
+    assert "excludeTagNameKeyword: nothing → true" in done.err
