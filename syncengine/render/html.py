@@ -79,7 +79,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         (_foremost(diagnostic) for diagnostic in (*foremost, *first)),
         _opening(own),
         _denials(denials(plan.diagnostics)),
-        _gate(plan.gate, tripped_by(plan), is_undo=plan.undo is not None),
+        _gate(plan.gate, tripped_by(plan), is_undo=bool(plan.undo)),
         _since(plan),
         [_FILTERS] if sections or waiting else [],
         sections,

@@ -57,7 +57,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         *_waiting(plan, fold, look),
         _denials(denials(plan.diagnostics), look),
-        _gate(plan.gate, look, tripped_by(plan), is_undo=plan.undo is not None),
+        _gate(plan.gate, look, tripped_by(plan), is_undo=bool(plan.undo)),
         diagnostic_lines([d for d in others(plan.diagnostics) if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
