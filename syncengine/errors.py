@@ -164,9 +164,6 @@ class Unreachable(SyncengineError):
 
     exit_code, code = ExitCode.UNREACHABLE, "unreachable"
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
-        super().__init__(f"{message}; repeat unchanged", code=code)
-
 
 class Usage(SyncengineError):
     exit_code, code = ExitCode.USAGE, "usage"

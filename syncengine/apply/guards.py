@@ -109,7 +109,7 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
     """A saved plan that was used, or that is for another state, service or team."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
-        raise StalePlan(f"plan {plan.id} was already applied", code="plan-used")
+        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what is left to do", code="plan-used")
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service")
@@ -140,7 +140,7 @@ def refuse_changed(plan: Plan, state: State) -> None:
         few = differing[:5]
         first = "; ".join(_in_words(each, changes.get(each.key), rows.get(each.key), state) for each in few)
         more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
-        raise StalePlan(f"the plan is stale: {first}{more}")
+        raise StalePlan(f"the plan is stale, plan again: {first}{more}")
 
 
 def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:

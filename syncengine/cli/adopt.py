@@ -59,8 +59,10 @@ def _show_result(options: Globals, format: str, new: list[Recorded], existing: l
         return ExitCode.DONE
     output = Output(options, options.folder)
     if existing:
+        them = "it" if len(existing) == 1 else "them"
         output.say(
-            f"{count_of(len(existing), 'resource')} already recorded and unchanged; --replace takes them from the file."
+            f"{count_of(len(existing), 'resource')} already recorded and unchanged;"
+            f" --replace takes {them} from the file."
         )
     doubtful = sum(row.doubtful for row in new)
     if doubtful:

@@ -49,9 +49,18 @@ class Seconds(click.ParamType[float]):
         if text.isdigit() or (text.rstrip("smh").isdigit() and not text.strip("0smh")):
             return float(text.rstrip("smh"))
         seconds = duration(text)
-        return (
-            seconds if seconds is not None else self.fail(f"{value!r} is not a duration: write 90s or 5m", param, ctx)
-        )
+        if seconds is None:
+            self.fail(f"{value!r} is not a duration: write 90s, 5m, 12h or 30d", param, ctx)
+        return seconds
+
+
+class Age(Seconds):
+    """A duration that reaches back, with its unit: a number alone would rarely mean seconds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if str(value).isdigit():
+            self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command(cls=Command)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from syncengine import __version__
-from syncengine.cli.help import CommandEntry, TableGroup
+from syncengine.cli.help import ELSEWHERE, CommandEntry, TableGroup
 from syncengine.cli.options import Globals, global_options
 
 COMMANDS: Mapping[str, CommandEntry] = {
@@ -51,6 +51,8 @@ class Program(TableGroup):
 
 
 def _did_you_mean(message: str, name: str) -> str:
+    if name in ELSEWHERE:
+        return f"No such command {name!r}. {ELSEWHERE[name]}"
     import difflib
 
     near = difflib.get_close_matches(name, COMMANDS, n=1)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.apply import Seconds
+from syncengine.cli.apply import Age
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.selection import of_addresses
 from syncengine.cli.service_call import calling
-from syncengine.errors import ExitCode, GateTripped, SyncengineError
+from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage
 
 if TYPE_CHECKING:
     from syncengine.posted_time.drift.model import Drift
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
-@click.option("--unused", type=Seconds(), metavar="DURATION", help="List declared tags not seen for so long, as 180d.")
+@click.option("--since", type=Age(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
+@click.option("--unused", type=Age(), metavar="DURATION", help="List declared tags not seen for so long, as 180d.")
 @of_addresses("--exclude", "excludes", help="Leave out these addresses (globs): tags that live elsewhere.")
 @click.option("--format", "format", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there is a finding other than unused.")
@@ -45,6 +45,7 @@ def drift(
     from syncengine.posted_time.drift.reading import Window
     from syncengine.render.drift import drift_trouble, incompleteness
 
+    _refuse_bare_names(excludes)
     now = time.time()
     window = Window(
         max(0.0, now - since),
@@ -66,6 +67,13 @@ def drift(
     return ExitCode.CHANGES if detailed_exitcode and not result.is_clean else ExitCode.DONE
 
 
+def _refuse_bare_names(excludes: Sequence[str]) -> None:
+    """Refuse a name without its kind: it would leave nothing out."""
+    for name in excludes:
+        if "/" not in name and not name.startswith(("*", "?", "[")):
+            raise Usage(f"--exclude {name} leaves nothing out (an address is KIND/NAME); did you mean `tag/{name}`?")
+
+
 async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
     """Read the list with the state at hand, once it is known that both are of one team."""
     from syncengine.posted_time.drift.reading import drift_of
@@ -83,7 +91,8 @@ async def _prove_place(client: Client, project: Project, state: State, output: O
 
     if not state.exists:
         if os.environ.get("CI") and not project.is_sandbox:
-            raise GateTripped("there is no state, and this is a CI job: every tag would be unknown", code="no-state")
+            message = "there is no state, and this is a CI job: every tag would be unknown"
+            raise GateTripped(f"{message}; is `state` right, and was anything applied yet?", code="no-state")
         output.say("there is no state yet: every tag is unknown", level="warning")
     facts = state.facts()
     refuse_other_service(facts, project.base_url())

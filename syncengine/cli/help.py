@@ -87,8 +87,21 @@ EXAMPLES: Mapping[str, Example] = {
 COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
 
 
+UNDO = "`syncengine plan --undo RUN --out FILE` plans the way back of a run, and `syncengine apply FILE` goes it."
+ELSEWHERE: Mapping[str, str] = {"undo": UNDO, "rollback": UNDO, "apply --undo": UNDO}
+"""Words that people look for where they are not, and the place to look."""
+
+
 class Command(click.Command):
     """A command whose help lists its own options first, then the global ones, then an example."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if place := ELSEWHERE.get(f"{ctx.info_name} {error.option_name}"):
+                raise click.UsageError(f"No such option '{error.option_name}'. {place}", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)

@@ -80,7 +80,7 @@ def plan(
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](result, output.look()))
     if out is not None:
-        output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
+        output.say(f"Saved to {out}; {_next_step(result, out)}.")
     if not detailed_exitcode:
         return ExitCode.DONE
     from syncengine.plan.origins import whose
@@ -91,6 +91,17 @@ def plan(
     if result.since and result.since.excess:
         return ExitCode.STALE
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
+
+
+def _next_step(plan: Plan, file: str) -> str:
+    """The way to apply a saved plan, or the reason why there is none."""
+    if plan.is_denied:
+        return "it cannot be applied, since rules of this project deny it"
+    if plan.is_undone:
+        return f"`syncengine apply {file} --redo` applies it"
+    if plan.gate.is_closed:
+        return f"once its removals are approved, `syncengine apply {file}` applies it"
+    return f"`syncengine apply {file}` applies it"
 
 
 def _planned(

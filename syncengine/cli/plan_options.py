@@ -82,6 +82,5 @@ def _approvals(options: Sequence[str]) -> tuple[str, ...]:
 def announce(project: Project, output: Output) -> None:
     """Say in one line that the embedded service is meant (docs/project-file.md)."""
     if project.is_sandbox:
-        output.say(
-            f"Using the embedded sandbox; its data is in {project.sandbox_data.parent.relative_to(project.root)}."
-        )
+        folder = project.sandbox_data.parent.relative_to(project.root)
+        output.say(f"Using the embedded sandbox; its data and its state are in {folder}.")

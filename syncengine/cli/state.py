@@ -19,7 +19,7 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.state_writing import named_run, writing
+from syncengine.cli.state_writing import named_run, near, writing
 from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
@@ -68,8 +68,8 @@ def show_row(options: Globals, format: str, address: str) -> int:
     key = _key(address)
     with _reading(options) as store:
         row = store.get([key]).get(key)
-    if row is None:
-        raise SyncengineError(f"{address} is not recorded", code="not-recorded")
+        if row is None:
+            raise SyncengineError(f"{address} is not recorded{near(store, key)}", code="not-recorded")
     return show(options, format, rendering.row_document(row), rendering.row_text(row))
 
 
@@ -134,9 +134,10 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     _confirm(f"Forget {', '.join(addresses)}? The service keeps what it has.", auto_approve)
     project = options.project()
     with writing(project, "state forget") as store:
-        missing = [str(key) for key in keys if key not in store.get(keys)]
+        missing = [key for key in keys if key not in store.get(keys)]
         if missing:
-            raise SyncengineError(f"{', '.join(missing)}: not recorded; nothing was forgotten", code="not-recorded")
+            message = f"{', '.join(map(str, missing))}: not recorded; nothing was forgotten{near(store, missing[0])}"
+            raise SyncengineError(message, code="not-recorded")
         count = store.forget(keys, project.service.landing)
     return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
@@ -215,9 +216,10 @@ def _refuse_no_state(options: Globals) -> None:
 def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
     """Refuse resources that the state does not know, and those that it must still know."""
     recorded = store.get(keys)
-    unknown = [str(key) for key in keys if key not in recorded and not store.history(key)]
+    unknown = [key for key in keys if key not in recorded and not store.history(key)]
     if unknown:
-        message = f"{', '.join(unknown)}: neither recorded nor in the history; nothing was erased"
+        names = ", ".join(map(str, unknown))
+        message = f"{names}: neither recorded nor in the history; nothing was erased{near(store, unknown[0])}"
         raise SyncengineError(message, code="not-recorded")
     if obstacles := store.obstacles(keys, window):
         message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from syncengine.cli.state_writing import named_run, writing
+from syncengine.cli.state_writing import named_run, near, writing
 from syncengine.errors import SyncengineError, Usage
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.model import Quarantine
@@ -53,7 +53,8 @@ def _refuse_unrecorded(project: Project, key: Key) -> None:
     """Refuse where there is no state, which is not made for this."""
     with open_state(project.state, write=False) as looked:
         if key not in looked.get([key]):
-            raise SyncengineError(f"{key} is not recorded: there is nothing to set aside", code="not-recorded")
+            message = f"{key} is not recorded: there is nothing to set aside{near(looked, key)}"
+            raise SyncengineError(message, code="not-recorded")
 
 
 def _until(text: str | None) -> float | None:

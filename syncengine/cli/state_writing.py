@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 
+from syncengine.document.diagnostics import MANY, suggestion
 from syncengine.plan.request import Runtime
 from syncengine.project.model import Project
-from syncengine.resource import IMPORT
+from syncengine.resource import IMPORT, Key
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
@@ -36,3 +38,8 @@ def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterato
     store.begin_run(Run.here(id, around.now(), holder, environ))
     yield counts
     store.end_run("complete", counts)
+
+
+def near(store: State, key: Key) -> str:
+    """`; did you mean …?` for an address that is not recorded, or nothing; a large state is not searched."""
+    return suggestion(str(key), (str(row.key) for row in islice(store.rows(key.kind), MANY + 1)))

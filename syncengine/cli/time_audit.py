@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncengine.cli.apply import Seconds
+from syncengine.cli.apply import Age
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("audit", cls=Command)
-@click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
+@click.option("--since", type=Age(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
 @printing_command
 def audit_time(options: Globals, format: str, since: float) -> int:
     """Compare the posted time that the service lists with the groups that the sinks took. Exit 1 if they differ.

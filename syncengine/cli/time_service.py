@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.apply import Seconds
+from syncengine.cli.apply import Age
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
@@ -31,7 +31,7 @@ MECHANISM_FORMAT = "syncengine.mechanism/v1"
 
 
 @click.command("list", cls=Command)
-@click.option("--since", type=Seconds(), metavar="DURATION", help="Only groups submitted within this time.")
+@click.option("--since", type=Age(), metavar="DURATION", help="Only groups submitted within this time.")
 @click.option("--limit", type=int, default=500, show_default=True, help="Groups per request, from 1 to 500.")
 @printing_command
 def list_time(options: Globals, format: str, since: float | None, limit: int) -> int:

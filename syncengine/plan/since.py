@@ -47,6 +47,8 @@ def in_words(changes: Iterable[ValueChange]) -> str:
 def _shown(value: object) -> str:
     if value is None:
         return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, dict) and value.keys() == {"before", "after"}:
         return f"{_shown(value['before'])} ⇒ {_shown(value['after'])}"
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

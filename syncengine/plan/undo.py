@@ -186,8 +186,9 @@ def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Reco
         return
     undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
     if _is_remade(row) and row.key not in undo.aim.renames:
-        what = "it gets another id" if row.key.kind is Kind.CATEGORY else "time that had it before does not get it back"
-        undo.note(row, MADE_ANEW, f"made anew, since it was deleted: {what}")
+        is_category = row.key.kind is Kind.CATEGORY
+        what = "the new one gets another id" if is_category else "time that had it before does not get it back"
+        undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
     elif now.status is Status.RELEASED:
         undo.note(row, MANAGED, "managed again, as before")
 

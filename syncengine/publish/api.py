@@ -141,7 +141,7 @@ class HostApi:
             return retrying(step)
         except Transient as trouble:
             asks = f" (it asks for {trouble.delay:.0f} s)" if trouble.delay else ""
-            raise Unreachable(f"{self._name} at {self._url}: {trouble.words}{asks}") from None
+            raise Unreachable(f"{self._name} at {self._url}: {trouble.words}{asks}; repeat unchanged") from None
 
     def _enough(self, state: RetryCallState) -> bool:
         return state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= self._until

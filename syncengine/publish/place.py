@@ -84,8 +84,9 @@ def gitlab_place(environ: Environ) -> CommentPlace:
 
 def _need(environ: Environ, *names: str) -> None:
     if missing := [name for name in names if not environ.get(name)]:
-        are = "is" if len(missing) == 1 else "are"
-        raise Usage(f"{', '.join(missing)} {are} not set: CI sets them in its jobs; elsewhere, use --dry-run")
+        are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
+        cure = f"CI sets {them} in its jobs; elsewhere, `publish --dry-run` does without"
+        raise Usage(f"{', '.join(missing)} {are} not set: {cure}")
 
 
 def _token(environ: Environ, name: str) -> str | None:

@@ -57,7 +57,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
         *_waiting(plan, fold, look),
         _denials(denials(plan.diagnostics), look),
-        _gate(plan.gate, look, tripped_by(plan)),
+        _gate(plan.gate, look, tripped_by(plan), is_undo=bool(plan.undo)),
         diagnostic_lines([d for d in others(plan.diagnostics) if d not in (*foremost, *first)], look),
     )
     return join_blocks(blocks)
@@ -187,7 +187,7 @@ def _denials(found: Sequence[Diagnostic], look: Look) -> Iterator[str]:
         yield from diagnostic_lines(found, look)
 
 
-def _gate(gate: Gate, look: Look, whose: str | None = None) -> Iterator[str]:
+def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = False) -> Iterator[str]:
     if not gate.shown:
         return
     yield painted(lettered(heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
@@ -201,14 +201,20 @@ def _gate(gate: Gate, look: Look, whose: str | None = None) -> Iterator[str]:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
     if to_approve(gate):
-        yield from approval_lines(gate)
+        yield from approval_lines(gate, is_undo=is_undo)
 
 
-def approval_lines(gate: Gate) -> Iterator[str]:
-    """Return lines that say how to approve exactly this plan (docs/planning.md 5); not wrapped."""
+def approval_lines(gate: Gate, *, is_undo: bool = False) -> Iterator[str]:
+    """Return lines that say how to approve exactly this plan (docs/planning.md 5); not wrapped.
+
+    An undo is applied from its file alone.
+    """
     yield f"{_INDENT}Approve each in the project file, so that it is reviewed with them:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
     if everything := for_everything(gate):
         yield f"{_INDENT}or approve everything that this plan removes, once:"
-        yield f"{_INDENT * 2}syncengine apply --approve-deletes {everything}"
+        file = " FILE" if is_undo else ""
+        yield f"{_INDENT * 2}syncengine apply{file} --approve-deletes {everything}"
+        if is_undo:
+            yield f"{_INDENT}FILE is what `plan --undo RUN --out FILE` saves."

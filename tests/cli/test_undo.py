@@ -123,7 +123,7 @@ def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> No
         done = project.run("apply", "--format", "json", *words)
         assert (done.code, done.codes) == (4, ["undone"]), words
     text = project.run("apply", "-y")
-    assert (text.code, "merge its revert, or --redo" in text.out) == (4, True)
+    assert (text.code, "merge the revert), or repeat with --redo" in text.out) == (4, True)
     assert "as shown above" in text.err
     assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
 

@@ -251,7 +251,9 @@ def test_junit_tells_the_outcomes_apart() -> None:
 
 
 def test_junit_shows_an_error_of_the_whole_run() -> None:
-    suite = ElementTree.fromstring(report_junit(report_of(Unreachable("the service does not answer"))))[0]
+    suite = ElementTree.fromstring(
+        report_junit(report_of(Unreachable("the service does not answer; repeat unchanged")))
+    )[0]
     assert [(case.get("name"), case[0].get("message")) for case in suite] == [
         ("unreachable", "the service does not answer; repeat unchanged")
     ]

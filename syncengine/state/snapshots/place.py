@@ -114,11 +114,12 @@ class GitPlace:
         if self.create:
             return
         if last is None:
-            message = f"there is no state at {self.name}: `syncengine apply --new-state` begins one, {_REBUILDS}"
+            begins = f"`syncengine apply --new-state` begins one, {_REBUILDS}"
+            message = f"there is no state at {self.name}: is the name right? If so, {begins}"
         else:
             version = last.version[:12]
             message = (
-                f"there is no state at {self.name}, and this project saw version {version} of it ({last.serial}):"
+                f"there is no state at {self.name}, and this project saw version {version} of it:"
                 f" `state restore {version}` brings that back, `apply --new-state` begins anew, {_REBUILDS}"
             )
         raise GateTripped(message, code=NEW_STATE)
@@ -132,7 +133,8 @@ def _remote_of(ref: GitRef) -> Remote:
     except LookupError as error:
         if shutil.which("git") is None:
             raise no_git(ref.name) from None
-        message = f"state {ref.name}: Git knows no remote {ref.remote} in the project's folder ({error})"
+        cure = f"correct the name, or `git remote add {ref.remote} URL` ({error})"
+        message = f"state {ref.name}: Git knows no remote {ref.remote} in the project's folder: {cure}"
         raise SyncengineError(message, code="state-url") from None
     if not is_address(remote.url):
         address = without_login(remote.url)

@@ -1,0 +1,99 @@
+"""Mistakes that people make: each is refused, or said, with the way on."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from .program import Project, tag
+
+OLD, NEW = [tag("ACME-0042"), tag("ACME-0043")], [tag("ACME-0042")]
+RETIRES = "policy: {tagRemoval: retire}"
+
+
+@pytest.mark.parametrize("command", ["drift", "time audit", "time list"])
+def test_how_far_back_has_a_unit(project: Project, command: str) -> None:
+    """Seven seconds would find nothing, and look as if all were well."""
+    done = project.run(*command.split(), "--since", "7")
+    assert (done.code, "'7' has no unit: write 7d or 7h" in done.err) == (64, True)
+
+
+def test_a_name_without_its_kind_leaves_out_nothing_of_drift(project: Project) -> None:
+    """As `plan` refuses one that selects nothing."""
+    done = project.run("drift", "--exclude", "HR-*")
+    assert (done.code, "did you mean `tag/HR-*`?" in done.err) == (64, True)
+
+
+@pytest.mark.parametrize("words", ["show", "forget -y", "erase -y", "quarantine --reason x"])
+def test_a_misspelt_address_is_told_with_the_one_that_is_recorded(project: Project, words: str) -> None:
+    """The state knows its names."""
+    project.settle(tags=OLD)
+    command, *options = words.split()
+    done = project.run("state", command, "tag/ACME-0O42", *options)
+    assert (done.code, "did you mean `tag/ACME-0042`?" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("words", ["undo", "rollback", "apply --undo last"])
+def test_whoever_looks_for_an_undo_is_told_where_it_is(project: Project, words: str) -> None:
+    """It is planned, and `--redo` is its opposite."""
+    done = project.run(*words.split())
+    assert (done.code, "plan --undo RUN" in done.err, "--redo" in done.err) == (64, True, False)
+
+
+def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
+    """Its file is good once it is approved."""
+    project.settings(RETIRES)
+    project.settle(tags=OLD)
+    project.wants(tags=[tag("OTHER")])
+    done = project.run("plan", "--out", "plan.json")
+    assert done.err == "Saved to plan.json; once its removals are approved, `syncengine apply plan.json` applies it.\n"
+
+
+def test_the_approval_of_an_undo_goes_with_its_file(project: Project) -> None:
+    """Without a file, the manifests would be applied."""
+    project.settle(tags=OLD)
+    done = project.run("plan", "--undo", "last", "--out", "undo.plan")
+    assert "    syncengine apply FILE --approve-deletes 2@" in done.out
+    assert "FILE is what `plan --undo RUN --out FILE` saves." in done.out
+
+
+def test_a_plan_that_was_used_says_what_to_do(project: Project) -> None:
+    """Another one."""
+    project.wants(tags=NEW)
+    assert project.run("plan", "--out", "plan.json").code == 0
+    assert project.run("apply", "plan.json").code == 0
+    done = project.run("apply", "plan.json")
+    assert (done.code, "was already applied: plan again" in done.err) == (5, True)
+
+
+def test_a_remote_that_git_does_not_know_says_what_to_do(project: Project) -> None:
+    """And a place without a state asks about its name first."""
+    subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
+    project.settings("state: git+ref://origin/refs/syncengine/prod")
+    done = project.run("plan")
+    assert (done.code, "correct the name, or `git remote add origin URL`" in done.err) == (1, True)
+    subprocess.run(["git", "init", "--quiet", "--bare", str(project.folder.parent / "remote.git")], check=True)
+    subprocess.run(["git", "remote", "add", "origin", "../remote.git"], cwd=project.folder, check=True)
+    done = project.run("plan")
+    assert (done.code, "is the name right? If so," in done.err) == (4, True)
+
+
+def test_a_job_without_its_variables_is_not_told_of_options_of_others(project: Project) -> None:
+    """`reviewed` has no rehearsal."""
+    subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
+    author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    commit = ["git", *author, "commit", "--quiet", "--allow-empty", "--message", "Begin"]
+    subprocess.run(commit, cwd=project.folder, check=True)
+    done = project.run("reviewed", "--from", "github", "-o", "reviewed")
+    assert (done.code, "`publish --dry-run` does without" in done.err) == (64, True)
+
+
+def test_a_stale_plan_says_what_to_do(project: Project) -> None:
+    """Another one; values are told as manifests write them."""
+    project.wants(tags=[tag("ACME-0042", description="reviewed")])
+    assert project.run("plan", "--out", "plan.json").code == 0
+    project.settle(tags=[tag("ACME-0042", excludeTagNameKeyword=True, keywords=["another"])])
+    done = project.run("apply", "plan.json")
+    assert (done.code, "the plan is stale, plan again: tag/ACME-0042" in done.err) == (5, True)
+    assert "excludeTagNameKeyword: nothing → true" in done.err
