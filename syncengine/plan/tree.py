@@ -110,6 +110,17 @@ def not_merged(plan: Plan, root: Path) -> str | None:
     return f"other files than are checked out{which}"
 
 
+def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | None:
+    """The commit that a plan applies: of one that was saved the one that is checked out, where it has the same files.
+
+    The plan's own is of a branch that was merged since, or squashed: it knows nothing of commits that came before.
+    """
+    commit = plan.basis.commit
+    if commit is None or checked_out is None or checked_out.id == commit or not isinstance(plan.basis.tree, Tree):
+        return commit
+    return checked_out.id if not_merged(plan, root) is None else commit
+
+
 def _some(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

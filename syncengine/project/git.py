@@ -97,9 +97,15 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
 
 
 def ancestors(folder: Path, commit: str) -> list[str]:
-    """The last commits before this one, by their dates, the newest first; none that Git does not know."""
-    answer = _git(folder, "rev-list", f"--max-count={ANCESTORS + 1}", commit, "--")
-    return answer.stdout.split()[1:] if answer is not None and answer.returncode == 0 else []
+    """The last commits of the branch before this one, and the last by their dates; none that Git does not know.
+
+    A branch that is merged may bring more commits, with later dates, than there were on this one for days.
+    """
+    found: dict[str, None] = {}
+    for walk in (["--first-parent"], []):
+        answer = _git(folder, "rev-list", *walk, f"--max-count={ANCESTORS + 1}", commit, "--")
+        found |= dict.fromkeys(answer.stdout.split()[1:] if answer is not None and answer.returncode == 0 else [])
+    return list(found)
 
 
 def recent(folder: Path, count: int) -> list[str]:

@@ -155,6 +155,7 @@ BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
     (IsADirectoryError, MISSING),
     (OSError, DISK),
     (ValueError, DAMAGED),
+    (RecursionError, DAMAGED),
     (LookupError, DAMAGED),
     (TypeError, DAMAGED),
 )

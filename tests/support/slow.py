@@ -13,8 +13,9 @@ SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble"
     " undo_crashes undo_histories",
     "browser": "console pictures",
-    "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits owners_packages"
-    " reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo unmerged",
+    "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits older_commits"
+    " owners_packages reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo"
+    " unmerged",
     "connector": "registration",
     "git_state": "broken_clone commands crashes kills set_back_meanwhile ssh store",
     "generate": "live_sources reuse safety sandbox",
