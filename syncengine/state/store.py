@@ -241,7 +241,8 @@ class State:
     def writing_run(self) -> Run | None:
         """The last run of a plan that changed something."""
         with self.database.transaction() as connection:
-            return run_changes.writing_run(connection, history.runs(connection, RECENT))
+            runs = history.runs(connection, RECENT)
+            return run_changes.writing_run(connection, runs, self.database.version)
 
     def has_changed(self, run: str) -> bool:
         """Whether a run wrote anything about a resource."""

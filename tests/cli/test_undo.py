@@ -16,7 +16,7 @@ from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 
-from .program import Ended, Project, activity_type, category, tag
+from .program import Ended, Project, activity_type, category, ended, tag
 from .service import Service
 from .test_unmerged import commit, git
 
@@ -170,6 +170,22 @@ def test_redo_applies_it_again_and_forgets(project: Project) -> None:
     assert project.run("apply", "redo.plan", *approved, "--redo").code == 0
     assert project.rows() == made
     assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_the_last_run_is_the_last_that_changed_something(project: Project, service: Service) -> None:
+    """Not one that sent everything again, be it on request or after a run that was killed."""
+    project.settle(tags=[tag("A", description="one")])
+    project.wants(tags=[tag("A", description="two")])
+    service.fault("upsertTags", delay=60)
+    process = project.start_apply()
+    service.wait_for("upsertTags", 2)
+    process.kill()
+    ended(process)
+    assert project.apply().code == 0
+    assert project.apply("--reassert").code == 0
+    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
+    assert project.run("apply", "undo.plan").code == 0
+    assert [each["description"] for each in service.holds()["tags"]] == ["one"]
 
 
 def test_an_undo_can_be_undone(project: Project) -> None:
