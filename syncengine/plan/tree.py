@@ -85,7 +85,7 @@ def _digest(path: Path) -> str:
     try:
         with path.open("rb", buffering=0) as file:
             return sha256_of_file(file)
-    except OSError:
+    except (OSError, ValueError):  # of a plan from outside, which may name anything
         return ""
 
 

@@ -132,6 +132,8 @@ def refusal(folder: Path) -> str | None:
 
 def revert_of(folder: Path, commit: str) -> str | None:
     """The command that takes a commit back, of a merge its first parent's side; None where Git does not know it."""
+    if OBJECT_ID.fullmatch(commit) is None:  # of a state that others may write: it could be an option
+        return None
     answer = _git(folder, "rev-list", "--parents", "--max-count=1", commit, "--")
     words = answer.stdout.split() if answer is not None and answer.returncode == 0 else []
     if not words or OBJECT_ID.fullmatch(words[0]) is None:
