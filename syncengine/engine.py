@@ -45,7 +45,8 @@ from syncengine.plan.planner import (
 from syncengine.plan.quarantine import proven_use
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.rule_units import without_rules
-from syncengine.plan.state_checks import ANCESTRY, quarantine_in
+from syncengine.plan.state_checks import ANCESTRY, older_commits, quarantine_in
+from syncengine.plan.tree import commit_of
 from syncengine.plan.undo_planner import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
@@ -139,6 +140,9 @@ class Application:
     @cached_property
     def _commit(self) -> git.Commit | None:
         return git.head(self._project.root)
+
+    def _commit_of(self, plan: Plan) -> str | None:
+        return commit_of(plan, self._commit, self._project.root)
 
     def _circumstances(self) -> Circumstances:
         plan, environ = self._chronicle.plan, self._around.environ
@@ -235,7 +239,7 @@ class Application:
             self._run_of(holder),
             ended=self._around.now(),
             plan=plan.id if plan else None,
-            commit=plan.basis.commit if plan else (commit.id if commit else None),
+            commit=self._commit_of(plan) if plan else (commit.id if commit else None),
             clean=commit.clean if commit else None,
             exit_code=int(error.exit_code),
             reason=reason_of(error),
@@ -249,7 +253,7 @@ class Application:
         guards.refuse_denied(plan)
         self._redoes = guards.refuse_undone(plan, state, allowed=self._request.redo)
         guards.refuse_ungated(plan)
-        warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
+        warning = guards.refuse_older(root, self._commit_of(plan), facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark(ANCESTRY, warning)
 
@@ -334,15 +338,16 @@ class Application:
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
         """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
-        commit, approved, new = self._commit, approved_of(plan), self._run_of(holder)
+        checked_out, approved, new = self._commit, approved_of(plan), self._run_of(holder)
+        commit = self._commit_of(plan)
         undo = plan.undo or None
         undone = record_of_undo(undo, state, new.id) if undo else record_of(plan, state.undone(), self._redoes)
         state.begin_run(
             replace(
                 new,
                 plan=plan.id,
-                commit=plan.basis.commit,
-                clean=commit.clean if commit else None,
+                commit=commit,
+                clean=checked_out.clean if checked_out else None,
                 limits=self._project.policy.limits() if plan.is_whole else {},
                 approvals=plan.gate.at_hand,
                 reviewed=tuple(each.plan for each in self._request.review.plans) if self._request.review else (),
@@ -351,7 +356,7 @@ class Application:
             plan.sources,
             approved,
             undone,
-            git.ancestors(self._project.root, plan.basis.commit) if plan.basis.commit else (),
+            older_commits(self._project.root, commit, state.facts()) if commit else (),
         )
         self._chronicle.began = True
         if plan.quarantine:

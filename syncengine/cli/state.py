@@ -266,8 +266,7 @@ def export_rows(options: Globals, out: str | None) -> int:
         with _reading(options) as store:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
-            undone = transfer.undone_in(store.undone())
-            head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team, undone=undone)
+            head = transfer.head_of(facts, store.undone())
             aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
             lines = transfer.lines_of(head, store.rows(), aside)
             if out is None:
@@ -320,6 +319,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
             store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             store.use_up_approvals(project.approvals)
             store.add_undone(exported.undone)
+            store.take_commit(exported.head.commit, exported.head.ancestors)
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
     return show(options, format, {"imported": len(exported.rows)}, text)

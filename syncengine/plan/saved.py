@@ -23,7 +23,7 @@ from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved_v1
 from syncengine.plan.diff import Change
-from syncengine.plan.model import Plan
+from syncengine.plan.model import Plan, Tree
 from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
@@ -32,7 +32,7 @@ FORMAT = "syncengine.plan/v1"
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after those."""
 DIGEST, END = b',"digest":"', b'"}\n'
-COMMIT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
+OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
 """Letters of an id that name the plan's content."""
 
@@ -144,8 +144,9 @@ def load(path: Path, display: Shown) -> Plan:
         plan = _executed(path, file, layout)
         if not _is_as_written(file, plan, display):
             raise inconsistent(f"{path} shows a different plan than it contains")
-    if not COMMIT.fullmatch(plan.basis.commit or ""):
-        raise inconsistent(f"{path} names a commit that is not valid")
+    tree = plan.basis.tree
+    if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
+        raise inconsistent(f"{path} names a commit or a tree that is not valid")
     return plan
 
 

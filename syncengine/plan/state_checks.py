@@ -60,6 +60,16 @@ def is_older(root: Path, commit: str, facts: Facts) -> bool | None:
     return commit in facts.ancestors or git.is_older(root, commit, facts.commit)
 
 
+def older_commits(root: Path, commit: str, facts: Facts) -> tuple[str, ...]:
+    """Commits before one that is applied, as Git lists them, and as the state does where it is of the same history.
+
+    A shallow clone lists few.
+    """
+    older = git.ancestors(root, commit)
+    before = facts.ancestors if facts.commit in (commit, *older) else ()
+    return tuple(dict.fromkeys((*older, *before)))[: 2 * git.ANCESTORS]
+
+
 def older_than(commit: str, facts: Facts) -> str:
     return f"{commit[:12]} is older than the last applied commit {(facts.commit or '')[:12]}"
 

@@ -85,7 +85,7 @@ def _digest(path: Path) -> str:
     try:
         with path.open("rb", buffering=0) as file:
             return sha256_of_file(file)
-    except OSError:
+    except (OSError, ValueError):  # of a plan from outside, which may name anything
         return ""
 
 
@@ -108,6 +108,17 @@ def not_merged(plan: Plan, root: Path) -> str | None:
     verb = "differs" if differing is not None and len(differing) == 1 else "differ"
     which = f" ({_some(sorted(differing))} {verb})" if differing else ""
     return f"other files than are checked out{which}"
+
+
+def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | None:
+    """The commit that a plan applies: of one that was saved the one that is checked out, where it has the same files.
+
+    The plan's own is of a branch that was merged since, or squashed: it knows nothing of commits that came before.
+    """
+    commit = plan.basis.commit
+    if commit is None or checked_out is None or checked_out.id == commit or not isinstance(plan.basis.tree, Tree):
+        return commit
+    return checked_out.id if not_merged(plan, root) is None else commit
 
 
 def _some(names: Iterable[str]) -> str:

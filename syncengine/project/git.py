@@ -97,9 +97,15 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
 
 
 def ancestors(folder: Path, commit: str) -> list[str]:
-    """The last commits before this one, by their dates, the newest first; none that Git does not know."""
-    answer = _git(folder, "rev-list", f"--max-count={ANCESTORS + 1}", commit, "--")
-    return answer.stdout.split()[1:] if answer is not None and answer.returncode == 0 else []
+    """The last commits of the branch before this one, and the last by their dates; none that Git does not know.
+
+    A branch that is merged may bring more commits, with later dates, than there were on this one for days.
+    """
+    found: dict[str, None] = {}
+    for walk in (["--first-parent"], []):
+        answer = _git(folder, "rev-list", *walk, f"--max-count={ANCESTORS + 1}", commit, "--")
+        found |= dict.fromkeys(answer.stdout.split()[1:] if answer is not None and answer.returncode == 0 else [])
+    return list(found)
 
 
 def recent(folder: Path, count: int) -> list[str]:
@@ -126,6 +132,8 @@ def refusal(folder: Path) -> str | None:
 
 def revert_of(folder: Path, commit: str) -> str | None:
     """The command that takes a commit back, of a merge its first parent's side; None where Git does not know it."""
+    if OBJECT_ID.fullmatch(commit) is None:  # of a state that others may write: it could be an option
+        return None
     answer = _git(folder, "rev-list", "--parents", "--max-count=1", commit, "--")
     words = answer.stdout.split() if answer is not None and answer.returncode == 0 else []
     if not words or OBJECT_ID.fullmatch(words[0]) is None:

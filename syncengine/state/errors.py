@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -105,6 +106,7 @@ DAMAGED = StateTrouble(
     "state-damaged",
     "state {state} is damaged; restore it from a backup, or move it away and record what Git declares: `state rebuild`",
 )
+FULL = StateTrouble("state-full", "state {state} cannot be written: the disk is full")
 DISK = StateTrouble("state-io", "state {state}: the disk reported an error")
 
 BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
@@ -137,7 +139,7 @@ BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.READ_ONLY_FILE: StateTrouble("state-read-only", "state {state} cannot be written: no permission"),
     faults.NOT_SQLITE: StateTrouble("state-foreign", "{state} is not a SQLite database"),
     faults.DAMAGED: DAMAGED,
-    faults.DISK_FULL: StateTrouble("state-full", "state {state} cannot be written: the disk is full"),
+    faults.DISK_FULL: FULL,
     faults.DISK_ERROR: DISK,
 }
 
@@ -155,6 +157,7 @@ BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
     (IsADirectoryError, MISSING),
     (OSError, DISK),
     (ValueError, DAMAGED),
+    (RecursionError, DAMAGED),
     (LookupError, DAMAGED),
     (TypeError, DAMAGED),
 )
@@ -168,11 +171,18 @@ FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ i
 
 
 def diagnose(error: Exception) -> StateTrouble:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return FULL
     if trouble := BY_FAULT.get(faults.fault_of(error)):
         return trouble
     if faults.sqlite_code(error) == sqlite3.SQLITE_ERROR:  # of the statement: no file is out of reach
         return CHANGED if NO_SUCH in str(error) else REFUSED
     return next((of_class for family, of_class in BY_CLASS if isinstance(error, family)), REFUSED)
+
+
+def is_of_disk(error: Exception) -> bool:
+    """Whether the disk failed, and not what was read from it."""
+    return diagnose(error) in (FULL, DISK, MISSING, BUSY)
 
 
 @contextmanager

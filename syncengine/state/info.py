@@ -44,7 +44,7 @@ class Facts:
     owns_activity_types: bool
     commit: str | None
     generation: str | None = None
-    ancestors: frozenset[str] = frozenset()
+    ancestors: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ def facts_of(values: Sequence[Any]) -> Facts:
     are_counts = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
     if not (are_counts and isinstance(before, list) and all(isinstance(text, str | None) for text in texts)):
         raise ValueError("the facts about the state itself are damaged")
-    return Facts(lineage, base_url, team, bool(owns), commit, generation, frozenset(before), rows)
+    return Facts(lineage, base_url, team, bool(owns), commit, generation, tuple(before), rows)
 
 
 LAST_LIMITS = """

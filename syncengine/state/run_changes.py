@@ -91,9 +91,29 @@ def family_of(connection: sa.Connection, run: str) -> set[str]:
     return family
 
 
-def writing_run(connection: sa.Connection, runs: Iterable[Run]) -> Run | None:
-    """The first of these runs of a plan that changed something."""
-    return next((run for run in runs if run.plan is not None and has_changed(connection, run.id)), None)
+def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) -> Run | None:
+    """The first of these runs of a plan that made something else of a resource, or the first that wrote at all.
+
+    One that sends everything again as it was, as `apply --reassert` does, takes no run's place.
+    """
+    first: Run | None = None
+    for run in runs:
+        if run.plan is not None and has_changed(connection, run.id):
+            if _makes_something(connection, run.id, version):
+                return run
+            first = first or run
+    return first
+
+
+def _makes_something(connection: sa.Connection, run: str, version: int) -> bool:
+    names = ("kind", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
+    query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
+    for line in connection.execute(query, execution_options={"yield_per": LARGE}):
+        lines = packed_lines.changed_lines(line.packed, None) if line.kind == PACKED else ()
+        details = [read(line.detail)] if line.kind in KINDS else (each.line.read() for each in lines)
+        if any(detail.changes_something for detail in details):
+            return True
+    return False
 
 
 def has_changed(connection: sa.Connection, run: str) -> bool:

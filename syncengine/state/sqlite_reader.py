@@ -140,7 +140,7 @@ def as_state_errors(state: str) -> Iterator[None]:
     """Damage as one sentence, as `errors.as_state_errors` has it; SQLAlchemy is imported only then."""
     try:
         yield
-    except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
+    except (sqlite3.Error, ValueError, RecursionError, LookupError, TypeError) as error:
         from syncengine.state.errors import diagnose
 
         raise diagnose(error).error(state) from error

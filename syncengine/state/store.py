@@ -241,7 +241,8 @@ class State:
     def writing_run(self) -> Run | None:
         """The last run of a plan that changed something."""
         with self.database.transaction() as connection:
-            return run_changes.writing_run(connection, history.runs(connection, RECENT))
+            runs = history.runs(connection, RECENT)
+            return run_changes.writing_run(connection, runs, self.database.version)
 
     def has_changed(self, run: str) -> bool:
         """Whether a run wrote anything about a resource."""
@@ -588,6 +589,12 @@ class State:
             if values:
                 connection.execute(sa.update(FACTS).values(**values))
 
+    def take_commit(self, commit: str | None, ancestors: Sequence[str]) -> None:
+        """Take over the last applied commit of another state, unless one is known here that is not older."""
+        if commit is not None and self.facts().commit in (None, *ancestors):
+            with self._writing() as connection:
+                _write_commit(connection, commit, ancestors)
+
     def begin_lineage(self, *, base_url: str, team: str | None) -> None:
         """Make it another state, of this service: plans and approvals of before are not for it."""
         values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
@@ -724,7 +731,11 @@ class State:
         """From the first intent on, an older commit must not win over this run's (docs/planning.md 1.7)."""
         commit = self._current().commit
         if commit is not None:
-            connection.execute(sa.update(FACTS).values(revision=commit, ancestors=json.dumps(self._ancestors)))
+            _write_commit(connection, commit, self._ancestors)
+
+
+def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:
+    connection.execute(sa.update(FACTS).values(revision=commit, ancestors=json.dumps(ancestors)))
 
 
 def _keys_of(entries: Iterable[Intent | Settlement]) -> list[Key]:

@@ -11,19 +11,25 @@ from msgspec import Struct, field
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
 from syncengine.state.codec import frozen
+from syncengine.state.info import Facts
 from syncengine.state.refusals import QuarantineRecord, Refusal
 from syncengine.state.undone import UndoneChange
 
 FORMAT = "syncengine.state-export/v1"
 
 
+CommitId = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
+
+
 class Head(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """The first line: the state's lineage, service and team, and undone changes."""
+    """The first line: the state's lineage, service and team, its last applied commit, and undone changes."""
 
     format: str = ""
     lineage: str | None = None
     base_url: str | None = None
     team: str | None = None
+    commit: CommitId | None = None
+    ancestors: tuple[CommitId, ...] = ()
     undone: tuple[tuple[str, str, str, str], ...] = ()
 
 
@@ -97,9 +103,15 @@ class Exported(NamedTuple):
         return [UndoneChange(Key.parse(address), *of_run) for address, *of_run in self.head.undone]
 
 
-def undone_in(changes: Iterable[UndoneChange]) -> tuple[tuple[str, str, str, str], ...]:
-    """The undone changes of a head."""
-    return tuple((str(each.key), each.marks, each.run, each.undone_by) for each in changes)
+def head_of(facts: Facts, undone: Iterable[UndoneChange]) -> Head:
+    return Head(
+        lineage=facts.lineage,
+        base_url=facts.base_url,
+        team=facts.team,
+        commit=facts.commit,
+        ancestors=facts.ancestors,
+        undone=tuple((str(each.key), each.marks, each.run, each.undone_by) for each in undone),
+    )
 
 
 _encode = msgspec.json.Encoder().encode

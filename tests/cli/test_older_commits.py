@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from .program import Ended, Project, tag
+from .program import Ended, Project, ended, tag
 from .service import Service
 from .test_unmerged import commit, git
 
@@ -57,6 +60,120 @@ def test_an_older_commit_is_known_where_the_newer_one_is_not(
     assert in_another_clone(merged, "main~1", "apply", "-y", "--allow-older").code == 0
     assert in_another_clone(merged, "main", "apply", "-y").code == 0
     assert service.holds()["tags"]
+
+
+MERGES = {
+    "a merge": [("merge", "-q", "--no-ff", "-m", "Merge", "topic")],
+    "a squash": [("merge", "-q", "--squash", "topic"), ("commit", "-qm", "Squash")],
+    "a rebase": [("cherry-pick", "topic")],
+}
+
+
+@pytest.mark.parametrize("commands", MERGES.values(), ids=MERGES)
+def test_a_saved_plan_is_applied_with_the_commit_that_it_was_merged_as(
+    merged: Project, service: Service, commands: list[tuple[str, ...]]
+) -> None:
+    """The commit that it was made from is of a branch that may not have what was merged meanwhile."""
+    save_on_a_branch(merged)
+    git(merged.folder, "commit", "-q", "--allow-empty", "-m", "Meanwhile")
+    for words in commands:
+        git(merged.folder, *words)
+    service.fault("upsertTags", delay=60)
+    process = merged.start("apply", "saved.plan")
+    service.wait_for("upsertTags")
+    process.kill()
+    ended(process)
+    assert merged.run("apply", "saved.plan").code == 0
+    (last, *_) = merged.run("state", "history", "--format", "json").document["runs"]
+    assert last["commit"] == git(merged.folder, "rev-parse", "HEAD")
+    for older in ("main~1", "main~2"):
+        refused = in_another_clone(merged, older, "apply", "-y", "--format", "json")
+        assert (refused.code, refused.codes) == (5, ["older-commit"])
+    assert in_another_clone(merged, "main", "apply", "-y").code == 0
+
+
+def test_a_saved_plan_of_a_branch_does_not_make_its_base_older(merged: Project) -> None:
+    """The branch changes nothing in the project, so its plan may be applied before it is merged."""
+    assert merged.run("apply", "-y").code == 0
+    merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
+    commit(merged)
+    git(merged.folder, "checkout", "-qb", "topic")
+    git(merged.folder, "commit", "-q", "--allow-empty", "-m", "Elsewhere")
+    assert merged.run("plan", "--out", "saved.plan").code == 0
+    git(merged.folder, "checkout", "-q", "main")
+    assert merged.run("apply", "saved.plan").code == 0
+    done = merged.run("apply", "-y", "--format", "json")
+    assert (done.code, done.codes) == (0, [])
+
+
+def save_on_a_branch(project: Project) -> None:
+    """Save the plan of a branch that adds a tag; the branch that it comes from is checked out then."""
+    git(project.folder, "checkout", "-qb", "topic")
+    project.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
+    commit(project)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    git(project.folder, "checkout", "-q", "main")
+
+
+def test_a_long_branch_that_is_merged_hides_no_older_commit(merged: Project, service: Service) -> None:
+    """Its commits are many, and of later dates than the last one before the merge."""
+    before = git(merged.folder, "rev-parse", "main")
+    entry = "commit refs/heads/topic\ncommitter a <a@example.com> {date} +0000\ndata 0\n{parent}\n"
+    parents = [f"from {before}\n", *([""] * 250)]
+    lines = (entry.format(date=4_000_000_000 + number, parent=parent) for number, parent in enumerate(parents))
+    words = ["git", "-C", str(merged.folder), "fast-import", "--quiet"]
+    subprocess.run(words, input="".join(lines), text=True, check=True)
+    git(merged.folder, "merge", "-q", "--no-ff", "-m", "Merge", "topic")
+    assert merged.run("apply", "-y").code == 0
+    refused = in_another_clone(merged, before, "apply", "-y", "--format", "json")
+    assert (refused.code, refused.codes) == (5, ["older-commit"])
+
+
+def test_a_shallow_clone_forgets_no_older_commit(merged: Project, service: Service) -> None:
+    """It applies the last commit, and lists none before; then one on top, of which it lists that alone."""
+    assert merged.run("apply", "-y").code == 0
+    shallow = in_a_shallow_clone(merged, 1)
+    assert shallow.run("apply", "-y", "--reassert").code == 0
+    merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
+    commit(merged)
+    shallow = in_a_shallow_clone(merged, 2)
+    assert shallow.run("apply", "-y").code == 0
+    refused = in_another_clone(merged, "main~2", "apply", "-y", "--format", "json")
+    assert (refused.code, refused.codes) == (5, ["older-commit"])
+
+
+def in_a_shallow_clone(project: Project, depth: int) -> Project:
+    folder = project.folder.parent / f"shallow-{depth}"
+    git(project.folder.parent, "clone", "-q", f"--depth={depth}", f"file://{project.folder}", str(folder))
+    state = f"sqlite:///{Path(project.loaded().state).resolve()}"
+    return Project(folder, project.url, {**project.environ, "SYNCENGINE_STATE": state})
+
+
+def test_a_state_that_was_carried_elsewhere_knows_older_commits(merged: Project, tmp_path: Path) -> None:
+    """An export of before changes nothing, one of later does, as one of a state that knows no commit."""
+    export = str(tmp_path / "export.jsonl")
+    git(merged.folder, "checkout", "-q", "main~1")
+    assert merged.run("apply", "-y").code == 0
+    assert merged.run("state", "export", "-o", str(tmp_path / "before.jsonl")).code == 0
+    git(merged.folder, "checkout", "-q", "main")
+    assert merged.apply().code == 0
+    assert merged.run("state", "export", "-o", export).code == 0
+    merged.environ["SYNCENGINE_STATE"] = str(tmp_path / "elsewhere.db")
+    for file in (export, str(tmp_path / "before.jsonl")):
+        assert merged.run("state", "import", "-y", file).code == 0
+        refused = in_another_clone(merged, "main~1", "apply", "-y", "--format", "json")
+        assert (refused.code, refused.codes) == (5, ["older-commit"])
+    assert merged.run("apply", "-y").code == 0
+
+
+@pytest.mark.parametrize("damage", ["[" * 100_000, "[1]", "{", '"text"'], ids=["deep", "number", "broken", "text"])
+def test_damaged_facts_are_said(merged: Project, damage: str) -> None:
+    assert merged.run("apply", "-y").code == 0
+    with closing(sqlite3.connect(merged.loaded().state)) as state, state:
+        state.execute("UPDATE state_facts SET ancestors = ?", (damage,))
+    for command in (["plan"], ["apply", "-y"]):
+        refused = merged.run(*command, "--format", "json")
+        assert (refused.code, refused.codes) == (1, ["state-damaged"])
 
 
 def test_a_commit_of_another_history_is_said_not_to_be_known(merged: Project, service: Service) -> None:

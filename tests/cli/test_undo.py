@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 
-from .program import Ended, Project, activity_type, category, tag
+from .program import Ended, Project, activity_type, category, ended, tag
 from .service import Service
 from .test_unmerged import commit, git
 
@@ -170,6 +172,35 @@ def test_redo_applies_it_again_and_forgets(project: Project) -> None:
     assert project.run("apply", "redo.plan", *approved, "--redo").code == 0
     assert project.rows() == made
     assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_forged_commit_of_a_run_is_no_option_for_git(project: Project, tmp_path: Path) -> None:
+    """`git rev-list` would empty the file; others may write a state."""
+    git(project.folder, "init", "-q", "-b", "main")
+    commit(project)
+    project.settle(tags=[tag("A")])
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    with closing(sqlite3.connect(project.loaded().state)) as state, state:
+        state.execute("UPDATE state_runs SET clean = 1, revision = ?", (f"--output={victim}",))
+    assert project.run("plan", "--undo", "last").code == 0
+    assert victim.read_text() == "precious"
+
+
+def test_the_last_run_is_the_last_that_changed_something(project: Project, service: Service) -> None:
+    """Not one that sent everything again, be it on request or after a run that was killed."""
+    project.settle(tags=[tag("A", description="one")])
+    project.wants(tags=[tag("A", description="two")])
+    service.fault("upsertTags", delay=60)
+    process = project.start_apply()
+    service.wait_for("upsertTags", 2)
+    process.kill()
+    ended(process)
+    assert project.apply().code == 0
+    assert project.apply("--reassert").code == 0
+    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
+    assert project.run("apply", "undo.plan").code == 0
+    assert [each["description"] for each in service.holds()["tags"]] == ["one"]
 
 
 def test_an_undo_can_be_undone(project: Project) -> None:

@@ -7,6 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+
+from syncengine.plan.model import Tree
+from syncengine.plan.saved import load
+from syncengine.plan.saved import save as save_plan
+from syncengine.render.json import SHOWN
 
 from .program import Ended, Project, tag
 from .service import Service
@@ -320,3 +326,30 @@ def test_the_document_names_the_tree(repository: Project) -> None:
     assert basis["tree"] == git(repository.folder, "rev-parse", "HEAD^{tree}")
     assert basis["uncommitted"] is None
     assert json.loads(json.dumps(basis))["environment"] is None
+
+
+def forge(project: Project, tree: Tree) -> None:
+    """Have the saved plan be of another tree; whoever can write a plan can."""
+    path = project.folder / "saved.plan"
+    plan = load(path, SHOWN)
+    save_plan(replace(plan, basis=replace(plan.basis, tree=tree)), SHOWN, path)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000], ids=["zero", "long"])
+def test_a_forged_name_of_an_input_is_of_no_file(repository: Project, service: Service, name: str) -> None:
+    save(repository)
+    forge(repository, Tree("0" * 40, {name: "digest"}))
+    assert_not_merged(repository, service, "files that are others here")
+
+
+def test_a_forged_tree_is_no_option_for_git(repository: Project, service: Service, tmp_path: Path) -> None:
+    """`git diff-tree` would empty the file."""
+    save(repository)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    forge(repository, Tree(f"--output={victim}"))
+    asked = service.asked()
+    done = repository.run("apply", "saved.plan", "--format", "json")
+    assert victim.read_text() == "precious"
+    assert (done.code, done.codes) == (5, ["plan-inconsistent"])
+    assert service.asked() == asked

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import resource
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,3 +65,25 @@ def test_what_is_damaged_in_the_remote_leaves_the_clone_alone(clone: Clone, remo
     git(remote, "update-ref", "-d", REF)
     git(remote, "gc", "--quiet", "--prune=now")
     assert project.run("state", "restore", "-y", version).code == 0
+
+
+@pytest.mark.parametrize("most", [0, 4096, 65536])
+@pytest.mark.parametrize("command", [("plan",), ("apply", "-y"), ("state", "history"), ("state", "restore", "-y")])
+def test_a_disk_that_takes_no_more_is_said(clone: Clone, command: tuple[str, ...], most: int) -> None:
+    """It is no damage, and no fault of the output; once there is room, the state is as it was."""
+    project = clone("one")
+    project.wants(tags=[tag("ACME-1")])
+    assert project.run("apply", "-y", "--new-state").code == 0
+    versions = project.run("state", "versions", "--format", "json").document["versions"]
+    project.wants(tags=[tag("ACME-1"), tag("ACME-2")])
+    shutil.rmtree(project.folder / ".syncengine")
+    words = (*command, versions[0]["id"]) if "restore" in command else command
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    refused = project.run(*words, environ={"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=limited)
+    assert refused.code == 1
+    assert re.search(r"error\[state-(io|full|unreachable)\]: state git\+ref:", refused.err), refused.err
+    assert project.run("state", "versions", "--format", "json").document["versions"] == versions
+    assert project.run("apply", "-y").code == 0

@@ -25,19 +25,20 @@ def reading_file(place: GitPlace) -> Path | None:
 
     Its lock is that of when its version was first read.
     """
-    if (version := place.glance()) is not None:
-        return place.reading_file(version)
-    head = place.look()
-    return None if head is None else _file_of(place, head)
+    with as_state_errors(place.name):
+        if (version := place.glance()) is not None:
+            return place.reading_file(version)
+        head = place.look()
+        return None if head is None else _file_of(place, head)
 
 
 def open_to_read(place: GitPlace) -> StateDatabase | None:
     """The state as it is now, with its lock; None where there is none, and that is allowed."""
-    head = place.look()
-    if head is None:
-        return None
-    file = _file_of(place, head)
     with as_state_errors(place.name):
+        head = place.look()
+        if head is None:
+            return None
+        file = _file_of(place, head)
         lock = layout.lock_rows(head.lock)
         engine = _engine(file, "rw")
         with engine.begin() as connection:
@@ -49,7 +50,7 @@ def open_to_read(place: GitPlace) -> StateDatabase | None:
 
 def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
     """A private copy, whose changes reach the repository when they are published."""
-    with ExitStack() as stack:
+    with as_state_errors(place.name), ExitStack() as stack:
         stack.callback(place.store.tidy)
         file = stack.enter_context(working_folder(place)) / "state.db"
         file.touch(0o600)
@@ -79,7 +80,7 @@ def _make(place: GitPlace, head: Snapshot, file: Path) -> None:
         engine.dispose()
         Path(name).replace(file)
     except FAILURES as error:
-        raise place.damaged(error) from error
+        raise place.unread(error) from error
     finally:
         engine.dispose()
         Path(name).unlink(missing_ok=True)

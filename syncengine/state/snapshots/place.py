@@ -16,7 +16,7 @@ from syncengine.document.digest import sha256_of
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
-from syncengine.state.errors import NEW_STATE
+from syncengine.state.errors import NEW_STATE, diagnose, is_of_disk
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
@@ -107,8 +107,9 @@ class GitPlace:
             return False
         return True
 
-    def damaged(self, error: Exception) -> SyncengineError:
-        return self.store.damaged(error)
+    def unread(self, error: Exception) -> SyncengineError:
+        """The trouble with rows that could not be read: they are damaged, unless it was this machine's disk."""
+        return diagnose(error).error(self.name) if is_of_disk(error) else self.store.damaged(error)
 
     def _refuse_absent(self, last: memory.Seen | None) -> None:
         if self.create:
@@ -153,7 +154,13 @@ def _folder(ref: GitRef, remote: Remote) -> Path:
             return folder
     except OSError:
         pass
-    folder = Path(tempfile.mkdtemp(prefix="syncengine-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="syncengine-"))
+    except OSError as error:
+        message = (
+            f"state {ref.name}: neither {FOLDER} nor a folder for temporary files can be written ({error.strerror})"
+        )
+        raise SyncengineError(message, code="state-io") from None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

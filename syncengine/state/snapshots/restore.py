@@ -40,7 +40,7 @@ def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version:
                 if table is ROWS or not (comes_from_it or table is LOCK):
                     _take(connection, other, table)
     except FAILURES as error:
-        raise copy.place.damaged(error) from error
+        raise copy.place.unread(error) from error
     if comes_from_it:
         _keep_history(connection, stamp, last)
     without_entry = sa.and_(ROWS.c.entry.is_not(None), ROWS.c.entry.not_in(sa.select(JOURNAL.c.id)))

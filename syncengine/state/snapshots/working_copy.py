@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.state import tables
 from syncengine.state.codec import from_json
-from syncengine.state.errors import FAILURES
+from syncengine.state.errors import FAILURES, is_of_disk
 from syncengine.state.history import REFUSED
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots import layout
@@ -211,8 +211,8 @@ class WorkingCopy:
                     tables.upgrade(connection, lambda: head.info.lineage)
                 self._outlive_lost_locks(connection)
         except FAILURES as error:
-            if not self.place.allows_rewound:
-                raise self.place.damaged(error) from error
+            if is_of_disk(error) or not self.place.allows_rewound:
+                raise self.place.unread(error) from error
             self._begin_anew(head)
         self.head = head
 
