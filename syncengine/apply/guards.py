@@ -231,8 +231,9 @@ def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], no
     rows, basis = {row.key: row for row in state.rows()}, plan.basis
     found, owns = state.approvals(), state.facts().owns_activity_types
     records = records_of_plan(found, plan.id, rows, owns_activity_types=owns) if begun else records_of(found)
+    differences = [Difference(change, _row_of(change, rows)) for change in plan.changes]
     today = gate(
-        [Difference(change, _row_of(change, rows)) for change in plan.changes],
+        list(map(_unfinished, differences)) if begun else differences,
         rows,
         limits,
         None,
@@ -243,6 +244,16 @@ def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], no
         records=lambda: records,
     )
     return replace(plan, gate=today if begun else today.as_strict_as(plan.gate))
+
+
+def _unfinished(difference: Difference) -> Difference:
+    """The difference without what its row does not have any more, since the run that was begun took it."""
+    change, row = difference.change, difference.row
+    if row is None:
+        return difference
+    keywords = tuple(each for each in change.keywords_deleted if each in row.body.keywords)
+    metadata = tuple(name for name in change.metadata_deleted if name in row.body.metadata)
+    return Difference(replace(change, keywords_deleted=keywords, metadata_deleted=metadata), row)
 
 
 def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:

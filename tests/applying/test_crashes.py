@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -397,3 +398,20 @@ def _end(home: House, manifest: Manifest) -> None:
     planned = home.planned(manifest)
     assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), "it does not come to an end"
     STATISTICS[f"ended after {APPLIES_TO_THE_END} applies"] += 1
+
+
+@pytest.mark.parametrize("instant", range(20))
+def test_a_killed_saved_plan_goes_on_though_little_is_left_of_what_it_takes_from(instant: int) -> None:
+    """One of two entries of metadata is below the gate; the same entry is no loss once it is gone."""
+    category = Resource(Key(Kind.CATEGORY, "C1"), Body({"label": "a"}, (), {}), Source("all.yaml", 1))
+    tag, less = (
+        Resource(
+            Key(Kind.TAG, "T1"), Body({"description": "a"}, ("k1",), dict.fromkeys(names, "x")), Source("all.yaml", 2)
+        )
+        for names in (("m1", "m2"), ("m1",))
+    )
+    with house() as home:
+        home.apply(Manifest({each.key: each for each in (category, tag)}))
+        ending = home.apply(Manifest({less.key: less}), [Trouble(instant, "dies before")])
+        if ending.died and (resumed := home.resume(ending)) is not None:
+            assert resumed.status is RunStatus.COMPLETE
