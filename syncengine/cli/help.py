@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import click
@@ -96,12 +96,20 @@ class Command(click.Command):
     """A command whose help lists its own options first, then the global ones, then an example."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = tuple(args)  # which are used up while they are parsed
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if place := ELSEWHERE.get(f"{ctx.info_name} {error.option_name}"):
+            place = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}") or self._with_two_dashes(ctx, words)
+            if place:
                 raise click.UsageError(f"No such option '{error.option_name}'. {place}", ctx) from None
             raise
+
+    def _with_two_dashes(self, ctx: click.Context, words: Iterable[str]) -> str:
+        """Return the hint for the first long option that is written with one dash, as in Terraform; or nothing."""
+        options = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        written = (f"-{word.partition('=')[0]}" for word in words)
+        return next((f"Did you mean {name}?" for name in written if name in options and len(name) > 3), "")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)

@@ -29,6 +29,7 @@ from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
+from syncengine.render.escape import file_name
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status
 from syncengine.state import transfer
@@ -84,6 +85,8 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
             runs = store.runs(HISTORY_RUNS)
             return show(options, format, rendering.runs_document(runs), rendering.runs_text(runs))
         entries = store.history(key)
+        if not entries:
+            Output(options, options.folder).say(f"No history of {key} is recorded{near(store, key)}")
     return show(options, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
@@ -274,6 +277,7 @@ def export_rows(options: Globals, out: str | None) -> int:
                     output.data(line)
             else:
                 _to_file(options.folder / out, lines)
+                output.say(f"Wrote {file_name(out)}")
     except SyncengineError as error:
         return output.refusal(error, "text")
     return ExitCode.DONE

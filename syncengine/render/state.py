@@ -107,8 +107,6 @@ def _detail_document(detail: Detail) -> Document:
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
     """The history of one resource, newest first, as runs are listed; `entries` are oldest first, as in JSON."""
-    if not entries:
-        return "No history is recorded.\n"
     return "".join(line + "\n" for entry in reversed(entries) for line in _entry_lines(entry))
 
 

@@ -123,4 +123,5 @@ def _listening(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address, family=family)
     except OSError as error:
-        raise AddressTaken(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        cause = str(error.strerror or error).partition(" (while")[0]
+        raise AddressTaken(f"cannot listen on {host}:{port}: {cause}") from None

@@ -97,3 +97,22 @@ def test_a_stale_plan_says_what_to_do(project: Project) -> None:
     done = project.run("apply", "plan.json")
     assert (done.code, "the plan is stale, plan again: tag/ACME-0042" in done.err) == (5, True)
     assert "excludeTagNameKeyword: nothing → true" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "near"), [("plan -out plan.json", "--out"), ("plan -target=tag/A", "--target"), ("plan -k", "")]
+)
+def test_a_long_option_with_one_dash_is_told_the_option(project: Project, words: str, near: str) -> None:
+    """The habit of Terraform; a word that is no option is told nothing more."""
+    done = project.run(*words.split())
+    assert (done.code, done.err.strip().endswith(f"Did you mean {near}?") == bool(near)) == (64, True)
+
+
+def test_an_export_says_its_file_and_a_history_its_near_address(project: Project) -> None:
+    """On stderr: stdout is data."""
+    project.settle(tags=OLD)
+    done = project.run("state", "export", "-o", "rows.jsonl")
+    assert (done.out, done.err) == ("", "Wrote rows.jsonl\n")
+    done = project.run("state", "history", f"tag/{OLD[0]['name']}X")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == f"No history of tag/{OLD[0]['name']}X is recorded; did you mean `tag/{OLD[0]['name']}`?\n"

@@ -113,7 +113,8 @@ def test_old_history_is_removed_and_told(left: Project, service: Service) -> Non
         "state prune",
         "apply",  # whose limits the next apply is judged by
     ]
-    assert left.run("state", "history", "tag/MATTER-00001").out == "No history is recorded.\n"
+    forgotten = left.run("state", "history", "tag/MATTER-00001")
+    assert (forgotten.out, forgotten.err) == ("", "No history of tag/MATTER-00001 is recorded\n")
     assert (left.rows(), service.holds()) == (rows, held)
     assert left.run("plan", "--detailed-exitcode").code == 0
     assert holding(left.folder, "her matter") == ["state.db"]  # the released tag's own row
