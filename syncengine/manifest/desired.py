@@ -19,7 +19,7 @@ from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import LoadContext, given_by
+from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
@@ -87,7 +87,7 @@ def manifest_set(
     project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False
 ) -> ManifestSet:
     """Find the manifests of a project. `answers`, `is_offline`: as the context has them."""
-    context = given_by(project, answers, is_offline=is_offline)
+    context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
     files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
     problems, defaults = list(search.problems), NO_DEFAULTS

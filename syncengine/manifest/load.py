@@ -38,7 +38,7 @@ def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]
     An empty cache has no entry to find, so that each file and its sources are read only once. Bytes that have an entry
     by themselves have no other inputs, and are not searched for `generate`.
     """
-    digests = cache.known()
+    digests = cache.digests()
     return [_known_digest(file, cache, digests) or _whole_digest(file) for file in files] if digests else None
 
 

@@ -107,7 +107,7 @@ def _standing_in(cache: ManifestCache, manifests: ManifestSet, digests: Sequence
     """The cached result of validating these manifests, if they were in order."""
     if digests is None or manifests.found:
         return None
-    return cache.standing(cache.entries(manifests.files, digests), manifests.levels)
+    return cache.find_basis(cache.entries(manifests.files, digests), manifests.levels)
 
 
 def _valid(desired: Desired) -> Valid:

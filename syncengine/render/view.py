@@ -277,8 +277,8 @@ def _unusual(entry: Entry) -> Details:
 def _new_texts(before: object, after: object) -> Iterator[str]:
     """Texts whose unusual letters, if any, were not there before."""
     if isinstance(after, str) and not after.isascii():
-        known = set(before) if isinstance(before, str) else set()
-        if set(after) - known:
+        letters = set(before) if isinstance(before, str) else set()
+        if set(after) - letters:
             yield after
     elif isinstance(after, tuple):
         yield from (item for item in after if not (isinstance(before, tuple) and item in before))

@@ -98,8 +98,8 @@ class RuleChange(NamedTuple):
 
 def both_sides(head: RuleSet, base: RuleSet) -> RuleSet:
     """The rules of two sides of a pull request, all of which hold; one that both have counts once, as head's."""
-    known = {rule.content for rule in head.rules}
-    return RuleSet((*head.rules, *(rule for rule in base.rules if rule.content not in known)), head.tests)
+    contents = {rule.content for rule in head.rules}
+    return RuleSet((*head.rules, *(rule for rule in base.rules if rule.content not in contents)), head.tests)
 
 
 def rule_changes(head: RuleSet, base: RuleSet) -> Iterator[RuleChange]:

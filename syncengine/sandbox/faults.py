@@ -194,7 +194,7 @@ def faults_from(body: Any) -> list[Fault]:
 
 
 def _fault(item: Any) -> Fault:
-    values = _known(item, _SHAPES)
+    values = _known_fields(item, _SHAPES)
     operation = required(values, "operation")
     if "itemErrors" in values:
         if operation not in _WITH_ITEM_ERRORS:
@@ -212,7 +212,7 @@ def _named(values: Json) -> Json:
     return {_NAMES.get(name, name): value for name, value in values.items()}
 
 
-def _known(item: Any, shapes: Mapping[str, FieldType]) -> Json:
+def _known_fields(item: Any, shapes: Mapping[str, FieldType]) -> Json:
     values = read_fields(item, shapes)
     if unknown := sorted(item.keys() - shapes.keys()):
         raise ApiError(400, f"unknown: {', '.join(unknown)}")
@@ -224,7 +224,7 @@ def _late(values: Json) -> Late:
         raise ApiError(400, f"{WEBHOOK_CALL} cannot be late: the sandbox itself makes this call")
     if others := sorted(values.keys() - _WITH_LATE):
         raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
-    return Late(**_known(values["late"], _LATE))
+    return Late(**_known_fields(values["late"], _LATE))
 
 
 def _item_error(item: Any) -> tuple[int, str]:

@@ -121,10 +121,10 @@ class Reconciling:
             stopped.cancel()
 
     def _apply(self) -> Applied:
-        around = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
+        runtime = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
-            done = Application(self._project, request, around, self._serving).execute()
+            done = Application(self._project, request, runtime, self._serving).execute()
             self._count_refused(done)
             return done
         finally:

@@ -57,9 +57,9 @@ def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
 
 def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
     """LeftOut for the rows of a database or a service where none is asked."""
-    asked = for_each.http or for_each.sql
-    if context.is_offline and asked is not None and asked.source is not None:
-        message = f"left out: the source {display(asked.source.text)} is not in Git"
+    section = for_each.http or for_each.sql
+    if context.is_offline and section is not None and section.source is not None:
+        message = f"left out: the source {display(section.source.text)} is not in Git"
         raise LeftOut(f"{message}; what is made of its rows counts neither as new nor as gone")
 
 

@@ -80,11 +80,11 @@ class _Doubts:
 
     def diagnostics(self) -> list[Diagnostic]:
         return [
-            Diagnostic(severity=Severity.WARNING, code=code, message=self._told(first, (code, file, message)))
+            Diagnostic(severity=Severity.WARNING, code=code, message=self._message(first, (code, file, message)))
             for (code, file, message), first in self.first.items()
         ]
 
-    def _told(self, first: str, key: tuple[str, str, str]) -> str:
+    def _message(self, first: str, key: tuple[str, str, str]) -> str:
         _, file, message = key
         others = f" and {self.more[key]:,} later" if key in self.more else ""
         return f"at {first}{others}: {f'{file}: ' if file else ''}{message}"
