@@ -103,7 +103,7 @@ def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Seq
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
     compares = replace(context, compares_parts=FEW_KEYWORDS)
-    return [replace(file, given=compares) for file in files]
+    return [replace(file, context=compares) for file in files]
 
 
 def load(project: Project) -> Desired:
@@ -140,7 +140,7 @@ class _Places:
             return None
         if file != self.file:
             data = self.files[file].content(Collector(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].given)
+            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].context)
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:

@@ -30,7 +30,7 @@ class ManifestFile:
 
     path: Path
     name: str
-    given: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
+    context: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def content(self, findings: Collector) -> bytes | None:
         """Return its bytes, read only up to the largest size; None if it cannot be read, with a diagnostic."""
@@ -166,7 +166,7 @@ class Search:
             self._problem(entry.path, "secret-file", "according to the project file, it holds a secret or posted time")
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
-            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.context))
+            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), context=self.context))
 
     def _stays_inside(self, entry: _Entry) -> bool:
         if not entry.is_link:

@@ -257,7 +257,7 @@ def _is_worth_keeping(manifests: ManifestSet) -> bool:
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
-    parts = max((file.given.compares_parts for file in manifests.files if file.given is not None), default=0)
+    parts = max((file.context.compares_parts for file in manifests.files if file.context is not None), default=0)
     return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
 
 
