@@ -216,7 +216,7 @@ class Application:
         return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
 
     def record_refusal(self, error: SyncengineError) -> None:
-        """Have it in the history, where there is a state that may be written; the report tells it in any case."""
+        """Record a refusal in the history if there is a state that may be written; the report has it in any case."""
         if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
             return
         with suppress(SyncengineError):

@@ -38,7 +38,7 @@ def digest_with_inputs(file: ManifestFile, data: bytes, context: LoadContext) ->
 
 
 def _of_blocks(data: bytes, context: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
-    """One for each block's source."""
+    """Yield a digest for the source of each block."""
     for root in documents_of(data, findings, context).roots if GENERATES in data else ():
         blocks = root.get("generate") if isinstance(root, Mapping) else None
         for block in blocks.items if isinstance(blocks, Sequence) else ():

@@ -90,7 +90,7 @@ class _Entry(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> _Entry:
-        """The entry where a search begins."""
+        """Return the entry at which a search begins."""
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
     def below(self, entry: os.DirEntry[str]) -> _Entry:

@@ -57,7 +57,7 @@ def relocated(reading: Reading, result: Rendered, lines: Sequence[str]) -> Readi
 
 
 def _without_repeats(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
-    """Each, and those of rows that say the same at one place as one."""
+    """Yield each diagnostic; those of several rows that say the same at one place become one."""
     alike = Alike()
     for diagnostic, row in pairs:
         if row is None:

@@ -460,7 +460,7 @@ def warnings_of_approvals(
 
 
 def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
-    """From the command line, the project file and the environment."""
+    """Yield the approvals of the command line, the project file and the environment."""
     yield from (Approval(text, "--approve-deletes") for text in request.approvals)
     for text in project.approvals:
         line = project.approval_lines.get(text)

@@ -43,7 +43,7 @@ class PolicyRule:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """All that it says, wherever it stands."""
+        """The content of a rule, without its place."""
         message = self.message.text if self.message else None
         return (self.name, self.kind, self.ruling, self.condition.text, message, self.by)
 

@@ -28,7 +28,7 @@ class NoResource(dict[str, Any]):
 
 
 def _empty(kind: Kind) -> dict[str, Any]:
-    """Every field without a value: an empty list, no metadata, else none."""
+    """Every field of a kind without a value: an empty list, no metadata, else none."""
     types = fields_by_type(MODELS[kind])
     lists = {name for name, (bare, _) in types.items() if bare == tuple[str, ...]}
     values: dict[str, Any] = {name: [] if name in lists else None for name in types}

@@ -146,7 +146,7 @@ class Process:
         return Configuration(project, delivery, fingerprint, settings_in(project.config))
 
     def _guard(self, project: Project) -> None:
-        """No line of the log shows this project's secrets, nor those of the one before it."""
+        """Keep this project's secrets, and those of the one before it, out of every line of the log."""
         project.base_url()
         project.api_key()
         del self.log.secrets[:-4]

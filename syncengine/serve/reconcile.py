@@ -45,7 +45,7 @@ OUTCOMES: Mapping[ExitCode, str] = {
 
 @dataclass(slots=True)
 class RunStopper:
-    """Ends the run that is under way in the other thread, or the next one at once."""
+    """Ends the run in the other thread, or the next one as soon as it begins."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _end: Callable[[], object] | None = None
@@ -109,7 +109,7 @@ class Reconciling:
         return any(path.exists() for path in self._project.manifests)
 
     async def _reconciled(self) -> None:
-        """One apply, ended early when this process is to stop; the thread is always waited for."""
+        """Apply once, ended early when this process is to stop; the thread is always waited for."""
         applying = asyncio.ensure_future(asyncio.to_thread(self._apply))
         stopped = asyncio.ensure_future(self._stop.wait())
         try:

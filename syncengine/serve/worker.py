@@ -128,7 +128,7 @@ class Shift:
             await slept(LOOK_AT_LEASE, self._stop)
 
     async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """All loops side by side until stopped, or until one may not go on; the others are stopped then."""
+        """Run all loops side by side until stopped, or until one may not go on; the others are stopped then."""
         tasks = [asyncio.create_task(self._kept(name, loop)) for name, loop in loops.items()]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)

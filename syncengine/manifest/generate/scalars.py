@@ -81,7 +81,7 @@ def without_undefined(value: Any) -> Any:
 def tuple_of(
     environment: SandboxedEnvironment, expressions: list[nodes.Expr]
 ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """One function of all expressions."""
+    """Compile all expressions into one function that returns their values."""
     target = nodes.Name(RESULT, "store", lineno=1)
     body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
     template = environment.from_string(nodes.Template(body, lineno=1))

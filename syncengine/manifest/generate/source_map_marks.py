@@ -91,7 +91,7 @@ class Captures:
         return self._remaining >= 0
 
     def _kept(self, text: str, marked: str) -> str:
-        """The text, which is remembered, the oldest ones not for ever; one character may be the same text anywhere."""
+        """Return the text and remember its marks for a while; one character may be one object anywhere."""
         if len(text) > 1 and id(text) not in self._entries:
             self._entries[id(text)] = (text, marked)
             self._size += len(marked)
@@ -129,7 +129,7 @@ class Marking:
 
     @pass_context
     def _with_place(self, context: Any, value: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> Any:
-        """A value; for captured text, its marks, and behind it one of the place where it is written."""
+        """Return a value; a captured text with its marks, and with a mark of the place where it is written."""
         if not self.captures.knows(value):
             return value
         marked = self.captures.marked(value, self._row(at_hand))

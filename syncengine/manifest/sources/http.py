@@ -76,7 +76,7 @@ def http_rows(
 
 
 class TooLate(Exception):
-    """All pages together have taken as long as they may."""
+    """Raised when all pages together have taken as long as they may."""
 
 
 Asked = Callable[[httpx.URL], Reply]

@@ -25,7 +25,7 @@ FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
-    """All rows; SourceTrouble says why there are none to be had."""
+    """Read all rows of a source; SourceTrouble with the reason if they cannot be had."""
     leave_out_offline(context, for_each)
     for kind in FILE_KINDS:
         path: Written | None = getattr(for_each, "json_" if kind == "json" else kind)

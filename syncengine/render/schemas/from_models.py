@@ -18,7 +18,7 @@ FORMAT = Field(description="The format of this document, and its version.")
 
 
 class Format(BaseModel):
-    """Names are camelCase in JSON; readers must bear additions."""
+    """A published format: its names are camelCase in JSON, and readers must ignore names that they do not know."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 

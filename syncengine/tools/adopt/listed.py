@@ -61,7 +61,7 @@ def _row(resource: Resource, server_id: str | None) -> Recorded:
 
 
 def _as_manifest(root: Node) -> Node:
-    """A list alone is one of tags."""
+    """Return the document as a manifest: a list alone is a list of tags."""
     if not isinstance(root, SequenceNode):
         return root
     return MappingNode([Scalar("tags", root.mark, "")], [root], root.mark)
