@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from syncengine.cli import main
 
@@ -58,6 +59,36 @@ def run(
             raise TimeoutError(f"syncengine {' '.join(arguments)} took more than {seconds:g} s")
         written = (Path(streams, name) for name in ("out", "err"))
         return Ended(process.exitcode, *(file.read_bytes().decode() if file.exists() else "" for file in written))
+
+
+class Worker(NamedTuple):
+    """A process that runs a function, and all that it writes to its standard output."""
+
+    stdout: TextIO
+    kill: Callable[[], None]
+    """SIGKILL."""
+    is_alive: Callable[[], bool]
+
+
+@contextmanager
+def working(function: Callable[..., None], *arguments: Any) -> Iterator[Worker]:
+    """Run a function of a module in a process of its own; at the end, wait until it has ended."""
+    context: Any = _context or multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(writer, function, arguments))
+    process.start()
+    writer.close()
+    with reader, os.fdopen(reader.fileno(), encoding="utf-8", closefd=False) as stdout:
+        yield Worker(stdout, process.kill, process.is_alive)
+        process.join()
+
+
+def _work(writer: Any, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    os.dup2(writer.fileno(), 1)
+    writer.close()
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    function(*arguments)
+    sys.stdout.flush()
 
 
 def _run_anew(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str, seconds: float) -> Ended:
