@@ -50,7 +50,8 @@ def run(
         return _run_anew(arguments, folder, environ, text, seconds)
     with tempfile.TemporaryDirectory(prefix="syncengine-test-") as streams:
         Path(streams, "in").write_text(text, encoding="utf-8")
-        process = _context.Process(target=_become, args=(list(arguments), folder, dict(environ), Path(streams)))
+        files = [Path(streams, name) for name in ("in", "out", "err")]
+        process = _context.Process(target=_become, args=(list(arguments), folder, dict(environ), files))
         process.start()
         process.join(seconds)
         if process.exitcode is None:
@@ -59,6 +60,44 @@ def run(
             raise TimeoutError(f"syncengine {' '.join(arguments)} took more than {seconds:g} s")
         written = (Path(streams, name) for name in ("out", "err"))
         return Ended(process.exitcode, *(file.read_bytes().decode() if file.exists() else "" for file in written))
+
+
+class Started:
+    """The program as a process that goes on, with the verbs of `subprocess.Popen`."""
+
+    def __init__(self, arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], log: Path) -> None:
+        """Start it; both of its streams go to the end of `log`."""
+        context: Any = _context or multiprocessing.get_context("spawn")
+        files = [Path(os.devnull), log, log]
+        self._process = context.Process(target=_become, args=(list(arguments), folder, dict(environ), files))
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        pid: int = self._process.pid
+        return pid
+
+    def poll(self) -> int | None:
+        """Return its exit code if it has ended, negative for a signal."""
+        code: int | None = self._process.exitcode
+        return code
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Return its exit code once it has ended; TimeoutError after so many `seconds`."""
+        self._process.join(seconds)
+        code = self.poll()
+        if code is None:
+            raise TimeoutError(f"the process has not ended within {seconds:g} s")
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
 
 
 class Worker(NamedTuple):
@@ -99,10 +138,10 @@ def _run_anew(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams: Path) -> None:
-    """Be the program, as the interpreter starts it where its streams are files."""
-    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", WRITES), ("err", WRITES))):
-        handle = os.open(streams / name, flags, 0o600)
+def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams: list[Path]) -> None:
+    """Be the program, as the interpreter starts it where its streams are these files."""
+    for number, (file, flags) in enumerate(zip(streams, (os.O_RDONLY, WRITES, WRITES), strict=True)):
+        handle = os.open(file, flags, 0o600)
         os.dup2(handle, number)
         os.close(handle)
     sys.stdin = os.fdopen(0, "r", encoding="utf-8", closefd=False)
