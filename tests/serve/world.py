@@ -18,6 +18,7 @@ import httpx
 
 from tests.cli.program import Project
 from tests.cli.service import KEY, Service, serving
+from tests.support import loopback
 from tests.support.warm import Started
 
 T = TypeVar("T")
@@ -132,7 +133,7 @@ class World:
 
     def probe(self, path: str) -> httpx.Response | None:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}{path}", trust_env=False)
+            return loopback.get(f"http://127.0.0.1:{self.port}{path}")
         except httpx.TransportError:
             return None
 
