@@ -73,7 +73,7 @@ def _reason(text: str) -> str:
     if not reason:
         raise Usage("--reason needs a few words, which every plan repeats")
     if len(reason) > LONGEST_REASON:
-        raise Usage(f"--reason may have {LONGEST_REASON} letters, and this has {len(reason)}")
+        raise Usage(f"--reason may have at most {LONGEST_REASON} characters; this one has {len(reason)}")
     return reason
 
 

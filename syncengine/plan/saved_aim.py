@@ -82,7 +82,7 @@ class _Reading:
         for key in self._order():
             resource = _resource(upserts[key]) if key in upserts else self._unsent(key)
             if resource.status is not Status.ACTIVE and not (self.plan.undo and resource.status in AGAIN):
-                raise inconsistent(f"{key} would be sent and not be managed, as only an undo does")
+                raise inconsistent(f"{key} would be sent without being managed, which only an undo does")
             self.aim.desired[key] = resource
 
     def _upserts(self) -> dict[Key, Effect]:

@@ -43,7 +43,7 @@ def github_place(environ: Environ) -> CommentPlace:
     _need(environ, "GITHUB_REPOSITORY", "GITHUB_API_URL")
     repository = environ["GITHUB_REPOSITORY"]
     if not REPOSITORY.fullmatch(repository):
-        raise Usage(f"GITHUB_REPOSITORY is no OWNER/NAME: {repository!r}")
+        raise Usage(f"GITHUB_REPOSITORY is not OWNER/NAME: {repository!r}")
     event = _event(environ)
     pull = _mapping(event.get("pull_request"))
     head = _mapping(pull.get("head"))

@@ -213,7 +213,7 @@ class RuleTest(Model, frozen=True, kw_only=True):
     data: Annotated[
         Texts | None, Meta(description="Files that the manifests read, by path, in place of the project's own.")
     ] = None
-    variables: Annotated[Texts | None, Meta(description="Variables over those of the project.")] = None
+    variables: Annotated[Texts | None, Meta(description="Variables that override those of the project.")] = None
     expect: Annotated[Expectation, Meta(description="What is expected.")]
 
 

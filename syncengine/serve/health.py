@@ -80,7 +80,7 @@ class Checking:
     async def _tell(self, troubles: tuple[SinkTrouble, ...]) -> bool:
         answer = await self._reporter.tell(troubles)
         if answer.ok:
-            what = "a health failure was reported" if troubles else "no health failure is reported any more"
+            what = "a health failure was reported" if troubles else "the health failure was rescinded"
             self._log.info("health", what)
         else:
             self._log.warning("health", f"the service did not accept the health report: {answer.said}; retrying")

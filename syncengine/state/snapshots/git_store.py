@@ -114,7 +114,7 @@ class GitStore:
                 raise ValueError("no id")
             return self._head(id)
         except (ValueError, LookupError, TypeError):
-            message = f"{id} is no version of state {self.name} that is kept: `state versions` lists them"
+            message = f"state {self.name} has no version {id}: `state versions` lists those that are kept"
             raise SyncengineError(message, code="no-such-version") from None
 
     def is_descendant(self, head: Snapshot, version: str) -> bool | None:
