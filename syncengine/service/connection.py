@@ -7,9 +7,11 @@ proxy, httpx's own client is used, which knows all kinds of them.
 from __future__ import annotations
 
 import re
+import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Protocol
@@ -17,6 +19,7 @@ from urllib.request import getproxies
 
 import aiohttp
 import httpx
+from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import BytesPayload
 from yarl import URL
@@ -31,6 +34,9 @@ BODY_SENT = "http11.send_request_body.complete"
 
 LARGE = 64 * 1024
 """Bytes of a body that may not leave at once."""
+
+_DISCARD = struct.pack("ii", 1, 0)
+"""SO_LINGER without time: what a socket has not sent is discarded when it is closed."""
 
 _SENDABLE = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
 """The value of a header (RFC 9110, 5.5)."""
@@ -82,6 +88,7 @@ class DirectConnection:
         self._tls = tls
         self._keepalive_seconds = keepalive_seconds
         self._opened: aiohttp.ClientSession | None = None
+        self._sockets: list[socket.socket] = []
 
     async def send(self, request: httpx.Request, *, stream: bool) -> Incoming:
         """Send a request whose content is bytes; httpx.TransportError where no answer begins."""
@@ -90,7 +97,7 @@ class DirectConnection:
         if request.url.userinfo:
             next(httpx.BasicAuth(request.url.username, request.url.password).auth_flow(request))
         headers = [(name.decode("ascii"), _sendable(value)) for name, value in request.headers.raw]
-        with _as_httpx():
+        with _as_httpx(), self._dropped_on_failure():
             response = await self._session().request(
                 request.method,
                 _url(str(request.url)),
@@ -103,7 +110,7 @@ class DirectConnection:
         if "set-cookie" in response.headers:
             answer = httpx.Response(response.status, headers=response.raw_headers, request=request)
             self.cookies.extract_cookies(answer)
-        return _Incoming(response)
+        return _Incoming(response, self._drop)
 
     async def aclose(self) -> None:
         if self._opened is not None:
@@ -112,7 +119,9 @@ class DirectConnection:
     def _session(self) -> aiohttp.ClientSession:
         if self._opened is None:
             self._opened = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=1, keepalive_timeout=self._keepalive_seconds, ssl=self._tls),
+                connector=aiohttp.TCPConnector(
+                    limit=1, keepalive_timeout=self._keepalive_seconds, ssl=self._tls, socket_factory=self._socket
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),  # httpx keeps them
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 auto_decompress=False,
@@ -120,12 +129,37 @@ class DirectConnection:
             )
         return self._opened
 
+    def _socket(self, address: AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets = [*(one for one in self._sockets if one.fileno() >= 0), made]
+        return made
+
+    @contextmanager
+    def _dropped_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        """End the connection at once: what it has not sent yet never leaves, however long its other end waits.
+
+        A closed one would go on sending what is in its buffers, after the time that its call is said to have ended
+        (docs/planning.md 1.8).
+        """
+        for one in self._sockets:
+            with suppress(OSError):  # it is closed already
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
+                one.shutdown(socket.SHUT_RDWR)
+
 
 class _Incoming:
     """An answer of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, drop: Callable[[], None]) -> None:
         self.status_code = response.status
+        self._drop = drop
         self.headers = httpx.Headers(list(response.raw_headers))
         self._response = response
 
@@ -135,6 +169,8 @@ class _Incoming:
                 yield chunk
 
     async def aclose(self) -> None:
+        if self._response.connection is not None:  # it is not read to its end
+            self._drop()
         self._response.release()
 
 

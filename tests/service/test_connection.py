@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -98,3 +99,33 @@ def test_a_large_body_arrives_whole() -> None:
     heard = talk((OK,), scene)
     assert len(heard.body) == int(heard.headers["content-length"]) > 1_000_000
     assert heard.body.endswith(b'x"}]}')
+
+
+def test_nothing_leaves_once_a_call_has_timed_out() -> None:
+    """A service that reads nothing until the call is over gets no more than had left by then, never the whole."""
+    size = 32_000_000
+
+    async def play() -> tuple[Any, int]:
+        over, received = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+        async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await over.wait()
+            count = 0
+            with suppress(ConnectionError):
+                while chunk := await reader.read(1_000_000):
+                    count += len(chunk)
+            writer.close()
+            received.set_result(count)
+
+        server = await asyncio.start_server(late, "127.0.0.1", 0, limit=1_000)
+        port = server.sockets[0].getsockname()[1]
+        async with client(f"http://127.0.0.1:{port}", timeout=0.5, patience=0.0) as caller:
+            answer = await caller.call(UPSERT_TAGS, {"tags": ["x" * size]})
+            over.set()
+            count = await received
+        server.close()
+        return answer, count
+
+    answer, count = asyncio.run(play())
+    assert (answer.status, answer.reached) == (None, True)
+    assert count < size
