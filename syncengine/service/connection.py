@@ -35,8 +35,8 @@ BODY_SENT = "http11.send_request_body.complete"
 LARGE = 64 * 1024
 """Bytes of a body that may not leave at once."""
 
-_DISCARD = struct.pack("ii", 1, 0)
-"""SO_LINGER without time: what a socket has not sent is discarded when it is closed."""
+_DISCARD, _DELIVER = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
+"""SO_LINGER: when a socket is closed, by us or by our death, what is not sent yet is discarded, or still sent."""
 
 _SENDABLE = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
 """The value of a header (RFC 9110, 5.5)."""
@@ -97,6 +97,7 @@ class DirectConnection:
         if request.url.userinfo:
             next(httpx.BasicAuth(request.url.username, request.url.password).auth_flow(request))
         headers = [(name.decode("ascii"), _sendable(value)) for name, value in request.headers.raw]
+        self._at_its_end(_DISCARD)
         with _as_httpx(), self._dropped_on_failure():
             response = await self._session().request(
                 request.method,
@@ -110,7 +111,7 @@ class DirectConnection:
         if "set-cookie" in response.headers:
             answer = httpx.Response(response.status, headers=response.raw_headers, request=request)
             self.cookies.extract_cookies(answer)
-        return _Incoming(response, self._drop)
+        return _Incoming(response, self._ended)
 
     async def aclose(self) -> None:
         if self._opened is not None:
@@ -132,6 +133,7 @@ class DirectConnection:
     def _socket(self, address: AddrInfoType) -> socket.socket:
         made = socket.socket(*address[:3])
         self._sockets = [*(one for one in self._sockets if one.fileno() >= 0), made]
+        self._at_its_end(_DISCARD)
         return made
 
     @contextmanager
@@ -142,24 +144,34 @@ class DirectConnection:
             self._drop()
             raise
 
-    def _drop(self) -> None:
-        """End the connection at once: what it has not sent yet never leaves, however long its other end waits.
+    def _ended(self, *, whole: bool) -> None:
+        if whole:
+            self._at_its_end(_DELIVER)
+        else:
+            self._drop()
 
-        A closed one would go on sending what is in its buffers, after the time that its call is said to have ended
-        (docs/planning.md 1.8).
+    def _drop(self) -> None:
+        for one in self._sockets:
+            with suppress(OSError):  # it is closed already
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _at_its_end(self, linger: bytes) -> None:
+        """Decide the fate of what is not sent yet when the connection ends.
+
+        During a call it never leaves then: a body that a service takes late would arrive after the time that the call
+        is said to have ended, or its sender to have died (docs/planning.md 1.8).
         """
         for one in self._sockets:
             with suppress(OSError):  # it is closed already
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
-                one.shutdown(socket.SHUT_RDWR)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
 class _Incoming:
     """An answer of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse, drop: Callable[[], None]) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, ended: Callable[..., None]) -> None:
         self.status_code = response.status
-        self._drop = drop
+        self._ended = ended
         self.headers = httpx.Headers(list(response.raw_headers))
         self._response = response
 
@@ -169,8 +181,7 @@ class _Incoming:
                 yield chunk
 
     async def aclose(self) -> None:
-        if self._response.connection is not None:  # it is not read to its end
-            self._drop()
+        self._ended(whole=self._response.connection is None)
         self._response.release()
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
 from base64 import b64encode
 from contextlib import suppress
 from typing import Any
@@ -102,30 +105,63 @@ def test_a_large_body_arrives_whole() -> None:
 
 
 def test_nothing_leaves_once_a_call_has_timed_out() -> None:
-    """A service that reads nothing until the call is over gets no more than had left by then, never the whole."""
-    size = 32_000_000
+    """A service that reads nothing until the call is over gets what had arrived by then, never the whole."""
+    size = 60_000
 
-    async def play() -> tuple[Any, int]:
+    async def play() -> tuple[Any, bytes]:
         over, received = asyncio.Event(), asyncio.get_running_loop().create_future()
 
         async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await over.wait()
-            count = 0
+            content = b""
             with suppress(ConnectionError):
                 while chunk := await reader.read(1_000_000):
-                    count += len(chunk)
+                    content += chunk
             writer.close()
-            received.set_result(count)
+            if content.startswith(b"POST "):  # and not the question whether the whole service is down
+                received.set_result(content)
 
-        server = await asyncio.start_server(late, "127.0.0.1", 0, limit=1_000)
-        port = server.sockets[0].getsockname()[1]
-        async with client(f"http://127.0.0.1:{port}", timeout=0.5, patience=0.0) as caller:
+        narrow = socket.create_server(("127.0.0.1", 0))
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        url = f"http://127.0.0.1:{narrow.getsockname()[1]}"
+        server = await asyncio.start_server(late, sock=narrow, limit=1_000)
+        async with server, client(url, timeout=0.5, patience=0.0) as caller:
             answer = await caller.call(UPSERT_TAGS, {"tags": ["x" * size]})
             over.set()
-            count = await received
-        server.close()
-        return answer, count
+            return answer, await received
 
-    answer, count = asyncio.run(play())
+    answer, content = asyncio.run(play())
     assert (answer.status, answer.reached) == (None, True)
-    assert count < size
+    assert len(content) < size
+
+
+CALLER = """\
+import asyncio, sys
+from syncengine.service.client import Client
+from syncengine.service.operations import UPSERT_TAGS
+
+async def play():
+    async with Client(sys.argv[1], lambda fresh=False: "key") as caller:
+        await caller.call(UPSERT_TAGS, {"tags": ["x" * 60_000]})
+
+asyncio.run(play())
+"""
+
+
+def test_nothing_leaves_once_its_sender_was_killed() -> None:
+    """The kernel would go on sending the buffers of a dead process, for as long as the service is willing to read."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        sender = subprocess.Popen([sys.executable, "-c", CALLER, url])
+        service, _ = server.accept()
+        with service:
+            service.recv(1, socket.MSG_PEEK)
+            sender.kill()
+            sender.wait()
+            content = b""
+            with suppress(ConnectionError):
+                while chunk := service.recv(1_000_000):
+                    content += chunk
+    assert content.startswith(b"POST ")
+    assert len(content) < 60_000
