@@ -150,14 +150,12 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
     return None if public_by_silence(resources) else Reading(file, tuple(resources))
 
 
-def _plain_defaults(
-    section: fast_reader.Slice | None, file: str, defaults: DefaultValues
-) -> Mapping[Kind, Mapping[str, Any]] | None:
+def _plain_defaults(section: str | None, file: str, defaults: DefaultValues) -> Mapping[Kind, Mapping[str, Any]] | None:
     """The defaults of each kind's resources; None if their places matter."""
     if section is None:
         return {kind: defaults.values.get(kind, {}) for kind in Kind}
     findings = Collector(file)
-    documents = read(section.in_place().encode(), findings)
+    documents = read(section.encode(), findings)
     own = declarations(documents, findings).defaults.values
     if findings.found or documents.cut or "category" in own.get(Kind.TAG, {}):
         return None
