@@ -95,7 +95,10 @@ def read_manifest(
     `former` is an earlier reading of the file, whose unchanged rows are not rendered again. `line_of` maps lines to
     those that messages name, as in `Collector`.
     """
-    return _boring(data, file, defaults) or _in_full(data, Collector(file, line_of=line_of), defaults, context, former)
+    if boring := _boring(data, file, defaults):
+        return boring
+    findings = Collector(file, line_of=line_of)
+    return read_documents(documents_of(data, findings, context), findings, defaults, context, data, former)
 
 
 def documents_of(data: bytes, findings: Collector, context: LoadContext | None) -> Documents:
@@ -163,12 +166,6 @@ def _plain_defaults(section: str | None, file: str, defaults: DefaultValues) -> 
 
 
 # --- any file
-
-
-def _in_full(
-    data: bytes, findings: Collector, defaults: DefaultValues, context: LoadContext | None, former: Reading | None
-) -> Reading:
-    return read_documents(documents_of(data, findings, context), findings, defaults, context, data, former)
 
 
 def read_documents(
