@@ -11,13 +11,11 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
 from syncengine.manifest.generate.scalars import Compiled, without_undefined
-from syncengine.manifest.schema import NOT_TEXT, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import NEVER_EMPTY, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
 from syncengine.templating.filters import plain_text, with_line_feeds
 from syncengine.templating.values import is_template
 
-LEFT_OUT = NOT_TEXT | {"visibility"}
-"""Fields that are left out when they are empty, since empty text has no meaning for them."""
 _PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
 
 Results = tuple[Any, ...]
@@ -92,7 +90,7 @@ class Fields(NamedTuple):
         """The resource as it would have been parsed, had it been written by hand."""
         keys, values = [], []
         for key, part in self.parts:
-            value = _node(part, results, "" if key.text in LEFT_OUT else '"')
+            value = _node(part, results, "" if key.text in NEVER_EMPTY else '"')
             if value is not None:
                 keys.append(key)
                 values.append(value)
@@ -131,7 +129,7 @@ def fields_of(kind: Kind, node: Mapping, compiled: Compiled) -> Fields:
             continue
         part = _part(value, compiled)
         parts.append((key, part))
-        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in LEFT_OUT)
+        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in NEVER_EMPTY)
         if take is None:
             boring = False
         else:
