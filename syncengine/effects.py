@@ -46,51 +46,53 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
         return bool(self.fields or self.cleared or self.status or protects)
 
 
-def intended(row: Recorded | None, leave: Effect) -> Recorded:
+def intended(row: Recorded | None, effect: Effect) -> Recorded:
     """Return the row as it is written before the call is sent.
 
     No flag of doubt is set: an intent in the journal without an outcome is the doubt.
     """
     if row is None:
-        return _appearing(leave)
-    if leave.former is not None and leave.former.kind is not leave.key.kind:
-        return _in_renamed(row, leave, leave.former)
-    body = _added(row.body, leave) if leave.fields or leave.keywords or leave.metadata else row.body
+        return _appearing(effect)
+    if effect.former is not None and effect.former.kind is not effect.key.kind:
+        return _in_renamed(row, effect, effect.former)
+    body = _added(row.body, effect) if effect.fields or effect.keywords or effect.metadata else row.body
     return replace(
         row,
         body=body,
-        status=_status_intended(row, leave),
-        source=leave.source or row.source,
-        protect=row.protect if leave.protect is None else leave.protect,
+        status=_status_intended(row, effect),
+        source=effect.source or row.source,
+        protect=row.protect if effect.protect is None else effect.protect,
         former_categories=_left_behind(row, body),
     )
 
 
-def _in_renamed(row: Recorded, leave: Effect, former: Key) -> Recorded:
+def _in_renamed(row: Recorded, effect: Effect, former: Key) -> Recorded:
     """A tag that may be in a category may be in it by its new name; one that has left it for good is elsewhere."""
-    body = _added(row.body, leave) if row.body.fields.get("category") == former.name else row.body
-    now, renamed = category_references(body.fields), category_references(leave.fields)
-    left = (reference for old in row.former_categories for reference in (renamed if old == str(former) else (old,)))
-    return replace(row, body=body, former_categories=tuple(dict.fromkeys(r for r in left if r not in now)))
+    body = _added(row.body, effect) if row.body.fields.get("category") == former.name else row.body
+    now, renamed = category_references(body.fields), category_references(effect.fields)
+    remaining = (
+        reference for old in row.former_categories for reference in (renamed if old == str(former) else (old,))
+    )
+    return replace(row, body=body, former_categories=tuple(dict.fromkeys(r for r in remaining if r not in now)))
 
 
-def _added(body: Body, leave: Effect) -> Body:
+def _added(body: Body, effect: Effect) -> Body:
     existing = set(body.keywords)
     return Body(
-        fields={**body.fields, **leave.fields},
-        keywords=body.keywords + tuple(k for k in leave.keywords if k not in existing),
-        metadata={**body.metadata, **leave.metadata},
+        fields={**body.fields, **effect.fields},
+        keywords=body.keywords + tuple(k for k in effect.keywords if k not in existing),
+        metadata={**body.metadata, **effect.metadata},
     )
 
 
-def _appearing(leave: Effect) -> Recorded:
+def _appearing(effect: Effect) -> Recorded:
     """The first that is known of a resource."""
     return Recorded(
-        leave.key,
-        Body(leave.fields, leave.keywords, leave.metadata),
-        leave.status if leave.status in (Status.DELETED, Status.RELEASED) else Status.ACTIVE,
-        source=leave.source,
-        protect=bool(leave.protect),
+        effect.key,
+        Body(effect.fields, effect.keywords, effect.metadata),
+        effect.status if effect.status in (Status.DELETED, Status.RELEASED) else Status.ACTIVE,
+        source=effect.source,
+        protect=bool(effect.protect),
     )
 
 
@@ -100,17 +102,17 @@ def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
     return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
 
 
-def _status_intended(before: Recorded, leave: Effect) -> Status:
-    if leave.status in (Status.DELETED, Status.RELEASED, before.status):
-        return leave.status
-    return Status.ACTIVE if leave.whole else before.status
+def _status_intended(before: Recorded, effect: Effect) -> Status:
+    if effect.status in (Status.DELETED, Status.RELEASED, before.status):
+        return effect.status
+    return Status.ACTIVE if effect.whole else before.status
 
 
-def settled(row: Recorded, leave: Effect) -> Recorded:
+def settled(row: Recorded, effect: Effect) -> Recorded:
     """The row after a 2xx. A deleted activity type is archived: its fields come back when it is revived."""
-    if leave.unsure is not None:
-        return replace(row, status=leave.unsure, doubtful=True)
-    if leave.status is Status.DELETED:
+    if effect.unsure is not None:
+        return replace(row, status=effect.unsure, doubtful=True)
+    if effect.status is Status.DELETED:
         return replace(
             row,
             body=row.body if row.key.kind is Kind.ACTIVITY_TYPE else Body(),
@@ -121,19 +123,19 @@ def settled(row: Recorded, leave: Effect) -> Recorded:
             protect=False,
             former_categories=(),
         )
-    takes = leave.cleared or leave.keywords_dropped or leave.metadata_dropped
+    takes = effect.cleared or effect.keywords_dropped or effect.metadata_dropped
     return replace(
         row,
-        body=_without(row.body, leave) if takes else row.body,
-        status=leave.status or row.status,
-        doubtful=row.doubtful and not leave.whole,
-        confirmed=row.confirmed or leave.whole,
-        former_categories=() if leave.whole else row.former_categories,
+        body=_without(row.body, effect) if takes else row.body,
+        status=effect.status or row.status,
+        doubtful=row.doubtful and not effect.whole,
+        confirmed=row.confirmed or effect.whole,
+        former_categories=() if effect.whole else row.former_categories,
     )
 
 
-def _without(body: Body, leave: Effect) -> Body:
-    cleared, keywords, metadata = set(leave.cleared), set(leave.keywords_dropped), set(leave.metadata_dropped)
+def _without(body: Body, effect: Effect) -> Body:
+    cleared, keywords, metadata = set(effect.cleared), set(effect.keywords_dropped), set(effect.metadata_dropped)
     return Body(
         fields={n: v for n, v in body.fields.items() if n not in cleared},
         keywords=tuple(k for k in body.keywords if k not in keywords),

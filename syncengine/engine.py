@@ -90,14 +90,14 @@ def reason_of(error: SyncengineError) -> str:
 class Application:
     """One apply. `execute` always ends in a report (docs/planning.md 4.11)."""
 
-    def __init__(self, project: Project, request: PlanRequest, around: Runtime, serving: Serving) -> None:
+    def __init__(self, project: Project, request: PlanRequest, runtime: Runtime, serving: Serving) -> None:
         self._project = project
         self._request = request
-        self._around = around
+        self._runtime = runtime
         self._serving = serving
-        self._chronicle = Chronicle(around.tell, project.warnings)
+        self._chronicle = Chronicle(runtime.tell, project.warnings)
         self._patience = 0.0
-        self._started = around.now()
+        self._started = runtime.now()
         self._team_name = project.service.team
         self._redoes: tuple[Key, ...] = ()
 
@@ -115,11 +115,11 @@ class Application:
         project, request = self._project, self._request
         project.base_url()
         project.api_key()
-        manifests = None if saved else check_manifests(project, request, self._around)
-        if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
+        manifests = None if saved else check_manifests(project, request, self._runtime)
+        if self._runtime.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
-        with open_state(project.state, write=True, now=self._around.now, create=request.new_state) as state:
-            holder = Holder.here(request.command, self._around.environ)
+        with open_state(project.state, write=True, now=self._runtime.now, create=request.new_state) as state:
+            holder = Holder.here(request.command, self._runtime.environ)
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
@@ -129,7 +129,7 @@ class Application:
                 if saved:
                     guards.refuse_unmerged(plan, project.root, allowed=request.allow_unmerged)
                 self._guard_review(plan, state)
-                if plan.changes_something and not self._around.confirm(plan):
+                if plan.changes_something and not self._runtime.confirm(plan):
                     raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
                 before = state.facts()
                 exit_code = self._apply(plan, state, holder)
@@ -145,12 +145,12 @@ class Application:
         return commit_of(plan, self._commit, self._project.root)
 
     def _circumstances(self) -> Circumstances:
-        plan, environ = self._chronicle.plan, self._around.environ
+        plan, environ = self._chronicle.plan, self._runtime.environ
         commit = self._commit
         tree = plan.basis.tree if plan and isinstance(plan.basis.tree, Tree) else None
         return Circumstances(
             started=self._started,
-            ended=self._around.now(),
+            ended=self._runtime.now(),
             team=self._team_name or (plan.basis.team if plan else None),
             environment=self._project.environment,
             commit=plan.basis.commit if plan else (commit.id if commit else None),
@@ -182,19 +182,19 @@ class Application:
         delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         if saved.undo and delta is not None:
             aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
-            guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._around, aside))
+            guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._runtime, aside))
         if saved.quarantine:
-            use = proven_use(saved, quarantine_in(state, project, self._around.now()))
+            use = proven_use(saved, quarantine_in(state, project, self._runtime.now()))
             saved = structs.replace(saved, quarantine=use)
         bare = structs.replace(saved, gate=without_rules(saved.gate))
-        today = guards.with_gate_of_today(bare, state, options.limits, self._around.now())
+        today = guards.with_gate_of_today(bare, state, options.limits, self._runtime.now())
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
 
     def _refuse_stale(self, saved: Plan, state: State) -> None:
         guards.refuse_elsewhere(saved, state, self._project.base_url())
         try:
             guards.refuse_changed(saved, state)
-            guards.refuse_quarantined(saved, state, self._project, self._around.now())
+            guards.refuse_quarantined(saved, state, self._project, self._runtime.now())
         except StalePlan as stale:
             plan = with_approvals(saved, self._project, self._request)
             if plan.is_denied or plan.gate.is_closed:  # exit 4 comes before 5
@@ -206,8 +206,8 @@ class Application:
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request
-        manifests = manifests or check_manifests(project, request, self._around)
-        return self._approved(plan_in(state, manifests, project, request, self._around), state)
+        manifests = manifests or check_manifests(project, request, self._runtime)
+        return self._approved(plan_in(state, manifests, project, request, self._runtime), state)
 
     def _approved(self, plan: Plan, state: State) -> Plan:
         """The plan, judged with the approvals at hand, and warnings about those that approve nothing."""
@@ -216,14 +216,14 @@ class Application:
         return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
 
     def record_refusal(self, error: SyncengineError) -> None:
-        """Have it in the history, where there is a state that may be written; the report tells it in any case."""
+        """Record a refusal in the history if there is a state that may be written; the report has it in any case."""
         if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
             return
         with suppress(SyncengineError):
             with open_state(self._project.state, write=False) as looked:
                 if not looked.exists or self._is_refused_again(looked, error):
                     return
-            with open_state(self._project.state, write=True, now=self._around.now) as state:
+            with open_state(self._project.state, write=True, now=self._runtime.now) as state:
                 state.record_refusal(self._refused_run(error))
 
     def _is_refused_again(self, state: State, error: SyncengineError) -> bool:
@@ -233,11 +233,11 @@ class Application:
         return self._request.command == "serve" and same
 
     def _refused_run(self, error: SyncengineError) -> Run:
-        holder = Holder.here(self._request.command, self._around.environ)
+        holder = Holder.here(self._request.command, self._runtime.environ)
         commit, plan = self._commit, self._chronicle.plan
         return replace(
             self._run_of(holder),
-            ended=self._around.now(),
+            ended=self._runtime.now(),
             plan=plan.id if plan else None,
             commit=self._commit_of(plan) if plan else (commit.id if commit else None),
             clean=commit.clean if commit else None,
@@ -246,7 +246,7 @@ class Application:
         )
 
     def _run_of(self, holder: Holder) -> Run:
-        return Run.here(self._around.new_id(), self._around.now(), holder, self._around.environ)
+        return Run.here(self._runtime.new_id(), self._runtime.now(), holder, self._runtime.environ)
 
     def _guard(self, plan: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
@@ -286,7 +286,7 @@ class Application:
             tell=lambda: self._chronicle.hear(Stopping(service.timeout)),
             at_once=abandon.set,
         )
-        with (self._around.stopping or stopping)(stop):
+        with (self._runtime.stopping or stopping)(stop):
             async with client_of(self._project, base_url, conduct) as client:
                 self._check_team(await self._team(client, stop), state)
                 self._chronicle.traffic = client.traffic
@@ -297,7 +297,7 @@ class Application:
                     stop,
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
-                    patience=Patience(service.landing, machine_seconds() + self._patience, now=self._around.now),
+                    patience=Patience(service.landing, machine_seconds() + self._patience, now=self._runtime.now),
                     plan_leaves=plan.leaves,
                     content=RefusedContent(plan),
                     set_aside=frozenset(plan.set_aside),
@@ -415,10 +415,10 @@ class _Silent:
 # --- the state's team
 
 
-def rebind_team(project: Project, around: Runtime, serving: Serving) -> tuple[str | None, str]:
+def rebind_team(project: Project, runtime: Runtime, serving: Serving) -> tuple[str | None, str]:
     """Remember the team that the key belongs to, whatever it was called before: the names before and now."""
-    with open_state(project.state, write=True, now=around.now) as state:
-        holder = Holder.here("state rebind", around.environ)
+    with open_state(project.state, write=True, now=runtime.now) as state:
+        holder = Holder.here("state rebind", runtime.environ)
         service = project.service
         lease = state.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout)
         with lease, serving() as base_url:

@@ -46,7 +46,7 @@ class Severity(StrEnum):
 
 
 class Row(NamedTuple):
-    """Where a generated resource's data came from: `row` is a line of the file, or a record number from 1."""
+    """The place of a generated resource's data: `row` is a line of the file, or a record number from 1."""
 
     file: str
     row: int

@@ -166,7 +166,7 @@ class Tally:
     def results(self, changes: Sequence[Change], unsent: str) -> tuple[Result, ...]:
         """A result for each change, in their order; then whatever else was not applied.
 
-        `unsent` is the reason of changes that nothing was told of.
+        `unsent` is the reason of changes without any event.
         """
         results = [self._result(change, unsent) for change in changes]
         keys = {change.key for change in changes}

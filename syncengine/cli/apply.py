@@ -135,8 +135,8 @@ class _Applying:
             raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
         announce(project, self.output)
         with Progress(self.output) as progress:
-            around = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
-            application = Application(project, request, around, lambda: serving(project))
+            runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
+            application = Application(project, request, runtime, lambda: serving(project))
             if saved is not None:
                 self._auto_approve = True
             done = application.execute(saved)

@@ -153,12 +153,12 @@ def _of_sides(
     from syncengine.plan.planner import make_plan
     from syncengine.plan.request import Runtime
 
-    around = Runtime(os.environ)
+    runtime = Runtime(os.environ)
     if revision is None:
-        return make_plan(project, request, around)
+        return make_plan(project, request, runtime)
     from syncengine.plan.two_sides import plan_two_sides
 
-    return plan_two_sides(revision, project, options.project_at, request, around, uses_state=uses_state)
+    return plan_two_sides(revision, project, options.project_at, request, runtime, uses_state=uses_state)
 
 
 def _read(file: str, folder: Path) -> ReviewedPlan:

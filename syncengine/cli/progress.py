@@ -100,7 +100,7 @@ class Progress:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """No bars while a person is asked."""
+        """Hide the bars while a person is asked."""
         self._stop()
         yield
 

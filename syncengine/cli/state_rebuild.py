@@ -51,9 +51,9 @@ def _refuse_rows(state: State, replaces: bool) -> None:
 
 def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> None:
     """Write the rows as a run of their own, all or none of them."""
-    around = Runtime(os.environ)
+    runtime = Runtime(os.environ)
     holder = Holder.here(COMMAND, os.environ)
-    run = Run.here(REBUILD + around.new_id(), around.now(), holder, os.environ)
+    run = Run.here(REBUILD + runtime.new_id(), runtime.now(), holder, os.environ)
     base_url, team = project.base_url(), project.service.team
     with writing(project, COMMAND, create=create) as state:
         facts = state.facts()

@@ -32,10 +32,10 @@ def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterato
 
     It applies no commit, so it does not change the last applied one (docs/planning.md 1.7).
     """
-    around, holder = Runtime(environ), Holder.here(command, environ)
+    runtime, holder = Runtime(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}
-    id = (IMPORT if command == "state import" else "") + around.new_id()
-    store.begin_run(Run.here(id, around.now(), holder, environ))
+    id = (IMPORT if command == "state import" else "") + runtime.new_id()
+    store.begin_run(Run.here(id, runtime.now(), holder, environ))
     yield counts
     store.end_run("complete", counts)
 

@@ -92,7 +92,7 @@ def show_group(options: Globals, format: str, group_id: str) -> int:
     from syncengine.state.inbox import open_inbox
 
     with open_inbox(options.project().state, write=False) as inbox:
-        entry, events = _known(inbox, group_id), inbox.story(group_id)
+        entry, events = _group_entry(inbox, group_id), inbox.story(group_id)
     return show(options, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
 
 
@@ -145,7 +145,7 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
         raise SyncengineError(f"{source} cannot be read: {error.strerror}", code="unreadable-file") from None
     if text is None:
         with open_inbox(project.state, write=False) as inbox:
-            return _known(inbox, source, f"{source} is neither a file nor a group in the inbox").raw()
+            return _group_entry(inbox, source, f"{source} is neither a file nor a group in the inbox").raw()
     try:
         group = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -158,7 +158,7 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
     return group
 
 
-def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> InboxEntry:
+def _group_entry(inbox: Inbox, group_id: str, unless: str | None = None) -> InboxEntry:
     """The group; SyncengineError with the sentence `unless` where there is none."""
     entry = inbox.entry(group_id)
     if entry is None:
@@ -201,7 +201,7 @@ def retry(options: Globals, format: str, group_ids: Sequence[str], states: Seque
         raise Usage("write GROUP_ID..., or --state")
     _check_states(states)
     with open_inbox(options.project().state, write=True) as inbox:
-        entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
+        entries = [_group_entry(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
         conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
             changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}

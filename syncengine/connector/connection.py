@@ -55,8 +55,8 @@ def _place(endpoint: Endpoint) -> str:
 def endpoints_of(project: Project) -> dict[str, Endpoint]:
     """Return the methods and paths that the project file sets for operations."""
     return {
-        id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
-        for id, given in project.service.endpoints.items()
+        id: Endpoint(endpoint.method or OPERATIONS[id].method, endpoint.path or OPERATIONS[id].path)
+        for id, endpoint in project.service.endpoints.items()
     }
 
 
@@ -81,12 +81,12 @@ def _no_team(answer: Answer, path: str) -> str:
     return f"{path} answered {answer.said}, nothing was sent; {RIGHT_PLACE}"
 
 
-def check_team(team: str, project: Project, known: str | None) -> None:
+def check_team(team: str, project: Project, team_of_state: str | None) -> None:
     """WrongTeam unless it is the one that is expected, and the state's own, if it has one (docs/planning.md 1.6)."""
     if project.service.team not in (None, team):
         raise WrongTeam(f"the key belongs to team {team!r}, and service.team is {project.service.team!r}")
-    if known not in (None, team):
-        message = f"the key belongs to team {team!r}, and the state to {known!r}"
+    if team_of_state not in (None, team):
+        message = f"the key belongs to team {team!r}, and the state to {team_of_state!r}"
         raise WrongTeam(f"{message}; `state rebind` accepts a renamed team")
 
 

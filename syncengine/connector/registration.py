@@ -69,8 +69,8 @@ def renewal(registered: Registered, at: float, least: float) -> float:
         expires = datetime.fromisoformat(registered.expires or "")
     except ValueError:
         return math.inf
-    left = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).timestamp() - at
-    return at + max(least, 0.9 * left)
+    remaining = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).timestamp() - at
+    return at + max(least, 0.9 * remaining)
 
 
 def registration(now: float, connector_type: str) -> dict[str, object]:
@@ -133,8 +133,8 @@ async def register(client: Client, now: float, connector_type: str) -> Registere
 
 
 def _registered(data: Mapping[str, Any], shown: Callable[[str], str]) -> Registered:
-    given = {name: data.get(name) for name in ("serviceId", "serviceIdExpiry", "groupName", "regionName")}
-    texts = {name: shown(value) if isinstance(value, str) else None for name, value in given.items()}
+    values = {name: data.get(name) for name in ("serviceId", "serviceIdExpiry", "groupName", "regionName")}
+    texts = {name: shown(value) if isinstance(value, str) else None for name, value in values.items()}
     configuration = data.get("connectorConfiguration")
     return Registered(
         texts["serviceId"],
@@ -160,8 +160,8 @@ def failure_of(troubles: Sequence[SinkTrouble]) -> HealthFailure:
 
 
 async def report_failure(client: Client, failure: HealthFailure) -> Answer:
-    given = {"errorType": failure.type.value, "userErrorMessage": failure.message}
-    return await client.call(REPORT_HEALTH_FAILURE, {name: value for name, value in given.items() if value})
+    body = {"errorType": failure.type.value, "userErrorMessage": failure.message}
+    return await client.call(REPORT_HEALTH_FAILURE, {name: value for name, value in body.items() if value})
 
 
 async def rescind_failure(client: Client) -> Answer:
@@ -176,7 +176,7 @@ class HealthReporter:
     """
 
     client: Client
-    _said: frozenset[tuple[str, TroubleKind]] | None = None
+    _reported: frozenset[tuple[str, TroubleKind]] | None = None
 
     async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
         """Report the sinks that are down, or rescind the failure when none is.
@@ -185,12 +185,12 @@ class HealthReporter:
         """
         failure = failure_of(troubles) if troubles else None
         answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
-        self._said = frozenset((trouble.sink, trouble.kind) for trouble in troubles) if answer.ok else None
+        self._reported = frozenset((trouble.sink, trouble.kind) for trouble in troubles) if answer.ok else None
         return answer
 
     def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
         """Whether these troubles differ from the last report that the service accepted."""
-        return self._said != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+        return self._reported != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
 
 
 async def by_hand(client: Client, failure: HealthFailure | None) -> None:

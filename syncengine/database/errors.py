@@ -27,7 +27,7 @@ class Silent(OSError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseFault:
-    """One way in which a database fails: its meaning for a delivery, and its cause in our words."""
+    """A way in which a database fails: its meaning for a delivery, and its cause in our words."""
 
     kind: Meaning
     words: str = "the database rejects this"

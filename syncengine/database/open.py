@@ -89,9 +89,9 @@ def _problem(message: str) -> Problems:
 
 def busy_seconds(url: str) -> float:
     """Return the time-out of a SQLite URL (`sqlite:///file?timeout=SECONDS`), as SQLAlchemy reads it."""
-    given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
+    timeout = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
     try:
-        return float(given)
+        return float(timeout)
     except ValueError:
         return BUSY_SECONDS
 

@@ -166,7 +166,7 @@ def whole_number(low: int, high: int) -> Callable[[str], Reader]:
 
 
 def choice(values: Iterable[str]) -> Callable[[str], Reader]:
-    """One of some texts; of an enum, its member."""
+    """Make a reader of one of some texts; of an enum, it returns the member."""
     by_text = {str(value): value for value in values}
 
     def make(name: str) -> Reader:

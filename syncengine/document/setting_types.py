@@ -195,7 +195,7 @@ def span(text: str) -> float | None:
 
 
 def or_off(values: type[StrEnum]) -> Callable[[str], Reader]:
-    """One of values that `off` is among. Readers of YAML 1.1, as editors may have them, take that for false."""
+    """Make a reader of values with `off` among them, which readers of YAML 1.1, as in some editors, take for false."""
     one_of = choice(values)
 
     def make(name: str) -> Reader:

@@ -12,9 +12,9 @@ from syncengine.document.text import lines_of
 
 
 class Sentence(NamedTuple):
-    """`problem` is part of libyaml's words; `at_start`: the construct's start is the place to look, not its end.
+    """The sentence for libyaml's errors that say `problem`; `at_start`: it points at the start of the construct.
 
-    `unclosed`: so it is if the trouble is a `:` or the end of the file, where a bracket's content has run too far.
+    `unclosed`: an error at a `:` or at the end of the file means that a bracket was left open.
     """
 
     problem: str

@@ -90,7 +90,7 @@ class ManifestCache:
         """The digests of entries by file name, of files with these SHA-256."""
         return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
 
-    def standing(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
+    def find_basis(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
         """Return the basis of these very files at these levels, if their plan was empty."""
         query = "SELECT content FROM basis WHERE digest = ?"
         rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
@@ -99,9 +99,9 @@ class ManifestCache:
 
     def has(self, digests: Iterable[str]) -> set[str]:
         """Return those of the digests that have an entry."""
-        return set(self.known().intersection(digests))
+        return set(self.digests().intersection(digests))
 
-    def known(self) -> frozenset[str]:
+    def digests(self) -> frozenset[str]:
         """The digests of all entries."""
         rows = self._quietly(lambda c: c.execute("SELECT digest FROM entry").fetchall()) or ()
         return frozenset(digest for (digest,) in rows)

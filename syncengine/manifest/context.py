@@ -122,7 +122,7 @@ def _decoded(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", "replace")
 
 
-def given_by(project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False) -> LoadContext:
+def context_of(project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False) -> LoadContext:
     """The context of a project's manifests. `answers` of databases and services that are known already."""
     return LoadContext(
         root=project.files,

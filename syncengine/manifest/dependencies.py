@@ -38,7 +38,7 @@ def digest_with_inputs(file: ManifestFile, data: bytes, context: LoadContext) ->
 
 
 def _of_blocks(data: bytes, context: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
-    """One for each block's source."""
+    """Yield a digest for the source of each block."""
     for root in documents_of(data, findings, context).roots if GENERATES in data else ():
         blocks = root.get("generate") if isinstance(root, Mapping) else None
         for block in blocks.items if isinstance(blocks, Sequence) else ():
@@ -82,7 +82,7 @@ def _of_template(data: bytes, context: LoadContext, folder: Path, findings: Coll
             if GENERATE_SECTION.search(text):
                 raise _Unknown
             tree = environment.parse(text)
-            for for_each in _asked(tree):
+            for for_each in _data_calls(tree):
                 yield source_digest(context, folder, for_each)
             for name in _templates(tree) - met:
                 met.add(name)
@@ -101,8 +101,8 @@ class _Unknown(Exception):
     """The template computes the names of its sources or templates as it runs."""
 
 
-def _asked(tree: nodes.Template) -> Iterator[ForEach]:
-    from syncengine.manifest.generate.data_function import asked_by
+def _data_calls(tree: nodes.Template) -> Iterator[ForEach]:
+    from syncengine.manifest.generate.data_function import for_each_of_call
 
     calls = [c for c in tree.find_all(nodes.Call) if isinstance(c.node, nodes.Name) and c.node.name == "data"]
     if len(calls) < sum(n.name == "data" for n in tree.find_all(nodes.Name)):
@@ -111,7 +111,7 @@ def _asked(tree: nodes.Template) -> Iterator[ForEach]:
         if call.dyn_args or call.dyn_kwargs or len(call.args) > 1:
             raise _Unknown
         path = _constant(call.args[0]) if call.args else None
-        yield asked_by(path, {each.key: _constant(each.value) for each in call.kwargs})
+        yield for_each_of_call(path, {each.key: _constant(each.value) for each in call.kwargs})
 
 
 def _templates(tree: nodes.Template) -> set[str]:

@@ -19,7 +19,7 @@ from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import LoadContext, given_by
+from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
@@ -87,7 +87,7 @@ def manifest_set(
     project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False
 ) -> ManifestSet:
     """Find the manifests of a project. `answers`, `is_offline`: as the context has them."""
-    context = given_by(project, answers, is_offline=is_offline)
+    context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
     files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
     problems, defaults = list(search.problems), NO_DEFAULTS
@@ -103,7 +103,7 @@ def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Seq
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
     compares = replace(context, compares_parts=FEW_KEYWORDS)
-    return [replace(file, given=compares) for file in files]
+    return [replace(file, context=compares) for file in files]
 
 
 def load(project: Project) -> Desired:
@@ -140,7 +140,7 @@ class _Places:
             return None
         if file != self.file:
             data = self.files[file].content(Collector(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].given)
+            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].context)
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:

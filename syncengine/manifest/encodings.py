@@ -22,7 +22,7 @@ _PARTS_OF_8859 = (*range(1, 12), *range(13, 17))
 
 
 def _names() -> Iterator[tuple[str, str]]:
-    """Each name in lower case, with `-` where it is optional, and its codec."""
+    """Yield the names of encodings in lower case, with `-` where it is optional, and the codec of each."""
     for name in ("utf-8", "utf-8-sig", *(f"utf-{bits}{end}" for bits in (16, 32) for end in ("", "-le", "-be"))):
         yield name, name
     yield from (("ascii", "ascii"), ("us-ascii", "ascii"))

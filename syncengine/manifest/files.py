@@ -30,7 +30,7 @@ class ManifestFile:
 
     path: Path
     name: str
-    given: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
+    context: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def content(self, findings: Collector) -> bytes | None:
         """Return its bytes, read only up to the largest size; None if it cannot be read, with a diagnostic."""
@@ -90,7 +90,7 @@ class _Entry(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> _Entry:
-        """The entry where a search begins."""
+        """Return the entry at which a search begins."""
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
     def below(self, entry: os.DirEntry[str]) -> _Entry:
@@ -166,7 +166,7 @@ class Search:
             self._problem(entry.path, "secret-file", "according to the project file, it holds a secret or posted time")
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
-            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.context))
+            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), context=self.context))
 
     def _stays_inside(self, entry: _Entry) -> bool:
         if not entry.is_link:

@@ -36,8 +36,8 @@ def input_files(manifests: ManifestSet) -> Iterator[Path]:
     """The files of manifests and all that those read; a file behind a link, and the link."""
     for file in manifests.files:
         yield from (file.path, file.path.resolve())
-        if file.given is not None and file.generates():
-            yield from _files_read(file, file.given)
+        if file.context is not None and file.generates():
+            yield from _files_read(file, file.context)
 
 
 def _files_read(file: ManifestFile, context: LoadContext) -> set[Path]:

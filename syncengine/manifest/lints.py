@@ -40,7 +40,7 @@ COMMON = frozenset(
 
 
 def is_broad(word: str) -> bool:
-    """One or two letters, up to three digits, a year, or a word of everyone's day."""
+    """Whether a keyword is one or two letters, up to three digits, a year, or an everyday word."""
     if len(word) > 9:
         return False
     if len(word) == 4 and word.isdigit() and word[:2] in ("19", "20"):

@@ -38,7 +38,7 @@ def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]
     An empty cache has no entry to find, so that each file and its sources are read only once. Bytes that have an entry
     by themselves have no other inputs, and are not searched for `generate`.
     """
-    digests = cache.known()
+    digests = cache.digests()
     return [_known_digest(file, cache, digests) or _whole_digest(file) for file in files] if digests else None
 
 
@@ -53,13 +53,13 @@ def _whole_digest(file: ManifestFile) -> str:
 
 
 def _digest(file: ManifestFile, data: bytes) -> str:
-    if file.given is None or not (file.is_template or GENERATES in data):
+    if file.context is None or not (file.is_template or GENERATES in data):
         return sha256_of(data)
     from syncengine.manifest.dependencies import (
         digest_with_inputs,  # templates and sources cost more than most manifests
     )
 
-    return digest_with_inputs(file, data, file.given)
+    return digest_with_inputs(file, data, file.context)
 
 
 def read_all(
@@ -76,7 +76,7 @@ def read_all(
     entries = list(cache.entries(files, hashed).values())
     cached = cache.has(entries)
     missing = [file for file, entry in zip(files, entries, strict=True) if entry not in cached]
-    fresh = _fresh(missing, [cache.latest(file.name) if file.given else None for file in missing], defaults)
+    fresh = _fresh(missing, [cache.latest(file.name) if file.context else None for file in missing], defaults)
     new: list[ReadFile] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
         read = cache.get(entry, sha256) if entry in cached else None
@@ -102,7 +102,7 @@ def _fresh(
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
     """Read one file. `former` is its last reading, packed, if there is one that can be reused."""
-    findings, context = Collector(file.name), file.given
+    findings, context = Collector(file.name), file.context
     data = file.content(findings)
     if data is None:
         return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
@@ -126,10 +126,10 @@ def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues
 
 def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | None) -> Reading:
     if not file.is_template:
-        return read_manifest(data, file.name, defaults, file.given, _former(former))
+        return read_manifest(data, file.name, defaults, file.context, _former(former))
     from syncengine.manifest.read_template import read_template
 
-    return read_template(data, file.name, defaults, file.given or LoadContext())
+    return read_template(data, file.name, defaults, file.context or LoadContext())
 
 
 def _former(packed: bytes | None) -> Reading | None:

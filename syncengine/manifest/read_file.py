@@ -252,7 +252,7 @@ def read_file(reading: Reading, most: int = 0) -> ReadFile:
 
 
 def _words(tags: Sequence[Resource]) -> str:
-    """Each tag's own spellings of a keyword count once."""
+    """Return the folded keywords of tags, one a line; a tag's own spellings of one keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     words = lines.split("\n")
     if len(set(words)) == len(words):

@@ -51,13 +51,13 @@ def relocated(reading: Reading, result: Rendered, lines: Sequence[str]) -> Readi
         resources=tuple(map(move.declared, reading.resources)),
         removed=tuple(map(move.declared, reading.removed)),
         default_categories=tuple(map(move.placed, reading.default_categories)),
-        found=tuple(_told(move.diagnostic(d, empty) for d in reading.found)),
+        found=tuple(_without_repeats(move.diagnostic(d, empty) for d in reading.found)),
         sources=(*map(move.placed, reading.sources), *dict.fromkeys(uses)),
     )
 
 
-def _told(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
-    """Each, and those of rows that say the same at one place as one."""
+def _without_repeats(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
+    """Yield each diagnostic; those of several rows that say the same at one place become one."""
     alike = Alike()
     for diagnostic, row in pairs:
         if row is None:

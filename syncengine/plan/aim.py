@@ -16,7 +16,7 @@ from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, So
 
 
 class Note(Struct, frozen=True, gc=False):
-    """Said, not done. `kind`: create-only, ignored, kept, released, not-enabled, left-out."""
+    """A remark of a plan that changes nothing. `kind`: create-only, ignored, kept, released, not-enabled, left-out."""
 
     key: Key
     kind: str

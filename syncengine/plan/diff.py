@@ -143,7 +143,7 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 
 
 def itself(change: Change) -> Change:
-    """No other one."""
+    """Return the change as it is."""
     return change
 
 

@@ -292,7 +292,7 @@ def gate(
 
 
 def _lines_among(pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], known: KnownApprovals) -> frozenset[Key]:
-    """Tags that leave as a line says that was not used before."""
+    """Tags that leave because of a line in `removed` that no approval has used yet."""
     changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
     return frozenset(change.key for change in changes if line_text(change) not in known.spent)
 

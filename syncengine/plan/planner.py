@@ -107,7 +107,7 @@ def _standing_in(cache: ManifestCache, manifests: ManifestSet, digests: Sequence
     """The cached result of validating these manifests, if they were in order."""
     if digests is None or manifests.found:
         return None
-    return cache.standing(cache.entries(manifests.files, digests), manifests.levels)
+    return cache.find_basis(cache.entries(manifests.files, digests), manifests.levels)
 
 
 def _valid(desired: Desired) -> Valid:
@@ -257,7 +257,7 @@ def _is_worth_keeping(manifests: ManifestSet) -> bool:
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
-    parts = max((file.given.compares_parts for file in manifests.files if file.given is not None), default=0)
+    parts = max((file.context.compares_parts for file in manifests.files if file.context is not None), default=0)
     return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
 
 
@@ -460,7 +460,7 @@ def warnings_of_approvals(
 
 
 def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
-    """From the command line, the project file and the environment."""
+    """Yield the approvals of the command line, the project file and the environment."""
     yield from (Approval(text, "--approve-deletes") for text in request.approvals)
     for text in project.approvals:
         line = project.approval_lines.get(text)

@@ -149,7 +149,7 @@ class _Judge:
     verdict: QuarantineVerdict = field(default_factory=QuarantineVerdict)
 
     def judge_record(self, record: QuarantineRecord) -> None:
-        """One that the command set."""
+        """Judge an entry that was set by command."""
         since = min(record.at, self.quarantine.now)
         why = self.obstacle(record.key, record.until, since, record.content)
         if why is None:

@@ -59,7 +59,7 @@ def _of_category(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str
 
 
 def _of_source(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    """Also of a cascade: who approves the end of a category has not judged that its source is whole."""
+    """Yield the source of a loss, also in a cascade: who approves a category's end has not judged its source whole."""
     template = template_of(change.source)
     if template is not None and loss.of != OPENED and not _has_line(change, inputs):
         yield template.data

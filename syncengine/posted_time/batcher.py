@@ -28,9 +28,9 @@ class Batcher(Generic[Item, Result]):
         self._running: asyncio.Task[None] | None = None
 
     async def result(self, item: Item) -> Result:
-        """The result of the item; its error is raised.
+        """Return the result of the item, or raise its error.
 
-        Whoever is cancelled ends once the work on the item has: what comes next finds what it left.
+        A caller that is cancelled ends only when the work on its item has ended.
         """
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         waiting = (item, answer)
@@ -61,7 +61,7 @@ class Batcher(Generic[Item, Result]):
             self._running = None
 
     async def _made(self, batch: Sequence[_Waiting[Item, Result]]) -> None:
-        """Nobody waits any more for those whose task was cancelled before their turn."""
+        """Do the work of a batch, and hand each result to the task that waits for it."""
         if not batch:
             return
         try:

@@ -115,7 +115,7 @@ class _Building:
     # --- lookups
 
     def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
-        """Each sees those before it, and those after it see its columns."""
+        """Build the lookups in order: each sees the columns of those before it."""
         found, shapes = [], dict[str, Shape | None]()
         for section in sections:
             lookup = self._lookup(section)

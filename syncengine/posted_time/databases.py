@@ -170,7 +170,7 @@ class Database:
 
 
 class Databases:
-    """One for each URL, however many sinks and lookups name it."""
+    """The open databases, one for each URL, however many sinks and lookups name it."""
 
     def __init__(self) -> None:
         self._opened: dict[str, Database] = {}

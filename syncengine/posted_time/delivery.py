@@ -73,7 +73,7 @@ class Kept:
 
 
 class Delivery:
-    """Where posted time goes. An async context manager, opened once per process; `take` may run many times at once."""
+    """The way of posted time to its sinks. An async context manager, opened once; `take` may run many times at once."""
 
     def __init__(self, built: BuiltRoute, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
@@ -95,7 +95,7 @@ class Delivery:
 
     @classmethod
     def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
-        """Every template, table and source is checked here: Problems with all that is wrong.
+        """Build the delivery of a project and check every template, table and source: Problems with all that is wrong.
 
         A target that cannot be reached is no problem of the project but a trouble: see `troubles`.
         """
@@ -108,9 +108,9 @@ class Delivery:
             raise
 
     def configure(self, settings: Mapping[str, object] | None) -> None:
-        """`connectorConfiguration` in templates: the service's answer to the registration, which is remembered.
+        """Set `connectorConfiguration` of templates to the service's answer to the registration, and remember it.
 
-        None: it was not asked, or did not answer. The answer before holds.
+        None: there was no registration, or no answer; the earlier answer stays in use.
         """
         if settings is not None:
             self.route.configuration = dict(settings)

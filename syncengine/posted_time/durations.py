@@ -35,9 +35,9 @@ class NotPositive(ValueError):
 
 
 def objection(group: Group, settings: DurationSection) -> str | None:
-    """Why a group cannot be delivered with any duration, as a sentence for who posted it.
+    """Say why a group's duration cannot be delivered, in a sentence for whoever posted it; None if it can.
 
-    Looked at before anything is rounded: -5 s must not become a unit of 6 minutes, nor must nothing.
+    To be called before anything is rounded: neither -5 s nor no time at all may become a unit of 6 minutes.
     """
     posted = group.total_duration_secs
     given = [posted, *(row.duration_secs for row in group.time_rows)]

@@ -21,7 +21,7 @@ UPWARDS = frozenset({".", ".."})
 
 
 class Quoting(NodeTransformer):
-    """Has every value that a template writes quoted."""
+    """Quotes every value that a template writes into a path."""
 
     def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
         node.nodes = [_quoting(part) for part in node.nodes]

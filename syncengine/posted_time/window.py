@@ -13,7 +13,7 @@ WIDTH = 64
 
 
 async def each(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """Each in turn."""
+    """Yield the items in turn."""
     for item in items:
         yield item
 

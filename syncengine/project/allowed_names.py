@@ -36,11 +36,11 @@ class NoSecret(Model, frozen=True):
 
 def allowed_names(name: str) -> Reader:
     """Read a list of names, some of which are said to be no secret."""
-    plain, said = identity(f"an item of {name}"), model_reader(NoSecret, f"an item of {name}")
+    plain, exception = identity(f"an item of {name}"), model_reader(NoSecret, f"an item of {name}")
 
     def one(node: Node, findings: Collector) -> Any:
         if isinstance(node, Mapping):
-            value = said(node, findings)
+            value = exception(node, findings)
             return value if value is INVALID else value.name
         return plain(node, findings)
 

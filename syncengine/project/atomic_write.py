@@ -48,8 +48,8 @@ def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int
 def refuse_links(path: Path) -> None:
     """OSError if `path` is a link, or below a link in the current folder or in the project that it is in."""
     place, here = _as_written(path), Path.cwd()
-    around = (each for each in place.parents if not each.is_symlink() and any((each / n).exists() for n in ROOTS))
-    base = here if place.is_relative_to(here) else next(around, place.parent)
+    projects = (each for each in place.parents if not each.is_symlink() and any((each / n).exists() for n in ROOTS))
+    base = here if place.is_relative_to(here) else next(projects, place.parent)
     if any(each.is_symlink() for each in (place, *place.parents) if each != base and each.is_relative_to(base)):
         raise OSError(errno.ELOOP, LINKED, str(path))
 

@@ -42,10 +42,10 @@ class Connections:
     root: Path
     environ: Mapping[str, str] = field(repr=False)
 
-    def database(self, asked: LookupQuery | SqlSinkConfig, owner: str) -> tuple[str, str]:
+    def database(self, config: LookupQuery | SqlSinkConfig, owner: str) -> tuple[str, str]:
         """Return a database's name for people, and its URL; `owner` is the section of one without a name."""
-        name = f"source {asked.source.text}" if asked.source else owner
-        place = self.sources[asked.source.text].sql if asked.source else asked.url
+        name = f"source {config.source.text}" if config.source else owner
+        place = self.sources[config.source.text].sql if config.source else config.url
         assert place is not None
         return name, self.database_url(place, f"the database of {name}")
 
@@ -54,19 +54,19 @@ class Connections:
         return located(self._reader(place, what)(), self.root)
 
     def http(
-        self, asked: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]
+        self, config: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]
     ) -> HttpConnection:
         """Return a source, or a sink with its additions to a source; `header` names a header that is a secret."""
-        named = self.sources[asked.source.text].http if isinstance(asked, HttpSinkConfig) and asked.source else None
-        url = named.url if named else asked.url
+        named = self.sources[config.source.text].http if isinstance(config, HttpSinkConfig) and config.source else None
+        url = named.url if named else config.url
         assert url is not None
-        headers = {**((named and named.headers) or {}), **(asked.headers or {})}
+        headers = {**((named and named.headers) or {}), **(config.headers or {})}
         references = {name: value for name, value in headers.items() if isinstance(value, Reference)}
         return HttpConnection(
             self._reader(url, what),
             headers,
             {name: self._reader(value, header(name)) for name, value in references.items()},
-            asked.timeout or (named and named.timeout) or HTTP_TIMEOUT,
+            config.timeout or (named and named.timeout) or HTTP_TIMEOUT,
         )
 
     def _reader(self, setting: Reference | str, what: str) -> Callable[[], str]:

@@ -311,7 +311,7 @@ SINKS = ("sql", "http", "jsonl")
 
 
 class SinkConfig(Model, frozen=True):
-    """Where posted time goes. Its name stands in receipts and in `Idempotency-Key`: renaming it makes it another."""
+    """A target of posted time. Its name is in receipts and in `Idempotency-Key`: a new name is a new sink."""
 
     schema_name = "Sink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*SINKS)

@@ -141,14 +141,14 @@ def _check_overlay(overlay: Node, findings: Collector) -> None:
         findings.error("wrong-type", overlay, f"an environment must be a mapping of settings, not {described(overlay)}")
 
 
-def _check_names(root: Node, where: tuple[str, str], what: str, known: Collection[str], findings: Collector) -> None:
+def _check_names(root: Node, where: tuple[str, str], what: str, names: Collection[str], findings: Collector) -> None:
     """Check that the keys of a mapping are known; the mapping may be absent."""
     node = at(root, *where)
-    for key in node.keys if known and isinstance(node, Mapping) else ():
+    for key in node.keys if names and isinstance(node, Mapping) else ():
         if why := UNUSED.get(key.text):
             findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so it cannot have a path: {why}")
-        elif key.text not in known:
-            hint = suggestion(key.text, sorted(known))
+        elif key.text not in names:
+            hint = suggestion(key.text, sorted(names))
             findings.error(f"unknown-{what}", key, f"there is no {what} `{display(key.text)}`{hint}")
 
 

@@ -194,11 +194,11 @@ class _Assembly:
         )
 
     def _base_url(self, section: ServiceSection) -> str | None:
-        given = self.environ.get("SYNCENGINE_BASE_URL")
-        if given and given != SANDBOX and (trouble := base_url_trouble(given)):
+        url_text = self.environ.get("SYNCENGINE_BASE_URL")
+        if url_text and url_text != SANDBOX and (trouble := base_url_trouble(url_text)):
             self._error("bad-value", f"SYNCENGINE_BASE_URL {trouble}")
             return None
-        url = given.rstrip("/") if given else section.base_url
+        url = url_text.rstrip("/") if url_text else section.base_url
         if (
             url
             and (parts := split_url(url))
@@ -231,11 +231,11 @@ class _Assembly:
         return secret_at(reference, self.root, self.environ, what)
 
     def _approvals(self) -> list[str]:
-        given = re.split(r"[\s,]+", self.environ.get("SYNCENGINE_APPROVE_DELETES", "").strip())
-        for text in given:
+        approvals = re.split(r"[\s,]+", self.environ.get("SYNCENGINE_APPROVE_DELETES", "").strip())
+        for text in approvals:
             if text and not APPROVAL.fullmatch(text):
                 self._error("bad-value", "SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as the plan prints it")
-        return [text for text in given if text]
+        return [text for text in approvals if text]
 
     def _error(self, code: str, message: str) -> None:
         self.findings.found.append(Diagnostic(severity=Severity.ERROR, code=code, message=message))
@@ -245,7 +245,7 @@ def _policy(section: PolicySection) -> Policy:
     return Policy(
         tag_removal=section.tag_removal or _POLICY.tag_removal,
         activity_types=section.activity_types or _POLICY.activity_types,
-        max_deletes={**LIMITS, **_given(section.max_deletes)},
+        max_deletes={**LIMITS, **_limits(section.max_deletes)},
         diagnostics=section.diagnostics or {},
     )
 
@@ -254,7 +254,7 @@ def _serve(section: ServeSection) -> Serve:
     return Serve(every=section.every or _SERVE.every, listen=section.listen or _SERVE.listen)
 
 
-def _given(limits: MaxDeletes | None) -> dict[str, Limit]:
+def _limits(limits: MaxDeletes | None) -> dict[str, Limit]:
     found = {name: getattr(limits, attribute, None) for name, attribute in names_of(MaxDeletes).items()}
     return {name: limit for name, limit in found.items() if limit is not None}
 

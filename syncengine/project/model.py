@@ -231,6 +231,6 @@ def _sendable(key: Secret) -> str:
     """A key that an HTTP header can carry; the refusal never shows it."""
     text = key.read()
     if not (text.isascii() and text.isprintable()):
-        held = "has characters that no HTTP header can carry: is it one line of ASCII?"
-        raise setting_problem("bad-key", f"the API key from {key.origin} {held}")
+        reason = "has characters that no HTTP header can carry: is it one line of ASCII?"
+        raise setting_problem("bad-key", f"the API key from {key.origin} {reason}")
     return text

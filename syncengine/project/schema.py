@@ -144,7 +144,7 @@ RuleFiles = Annotated[
 
 
 class EndpointOverride(Model, frozen=True):
-    """Where an operation is, when it is not at its usual place."""
+    """The method and path of an operation that is not at its usual place."""
 
     path: Annotated[UrlPath | None, Meta(description="Below the service's URL.")] = None
     method: Annotated[Method | None, Meta(description="HTTP method, if it differs from the service's default.")] = None

@@ -137,7 +137,7 @@ class _OneComment:
 
 
 def _survivor(comments: Iterable[Comment]) -> Comment:
-    """Of several comments the one that stays: of the newest run, and the first of those."""
+    """Choose the comment that stays: the first one of the newest run."""
     return max(comments, key=lambda comment: (run_of(comment.body), -comment.id))
 
 

@@ -94,7 +94,7 @@ def _rdjson_item(annotation: Annotation, look: Look) -> Document:
 
 
 def at_most(count: int, every: Sequence[Annotation]) -> list[Annotation]:
-    """As many annotations as a host shows: the last of them counts those that are left out."""
+    """Return as many annotations as a host shows; the last one counts those that are left out."""
     if len(every) <= count:
         return list(every)
     rest = every[count - 1 :]

@@ -23,7 +23,7 @@ def reason(change: Change) -> Aspects:
 
 
 def removed(change: Change) -> Aspects:
-    """Of a removal: why, and from which file."""
+    """The reason of a removal, and the file that says so."""
     return (*reason(change), *((Aspect("file", None, change.source.file),) if change.source else ()))
 
 

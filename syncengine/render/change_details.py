@@ -224,7 +224,7 @@ def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
 
 
 def opening(change: Change, room: Room = BRIEF) -> Details:
-    """PRIVATE → PUBLIC: everybody can read it from then on."""
+    """Return the detail of a tag that becomes visible to everybody (PRIVATE → PUBLIC); none for other changes."""
     return tuple(field_detail(f, room) for f in change.fields if is_opening(f))
 
 

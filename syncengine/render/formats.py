@@ -154,7 +154,7 @@ class SweepItem(OpenModel, frozen=True):
 
 
 class NoteItem(OpenModel, frozen=True):
-    """Said, not done."""
+    """A remark of the plan that changes nothing."""
 
     address: Annotated[Address, "The resource that it is about."]
     kind: Annotated[str, "create-only, ignored, kept, released, …"]

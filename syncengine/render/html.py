@@ -86,7 +86,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         waiting,
         _diagnostics([d for d in others(plan.diagnostics) if d not in (*foremost, *first)]),
     )
-    return _page(_said(headline(plan)), body, SCRIPT)
+    return _page(_text(headline(plan)), body, SCRIPT)
 
 
 def _sections(plan: Plan, look: Look, origin: str | None) -> Iterator[str]:
@@ -96,14 +96,14 @@ def _sections(plan: Plan, look: Look, origin: str | None) -> Iterator[str]:
 
 def _since(plan: Plan) -> Iterator[str]:
     if plan.since:
-        yield f"<section><h2>{_said(since_heading(plan.since))}</h2><p>{_said(verdict(plan.since))}</p>"
-        yield f"<ul>{''.join(f'<li>{_said(line)}</li>' for line in excess_lines(plan.since))}</ul></section>"
+        yield f"<section><h2>{_text(since_heading(plan.since))}</h2><p>{_text(verdict(plan.since))}</p>"
+        yield f"<ul>{''.join(f'<li>{_text(line)}</li>' for line in excess_lines(plan.since))}</ul></section>"
 
 
 def _waiting(plan: Plan, look: Look) -> Iterator[str]:
     """The changes that are not the pull request's, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
-        yield f'<details class="waiting"><summary>{_said(waiting_line(waiting))}</summary>'
+        yield f'<details class="waiting"><summary>{_text(waiting_line(waiting))}</summary>'
         yield from _sections(waiting, replace(look, links=look.links.at(None)), ChangeOrigin.WAITING)
         yield "</details>"
 
@@ -111,7 +111,7 @@ def _waiting(plan: Plan, look: Look) -> Iterator[str]:
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """The errors that prevented a plan, in its place."""
     body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(diagnostics))
-    return _page(f"No plan: {_said(tally(diagnostics))}", body)
+    return _page(f"No plan: {_text(tally(diagnostics))}", body)
 
 
 def _page(title: str, body: Iterator[str], script: str = "") -> str:
@@ -134,7 +134,7 @@ _FILTERS = (
 )
 
 
-def _said(text: str) -> str:
+def _text(text: str) -> str:
     """Any text as the text of an element or an attribute."""
     return escape(visible(text))
 
@@ -146,20 +146,20 @@ def _tagged(tag: str, css: str, inner: str) -> str:
 
 def _opening(plan: Plan) -> Iterator[str]:
     title = " ".join(("Plan.", *obstacles(plan))) if any(obstacles(plan)) else "Plan"
-    yield f"<header><h1>{_said(title if plan.changes_something else headline(plan))}</h1>"
-    yield f'<p class="quiet">{_said(" ".join(filter(None, (scope(plan), among(plan.summary)))))}</p>'
-    made = f"made {_said(minute(plan.basis.created))}{_commit(plan.basis.commit)}"
-    yield f'<p class="quiet">Plan {_said(plan.id)}, {made}.</p></header>'
+    yield f"<header><h1>{_text(title if plan.changes_something else headline(plan))}</h1>"
+    yield f'<p class="quiet">{_text(" ".join(filter(None, (scope(plan), among(plan.summary)))))}</p>'
+    made = f"made {_text(minute(plan.basis.created))}{_commit(plan.basis.commit)}"
+    yield f'<p class="quiet">Plan {_text(plan.id)}, {made}.</p></header>'
     yield f'<ul class="counts">{"".join(_counts(plan.summary))}</ul>'
 
 
 def _commit(commit: str | None) -> str:
     """The first letters of a commit; all of them for who points at it."""
-    return f', commit <span title="{_said(commit)}">{_said(commit[:SHORT])}</span>' if commit else ""
+    return f', commit <span title="{_text(commit)}">{_text(commit[:SHORT])}</span>' if commit else ""
 
 
 def _foremost(diagnostic: Diagnostic) -> str:
-    return f'<section class="warning"><h2>{_said(first_sentence(diagnostic))}</h2></section>'
+    return f'<section class="warning"><h2>{_text(first_sentence(diagnostic))}</h2></section>'
 
 
 def _counts(summary: Summary) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _counts(summary: Summary) -> Iterator[str]:
 
 def _denials(found: Sequence[Diagnostic]) -> Iterator[str]:
     if found:
-        yield f'<section class="{Tone.ERROR.value}"><h2>{_said(heading_of_denials(found))}</h2><ul class="rows">'
+        yield f'<section class="{Tone.ERROR.value}"><h2>{_text(heading_of_denials(found))}</h2><ul class="rows">'
         yield from map(_diagnostic, found)
         yield "</ul></section>"
 
@@ -181,27 +181,27 @@ def _gate(gate: Gate, whose: str | None = None, *, is_undo: bool = False) -> Ite
     if not gate.shown:
         return
     tone = Tone.ERROR if gate.is_closed else Tone.NOTE
-    yield f'<section class="{tone.value}"><h2>{_said(heading(gate))}</h2>'
+    yield f'<section class="{tone.value}"><h2>{_text(heading(gate))}</h2>'
     if whose:
-        yield _tagged("p", "says", _said(whose))
-    more = "".join(f"<li>{_said(text)}</li>" for text in [more_units(gate)] if text)
+        yield _tagged("p", "says", _text(whose))
+    more = "".join(f"<li>{_text(text)}</li>" for text in [more_units(gate)] if text)
     yield f'<ul class="units">{"".join(map(_unit, unit_lines(gate)))}{more}</ul>'
     if gate.reasons:
-        yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
+        yield f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in gate.reasons)}</ul>"
     if to_approve(gate):
-        lines = "\n".join(map(_said, approval_lines(gate, is_undo=is_undo)))
+        lines = "\n".join(map(_text, approval_lines(gate, is_undo=is_undo)))
         yield f"<pre>{dedent(lines)}</pre>"
     yield "</section>"
 
 
 def _unit(line: UnitLine) -> str:
-    approve = f"<code>{_said(line.approve)}</code>" if line.approve else ""
-    return f"<li>{_said(f'{line.mark} {line.what}: {line.how}')}{approve}</li>"
+    approve = f"<code>{_text(line.approve)}</code>" if line.approve else ""
+    return f"<li>{_text(f'{line.mark} {line.what}: {line.how}')}{approve}</li>"
 
 
 def _section(section: Section, look: Look, origin: str | None) -> Iterator[str]:
-    yield f'<section class="{section.tone.value} changes"><h2>{_said(section.title)}</h2>'
-    yield from (_tagged("p", "says", _said(sentence)) for sentence in section.says)
+    yield f'<section class="{section.tone.value} changes"><h2>{_text(section.title)}</h2>'
+    yield from (_tagged("p", "says", _text(sentence)) for sentence in section.says)
     yield '<ul class="rows">'
     for row in section.rows:
         yield _group(row, look, origin) if row.label else _row(row, look, origin)
@@ -215,13 +215,13 @@ def _row(row: SectionRow, look: Look, origin: str | None) -> str:
     return (
         f'<li{deep} data-action="{ACTIONS[row.symbol]}"{_facets(member, origin)}>'
         f'<span class="symbol">{row.symbol}</span>'
-        f'<div><span class="name">{_said(member.name)}</span>{"".join(map(_detail, row.details))}</div>'
+        f'<div><span class="name">{_text(member.name)}</span>{"".join(map(_detail, row.details))}</div>'
         f"{_place(row, look)}</li>"
     )
 
 
 def _facets(member: Member, origin: str | None) -> str:
-    file = f' data-file="{_said(member.source.file)}"' if member.source else ""
+    file = f' data-file="{_text(member.source.file)}"' if member.source else ""
     return f' data-kind="{member.kind}"{file}' + (f' data-origin="{origin}"' if origin else "")
 
 
@@ -231,45 +231,45 @@ def _place(row: SectionRow, look: Look) -> str:
         return ""
     address = link_to(row.members[0], look) if not row.label else ""
     if not address:
-        return _tagged("span", "place", _said(row.place))
-    return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_said(row.place)}</a>'
+        return _tagged("span", "place", _text(row.place))
+    return f'<a class="place" href="{escape(address)}" rel="noreferrer">{_text(row.place)}</a>'
 
 
 def _group(row: SectionRow, look: Look, origin: str | None) -> str:
     """Resources that are alike: the change that they share, an example, and each of them behind a click."""
     deep = " deep" if row.depth else ""
     details = "".join(map(_detail, row.details))
-    example = _tagged("span", "detail remark", _said(row.example)) if row.example else ""
-    names = ", ".join(_said(member.name) for member in row.members[:FEW])
+    example = _tagged("span", "detail remark", _text(row.example)) if row.example else ""
+    names = ", ".join(_text(member.name) for member in row.members[:FEW])
     more = f" … and {number(len(row.members) - FEW)} more" if len(row.members) > FEW else ""
     rows = "\n".join(_row(each, look, origin) for each in row.rows)
     return (
-        f'<li class="group{deep}"><span class="symbol">{row.symbol}</span><div><span class="name">{_said(row.label)}'
+        f'<li class="group{deep}"><span class="symbol">{row.symbol}</span><div><span class="name">{_text(row.label)}'
         f"</span>{details}{example}<details><summary>{names}{more}</summary>"
         f'<ul class="rows">{rows}</ul></details></div>{_place(row, look)}</li>'
     )
 
 
 def _detail(detail: ChangeDetail) -> str:
-    label = _tagged("span", "label", f"{_said(detail.label)}: ") if detail.label else ""
+    label = _tagged("span", "label", f"{_text(detail.label)}: ") if detail.label else ""
     return _tagged("span", "detail", label + "".join(map(_span, detail.spans)))
 
 
 def _span(span: Span) -> str:
     if element := ELEMENTS.get(span.mark):
-        return f"<{element}>{_said(span.text)}</{element}>"
-    return _tagged("span", "remark", _said(span.text)) if span.mark is SpanMark.REMARK else _said(span.text)
+        return f"<{element}>{_text(span.text)}</{element}>"
+    return _tagged("span", "remark", _text(span.text)) if span.mark is SpanMark.REMARK else _text(span.text)
 
 
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     if diagnostics:
-        yield f'<section class="warning"><h2>{_said(tally(diagnostics))}</h2><ul class="rows">'
+        yield f'<section class="warning"><h2>{_text(tally(diagnostics))}</h2><ul class="rows">'
         yield from map(_diagnostic, diagnostics)
         yield "</ul></section>"
 
 
 def _diagnostic(diagnostic: Diagnostic) -> str:
-    name = _tagged("span", "name", _said(f"{diagnostic.severity.value}[{diagnostic.code}]"))
-    text = f"<div>{name} {_said(message(diagnostic))}</div>"
-    place = _tagged("span", "place", _said(where(diagnostic).removesuffix(": ")))
+    name = _tagged("span", "name", _text(f"{diagnostic.severity.value}[{diagnostic.code}]"))
+    text = f"<div>{name} {_text(message(diagnostic))}</div>"
+    place = _tagged("span", "place", _text(where(diagnostic).removesuffix(": ")))
     return f"<li>{_tagged('span', 'symbol', '!')}{text}{place}</li>"

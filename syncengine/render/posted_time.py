@@ -111,10 +111,10 @@ def _sink(name: str, tag: str | None) -> str:
 def _other_line(one: Other) -> str:
     status = visible(one.status) if one.status else "without a status"
     sinks = f", taken by {' and '.join(one.taken)}" if one.taken else ""
-    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_known(one.known)}{sinks}"
+    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_in_inbox(one.known)}{sinks}"
 
 
-def _known(entry: Known | None) -> str:
+def _in_inbox(entry: Known | None) -> str:
     if entry is None:
         return "not in the inbox"
     return f"{entry.state} in the inbox" + (f", answered {entry.outcome}" if entry.outcome else "")

@@ -73,15 +73,15 @@ def _achievements(report: Report) -> Iterator[MarkdownBlock]:
 def _group(group: Sequence[Result]) -> Iterator[str]:
     """One change in one line; several with the same words below these."""
     if len(group) == 1:
-        yield f"- {_located(group[0])}: {_said(group[0])}"
+        yield f"- {_located(group[0])}: {_trouble(group[0])}"
         return
-    yield f"- **{count_of(len(group), 'change')}**: {_said(group[0])}"
+    yield f"- **{count_of(len(group), 'change')}**: {_trouble(group[0])}"
     yield from (f"  - {_located(result)}" for result in islice(group, PLACES))
     if len(group) > PLACES:
         yield f"  - … and {number(len(group) - PLACES)} more"
 
 
-def _said(result: Result) -> str:
+def _trouble(result: Result) -> str:
     return f"{TROUBLES[result.outcome].code}: {code(words(result))}{prose(sent_as(result.error))}"
 
 

@@ -169,7 +169,7 @@ class _Rows:
         return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
 
     def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
-        """One row of all that have the same shapes, with an example where their values differ."""
+        """Return one row for all changes of the same shapes, with an example if their values differ."""
         aspects = [self.entries[number].aspects for number in group.members]
         how = self.how
         details = how.total(group.members) if how.total else group_details(group.shapes, aspects, fresh=how.fresh)
@@ -180,7 +180,7 @@ class _Rows:
         return self._together(group.members, label, details, example, rank, abridged=bool(example))
 
     def capped(self, groups: Sequence[SectionRow]) -> Sequence[SectionRow]:
-        """As many groups as people read, and one of all others."""
+        """Return as many groups as people read, and one row for all others."""
         if len(groups) <= MOST + 1 or self.how.fold is Fold.BEHIND:
             return groups
         members = tuple(member for row in groups[MOST:] for member in row.members)

@@ -171,7 +171,7 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
 
 
 def _beyond(row: SectionRow) -> Iterator[str]:
-    """Of a group: an example, and the names."""
+    """Yield the lines below a group's row: an example, and the names."""
     if row.example:
         yield row.example
     if row.label:

@@ -98,7 +98,7 @@ def _candidates(level: int, name: str, aspect: Aspect) -> list[ValueShape]:
 
 
 def _elected(candidates: Sequence[list[ValueShape]]) -> list[ValueShape | None]:
-    """Of each value's candidates the most frequent one, of equals the first; None where too few have it."""
+    """Choose for each value its most frequent candidate, the first of equals; None where too few values share it."""
     votes = Counter(chain.from_iterable(candidates))
     best = [max(each, key=votes.__getitem__) if each else None for each in candidates]
     sizes = Counter(best)

@@ -214,7 +214,7 @@ class _TopicRows(NamedTuple):
         yield self._section(self._counted(self.size), (*self.rows.odd, *self.rows.rest))
 
     def odd(self) -> Iterator[Section]:
-        """A section of those that are unlike the rest."""
+        """Yield a section with the changes that are unlike the rest."""
         if self.rows.odd:
             others = number(self.size - self.rows.odd_count)
             yield self._section(f"{self._counted(self.rows.odd_count)}, unlike the other {others}", self.rows.odd)
@@ -277,15 +277,15 @@ def _unusual(entry: Entry) -> Details:
 def _new_texts(before: object, after: object) -> Iterator[str]:
     """Texts whose unusual letters, if any, were not there before."""
     if isinstance(after, str) and not after.isascii():
-        known = set(before) if isinstance(before, str) else set()
-        if set(after) - known:
+        letters = set(before) if isinstance(before, str) else set()
+        if set(after) - letters:
             yield after
     elif isinstance(after, tuple):
         yield from (item for item in after if not (isinstance(before, tuple) and item in before))
 
 
 def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
-    """Of many removals: their reason, where all have the same one, and how many keywords go."""
+    """Details of many removals together: their reason, if all have the same, and the number of keywords that go."""
     members = [changes[number] for number in numbers]
     keywords = sum(len(change.keywords_deleted) for change in members)
     reasons = {change.reason for change in members}

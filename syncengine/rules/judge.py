@@ -107,7 +107,7 @@ class _Judging:
         for rule, reason in failed.items():
             self._found.pop(rule, None)
             where = f" for {variables['address']}" if "address" in variables else ""
-            code, message = _told(rule, reason, where)
+            code, message = _diagnosis(rule, reason, where)
             at = rule.condition
             Collector(rule.file, self._problems).at(code, at.line, at.column, message, address=variables.get("address"))
         return set(failed)
@@ -129,7 +129,7 @@ def _failure(each: CompiledRule, variables: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _told(rule: PolicyRule, reason: str, where: str) -> tuple[str, str]:
+def _diagnosis(rule: PolicyRule, reason: str, where: str) -> tuple[str, str]:
     if reason is IS_TEXT:
         cure = "compare it, or ask whether it `is not none`"
         return RULE_TEXT, f"`{rule.ruling}` of the rule {rule.name} is text{where}, not true or false: {cure}"

@@ -43,7 +43,7 @@ class PolicyRule:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """All that it says, wherever it stands."""
+        """The content of a rule, without its place."""
         message = self.message.text if self.message else None
         return (self.name, self.kind, self.ruling, self.condition.text, message, self.by)
 
@@ -98,8 +98,8 @@ class RuleChange(NamedTuple):
 
 def both_sides(head: RuleSet, base: RuleSet) -> RuleSet:
     """The rules of two sides of a pull request, all of which hold; one that both have counts once, as head's."""
-    known = {rule.content for rule in head.rules}
-    return RuleSet((*head.rules, *(rule for rule in base.rules if rule.content not in known)), head.tests)
+    contents = {rule.content for rule in head.rules}
+    return RuleSet((*head.rules, *(rule for rule in base.rules if rule.content not in contents)), head.tests)
 
 
 def rule_changes(head: RuleSet, base: RuleSet) -> Iterator[RuleChange]:

@@ -28,7 +28,7 @@ class NoResource(dict[str, Any]):
 
 
 def _empty(kind: Kind) -> dict[str, Any]:
-    """Every field without a value: an empty list, no metadata, else none."""
+    """Every field of a kind without a value: an empty list, no metadata, else none."""
     values: dict[str, Any] = {name: [] if name in LISTS else None for name in names_of(MODELS[kind])}
     return values | ({"metadata": MetadataView()} if "metadata" in values else {})
 

@@ -19,7 +19,7 @@ SESSION = {"syncSessionId": TEXT}
 
 
 def start(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Several sessions may be open at once."""
+    """Start a sync session; several may be open at once."""
     session = SyncSession(request.new_id(), request.now)
     draft.sessions.put(session.id, session)
     return RuleAnswer(200, {"syncSessionId": session.id})
@@ -78,7 +78,7 @@ def expire(draft: Draft, session_id: str | None) -> None:
 
 
 def delete(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Delete one as a person can in the console, and a connector cannot outside a sync session."""
+    """Delete an activity type as a person can in the console; a connector can only within a sync session."""
     code = required(read_fields(request.body, {"code": TEXT}), "code")
     activity_type = draft.activity_types.get(code)
     if activity_type is None or activity_type.deleted:

@@ -14,7 +14,7 @@ UPSERT = {"id": TEXT, "externalId": TEXT, **FIELDS}
 
 
 def upsert_categories(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """All or nothing: the first item that is refused refuses the batch."""
+    """Create or update categories, all or none of them: the first item that is refused refuses the batch."""
     upserted: list[str] = []
     displaced: set[str] = set()
     for index, item in enumerate(items(draft, request, "tagCategories")):
@@ -41,7 +41,7 @@ def _upserted(draft: Draft, item: Any, request: RuleRequest) -> Category:
 
 
 def _identified(draft: Draft, values: Json) -> Category | None:
-    """Find it by id if there is one, which makes a new externalId a rename; else by externalId."""
+    """Find a category by its id if one is sent, so that a new externalId renames it; else by externalId."""
     if not values.get("id"):
         return draft.categories.get(draft.category_ids.get(required(values, "externalId")) or "")
     category = draft.categories.get(values["id"])

@@ -76,7 +76,7 @@ def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
 
 
 def _execute(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    """One call by its number (`seq`), or all that wait, in the order in which they came."""
+    """Execute one late call by its number (`seq`), or all that wait, in the order in which they came."""
     chosen = read_fields(request.body, {"seq": COUNT}).get("seq")
     numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
     if chosen is not None and not numbers:

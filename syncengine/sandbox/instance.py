@@ -22,7 +22,7 @@ _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 class Sandbox:
-    """`data` None keeps the world in memory. Not for several threads at once."""
+    """A sandbox with its world in the folder `data`, or in memory where that is None. Not safe for several threads."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Sandbox:
         return answer
 
     def expire(self, session_id: str | None) -> None:
-        """Close a sync session, or all of them, as a service does that lost its patience."""
+        """Close a sync session, or all of them, as the service does after a while."""
 
         def rule(draft: Draft, _request: RuleRequest) -> RuleAnswer:
             activity_types.expire(draft, session_id)

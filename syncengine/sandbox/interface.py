@@ -109,7 +109,7 @@ class Interface:
         if fault and fault.late:
             return await self._later(RULES[operation.id], call, fault, fault.late)
         if operation is FETCH_POSTED_TIME and (fault is None or fault.processes):
-            rule = await self._held(call)
+            rule = await self._await_posted_time(call)
         if rule is None:
             return HttpReply(None)
         if fault is None:
@@ -129,7 +129,7 @@ class Interface:
         answer = await self._hold.until_answered(answers, call.receive)
         return HttpReply(*answer) if answer else HttpReply(None)
 
-    async def _held(self, call: _Call) -> Rule | None:
+    async def _await_posted_time(self, call: _Call) -> Rule | None:
         """Wait for posted time; the rule of the fetch that has waited, None when its client has left."""
         if self._handled(posted_time.listen, call, {}).status >= 400:
             return posted_time.fetch

@@ -15,7 +15,7 @@ from syncengine.sandbox.world import CONNECTION
 
 
 class Bell:
-    """Rung on each change of the world: wakes all who wait."""
+    """A bell that is rung at each change of the world and wakes all who wait."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()

@@ -44,7 +44,7 @@ def register_webhook(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def _lost_its_key(connection: Connection, url: str) -> bool:
-    """This very webhook, which the sandbox cannot call any more: only its owner can repair that."""
+    """Whether it is this very webhook, which the sandbox can call no more: only its owner can repair that."""
     return connection.mechanism == WEBHOOK and connection.callback_url == url and connection.key_is_lost
 
 

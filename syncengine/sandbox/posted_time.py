@@ -26,7 +26,7 @@ _UPDATE = {
 
 
 def listen(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Begin a fetch, before it waits."""
+    """Check and begin a fetch; it waits for posted time after that."""
     _fetch_limit(request)
     register_fetch_implicitly(draft)
     return RuleAnswer(200, [])

@@ -56,7 +56,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """A number from 0."""
+    """Whether a value is a number, 0 or more."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
 

@@ -36,7 +36,7 @@ def state(world: World) -> Json:
 
 
 def tag(world: World, row: Tag) -> Json:
-    """`category` is the externalId of the category whose id is `tagCategoryId`."""
+    """A tag as the snapshot shows it; `category` is the externalId of the category whose id is `tagCategoryId`."""
     category = world.categories.get(row.category_id or "")
     return {
         "name": row.name,

@@ -67,7 +67,7 @@ async def _each(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 class _Dripping(Response):
-    """Written below HTTP, which has no word for half a head; the end of the connection is the end of the answer."""
+    """A response written below HTTP, which has no word for half a head; it ends where the connection ends."""
 
     def __init__(
         self, status: int, headers: list[tuple[bytes, bytes]], chunks: Iterable[bytes], transfer: Transfer

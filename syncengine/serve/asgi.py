@@ -30,7 +30,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Configuration, Process
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 from syncengine.service.operations import OPERATIONS
 
 
@@ -64,15 +64,15 @@ def application() -> Starlette:
         process.stop()
         await working
 
-    return Starlette(routes=[*_probes(process.standing), Mount("/", mounted)], lifespan=lifespan)
+    return Starlette(routes=[*_probes(process.readiness), Mount("/", mounted)], lifespan=lifespan)
 
 
-def _probes(standing: Standing) -> list[Route]:
+def _probes(readiness: Readiness) -> list[Route]:
     async def healthz(_: Request) -> Response:
         return JSONResponse({"alive": True})
 
     async def readyz(_: Request) -> Response:
-        is_ready = not standing.reasons()
+        is_ready = not readiness.reasons()
         return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]

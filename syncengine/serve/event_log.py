@@ -18,7 +18,7 @@ from syncengine.posted_time.events import (
 from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.render.words import count_of
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 
 PATIENT = 3
 """Troubles in a row after which the service counts as out of reach: one lost answer is nobody's business."""
@@ -27,9 +27,9 @@ PATIENT = 3
 class Telling:
     """Logs events and keeps readiness up to date. `on_verdict` is called with each verdict after it was logged."""
 
-    def __init__(self, log: Log, standing: Standing, on_verdict: Callable[[PostedTimeStatus], None]) -> None:
+    def __init__(self, log: Log, readiness: Readiness, on_verdict: Callable[[PostedTimeStatus], None]) -> None:
         self._log = log
-        self._standing = standing
+        self._readiness = readiness
         self._on_verdict = on_verdict
         self._troubles = 0
 
@@ -38,13 +38,13 @@ class Telling:
 
     def offered(self, event: Offered) -> None:
         self._well()
-        self._standing.metrics.fetches.inc()
+        self._readiness.metrics.fetches.inc()
         if event.groups:
             self._log.info("fetched", f"{count_of(event.groups, 'group')} of posted time fetched", groups=event.groups)
 
     def taken(self, event: Taken) -> None:
         verdict = event.verdict
-        self._standing.metrics.groups.labels(verdict.outcome.value).inc()
+        self._readiness.metrics.groups.labels(verdict.outcome.value).inc()
         say = self._log.info if verdict.outcome is PostedTimeStatus.SUCCESS else self._log.warning
         words = f": {verdict.message}" if verdict.message else ""
         why = f" [{verdict.detail}]" if verdict.detail else ""
@@ -63,7 +63,7 @@ class Telling:
 
     def acknowledged(self, event: Acknowledged) -> None:
         self._well()
-        self._standing.metrics.statuses.labels(event.status).inc()
+        self._readiness.metrics.statuses.labels(event.status).inc()
         self._log.info(
             "acknowledged",
             f"group {event.group_id}: the service accepted {event.status}",
@@ -72,25 +72,25 @@ class Telling:
         )
 
     def given_up(self, event: GivenUp) -> None:
-        self._standing.metrics.given_up.inc()
+        self._readiness.metrics.given_up.inc()
         self._log.error("given-up", f"group {event.group_id}: {event.why}", group=event.group_id)
 
     def waiting(self, event: RetryLater) -> None:
         what = event.what.partition(" ")[0]
-        self._standing.metrics.troubles.labels(what).inc()
+        self._readiness.metrics.troubles.labels(what).inc()
         self._troubles += what == "fetch"
         if self._troubles >= PATIENT:
-            self._standing.service = f"posted time cannot be fetched: {event.why}"
+            self._readiness.service = f"posted time cannot be fetched: {event.why}"
         again = f"; retrying in {event.seconds:.1f} s" if event.seconds else ""
         self._log.warning("waiting", f"{event.what}: {event.why}{again}", what=what)
 
     def answered(self, event: Answered) -> None:
-        self._standing.metrics.rejected.labels(str(event.status)).inc()
+        self._readiness.metrics.rejected.labels(str(event.status)).inc()
         self._log.warning("rejected", f"a webhook call was answered {event.status}: {event.why}", status=event.status)
 
     def _well(self) -> None:
         self._troubles = 0
-        self._standing.service = None
+        self._readiness.service = None
 
 
 _ROWS: dict[type[Event], Callable[[Telling, Any], None]] = {

@@ -10,7 +10,7 @@ from syncengine.connector.registration import HealthReporter
 from syncengine.posted_time.backoff import PACE, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 
 
 class DeliveryHealth(Protocol):
@@ -32,7 +32,7 @@ class Checking:
         sinks: Sequence[str],
         *,
         log: Log,
-        standing: Standing,
+        readiness: Readiness,
         stop: asyncio.Event,
         pace: Pace = PACE,
     ) -> None:
@@ -40,7 +40,7 @@ class Checking:
         self._reporter = reporter
         self._sinks = sinks
         self._log = log
-        self._standing = standing
+        self._readiness = readiness
         self._stop = stop
         self._pace = pace
         self._woken = asyncio.Event()
@@ -60,24 +60,24 @@ class Checking:
         is_accepted = True
         in_doubt = self._delivery.is_cautious
         if self._reporter.is_news(troubles) and (troubles or not in_doubt):
-            is_accepted = await self._told(troubles)
+            is_accepted = await self._tell(troubles)
         return self._pace.down if in_doubt or not is_accepted else self._pace.well
 
     def _show(self, troubles: tuple[SinkTrouble, ...]) -> None:
         down = {trouble.sink for trouble in troubles}
         for trouble in troubles:
-            if trouble not in self._standing.troubles:
+            if trouble not in self._readiness.troubles:
                 detail = f" [{trouble.detail}]" if trouble.detail else ""
                 then = f"Posted time waits until it is well; it is checked again in {self._pace.down:g} s."
                 message = f"sink {trouble.sink}: {trouble.message}{detail} {then}"
                 self._log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
-        for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
+        for sink in sorted({trouble.sink for trouble in self._readiness.troubles} - down):
             self._log.info("sink-up", f"sink {sink} has recovered", sink=sink)
         for sink in {*self._sinks, *down}:
-            self._standing.metrics.sinks.labels(sink).set(sink not in down)
-        self._standing.troubles = troubles
+            self._readiness.metrics.sinks.labels(sink).set(sink not in down)
+        self._readiness.troubles = troubles
 
-    async def _told(self, troubles: tuple[SinkTrouble, ...]) -> bool:
+    async def _tell(self, troubles: tuple[SinkTrouble, ...]) -> bool:
         answer = await self._reporter.tell(troubles)
         if answer.ok:
             what = "a health failure was reported" if troubles else "no health failure is reported any more"

@@ -16,7 +16,7 @@ AGAIN_SECONDS = 1.0
 
 
 class _Enough(Exception):
-    """Nobody waits for the lease any more."""
+    """Raised in the thread that waits for the lease, once nobody wants it any more."""
 
 
 async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Callable[[str], None]) -> InboxLease | None:

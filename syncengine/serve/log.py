@@ -79,11 +79,11 @@ class Log:
     def _clean(self, value: object) -> object:
         if not isinstance(value, str):
             return value
-        for secret in self._known():
+        for secret in self._secrets():
             value = value.replace(secret, "***")
         return value
 
-    def _known(self) -> set[str]:
+    def _secrets(self) -> set[str]:
         secrets: set[str] = set()
         for look in self.secrets:
             with suppress(SyncengineError):

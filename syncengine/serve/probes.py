@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -27,30 +27,30 @@ class AddressTaken(SyncengineError):
     code = "address"
 
 
-def probes(standing: Standing) -> Starlette:
+def probes(readiness: Readiness) -> Starlette:
     """The application of one process."""
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"alive": True})
 
     async def readyz(_: Request) -> Response:
-        reasons = standing.reasons()
+        reasons = readiness.reasons()
         body = {
             "ready": not reasons,
             "reasons": reasons,
-            "reconciled": standing.reconciled,
-            "configuration": standing.configuration,
+            "reconciled": readiness.reconciled,
+            "configuration": readiness.configuration,
         }
         return JSONResponse(body, 503 if reasons else 200)
 
     async def metrics(_: Request) -> Response:
         with suppress(SyncengineError):  # a database in trouble must not hide the other figures
-            for state, count in (await asyncio.to_thread(standing.counts)).items():
-                standing.metrics.inbox.labels(state).set(count)
+            for state, count in (await asyncio.to_thread(readiness.counts)).items():
+                readiness.metrics.inbox.labels(state).set(count)
         with suppress(SyncengineError):
-            for kind, count in (await asyncio.to_thread(standing.drift)).items():
-                standing.metrics.drift.labels(kind.value).set(count)
-        return Response(standing.metrics.text(), media_type=METRICS_TYPE)
+            for kind, count in (await asyncio.to_thread(readiness.drift)).items():
+                readiness.metrics.drift.labels(kind.value).set(count)
+        return Response(readiness.metrics.text(), media_type=METRICS_TYPE)
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])
 

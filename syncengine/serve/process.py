@@ -26,7 +26,7 @@ from syncengine.project.model import Project
 from syncengine.serve.config_watch import LOOK_SECONDS, fingerprint
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 from syncengine.serve.reload_changes import changes_between, settings_in
 from syncengine.serve.worker import Shift
 from syncengine.state.lock import LockLost
@@ -62,7 +62,7 @@ class Process:
     listen: tuple[str, int] | None = None
     mount: Callable[[ASGIApp | None], None] | None = None
     pace: Pace = PACE
-    standing: Standing = field(default_factory=Standing)
+    readiness: Readiness = field(default_factory=Readiness)
     caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
@@ -98,7 +98,7 @@ class Process:
         self._next = None
         self._move(now.project)
         for warning in now.project.warnings:
-            if self.standing.is_first(warning.code, warning.message):
+            if self.readiness.is_first(warning.code, warning.message):
                 self.log.warning("remark", warning.message, code=warning.code)
         try:
             await self._shift(now)
@@ -106,7 +106,7 @@ class Process:
             self.log.warning("lock-lost", f"{lost.message}; standing by")
             return self._heir(now, await self._anew(now.project, now.fingerprint))
         except SyncengineError as error:
-            if now.before is None or self.standing.phase is None:
+            if now.before is None or self.readiness.phase is None:
                 raise
             self._kept(error)
             return self._heir(now, await self._anew(now.before, fingerprint(now.before)))
@@ -146,7 +146,7 @@ class Process:
         return Configuration(project, delivery, fingerprint, settings_in(project.config))
 
     def _guard(self, project: Project) -> None:
-        """No line of the log shows this project's secrets, nor those of the one before it."""
+        """Keep this project's secrets, and those of the one before it, out of every line of the log."""
         project.base_url()
         project.api_key()
         del self.log.secrets[:-4]
@@ -164,7 +164,7 @@ class Process:
                 base_url,
                 self.environ,
                 self.log,
-                self.standing,
+                self.readiness,
                 self.pace,
                 registered=self._registered,
                 mount=self.mount,
@@ -212,13 +212,13 @@ class Process:
         except Exception as error:  # a defect in what is loaded anew must not end what works
             self._kept(SyncengineError(said(error), code="defect"))
             return False
-        self.standing.configuration = None
+        self.readiness.configuration = None
         changes = changes_between(now.settings, self._next.settings)
         self.log.info("configuration", f"the project file was reloaded: {changes}")
         return True
 
     def _kept(self, error: SyncengineError) -> None:
-        self.standing.configuration = error.message
+        self.readiness.configuration = error.message
         self.log.refusal("configuration", error, "the old configuration stays in use, the new one is not valid: ")
 
     def _move(self, project: Project) -> None:
@@ -237,7 +237,7 @@ class Process:
 
     async def _answer_at(self, address: tuple[str, int]) -> None:
         """Serve the probes until the address changes; retry while it is in use, for instance by the active process."""
-        server = Server(probes(self.standing), address, patience=1)
+        server = Server(probes(self.readiness), address, patience=1)
         back_off, is_logged = BackOff(replace(self.pace, longest=10.0)), False
         while not (self._stop.is_set() or self._moved.is_set()):
             try:

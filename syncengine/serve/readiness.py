@@ -50,7 +50,7 @@ class Metrics:
 
 
 @dataclass(slots=True)
-class Standing:
+class Readiness:
     """The state of this process at this moment. `alive`: no loop has ended that should run."""
 
     metrics: Metrics = field(default_factory=Metrics)

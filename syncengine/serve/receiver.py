@@ -21,7 +21,7 @@ LAST_ANSWERS = 10.0
 
 
 class Closing(SyncengineError):
-    """No group is begun any more; the service is to call again."""
+    """Raised for a call that comes while the process stops: no group is begun, and the service is to call again."""
 
     code = "closing"
 

@@ -23,7 +23,7 @@ from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 from syncengine.state.store import open_state
 
 LOCK_PATIENCE = 30.0
@@ -45,7 +45,7 @@ OUTCOMES: Mapping[ExitCode, str] = {
 
 @dataclass(slots=True)
 class RunStopper:
-    """Ends the run that is under way in the other thread, or the next one at once."""
+    """Ends the run in the other thread, or the next one as soon as it begins."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _end: Callable[[], object] | None = None
@@ -82,7 +82,7 @@ class Reconciling:
         environ: Mapping[str, str],
         *,
         log: Log,
-        standing: Standing,
+        readiness: Readiness,
         stop: asyncio.Event,
     ) -> None:
         # A project that only delivers time may get manifests while this runs.
@@ -91,7 +91,7 @@ class Reconciling:
         self._base_url = base_url
         self._environ = environ
         self._log = log
-        self._standing = standing
+        self._readiness = readiness
         self._stop = stop
         self._stopping = RunStopper()
 
@@ -109,7 +109,7 @@ class Reconciling:
         return any(path.exists() for path in self._project.manifests)
 
     async def _reconciled(self) -> None:
-        """One apply, ended early when this process is to stop; the thread is always waited for."""
+        """Apply once, ended early when this process is to stop; the thread is always waited for."""
         applying = asyncio.ensure_future(asyncio.to_thread(self._apply))
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
@@ -121,10 +121,10 @@ class Reconciling:
             stopped.cancel()
 
     def _apply(self) -> Applied:
-        around = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
+        runtime = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
-            done = Application(self._project, request, around, self._serving).execute()
+            done = Application(self._project, request, runtime, self._serving).execute()
             self._count_refused(done)
             return done
         finally:
@@ -132,7 +132,7 @@ class Reconciling:
 
     def _count_refused(self, done: Applied) -> None:
         """Set the gauges; a state that cannot be read now is read after the next round."""
-        metrics = self._standing.metrics
+        metrics = self._readiness.metrics
         if done.plan is not None:
             metrics.quarantined.set(len(done.plan.set_aside))
         with suppress(SyncengineError), open_state(self._project.state, write=False) as state:
@@ -147,16 +147,16 @@ class Reconciling:
                 self._log.warning("retrying", f"{operation}: {why}; retrying in {wait:.1f} s")
             case Waiting(seconds, why):
                 self._log.info("waiting", f"waiting up to {seconds:.0f} s: {why}")
-            case Remark(code, text) if self._standing.is_first(code, text):
+            case Remark(code, text) if self._readiness.is_first(code, text):
                 self._log.warning("remark", text, code=code)
 
     def _tell(self, done: Applied) -> None:
         outcome = OUTCOMES.get(done.exit_code, "error")
-        is_new = self._standing.reconciled != outcome
-        self._standing.reconciled = outcome
-        self._standing.metrics.reconciles.labels(outcome).inc()
+        is_new = self._readiness.reconciled != outcome
+        self._readiness.reconciled = outcome
+        self._readiness.metrics.reconciles.labels(outcome).inc()
         if done.exit_code is ExitCode.DONE:
-            self._standing.metrics.reconciled.set(self._log.now())
+            self._readiness.metrics.reconciled.set(self._log.now())
         self._warn_of_quarantine(done)
         counts = {name.value: sum(r.outcome is name for r in done.report.results) for name in Outcome}
         if done.exit_code is ExitCode.DONE and not any(counts.values()):
@@ -175,14 +175,14 @@ class Reconciling:
     def _warn_of_quarantine(self, done: Applied) -> None:
         """Log each warning once: a quarantine is no trouble of this process."""
         for diagnostic in done.report.diagnostics:
-            if diagnostic.code in CODES and self._standing.is_first(diagnostic.code, diagnostic.message):
+            if diagnostic.code in CODES and self._readiness.is_first(diagnostic.code, diagnostic.message):
                 self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
 
     def _is_known_undone(self, done: Applied) -> bool:
         """Whether the manifests ask for undone changes, and that was logged: only a person's merge can mend it."""
         errors = [each for each in done.report.diagnostics if each.severity is Severity.ERROR]
         are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
-        return are_undone and not any(self._standing.is_first(each.code, each.message) for each in errors)
+        return are_undone and not any(self._readiness.is_first(each.code, each.message) for each in errors)
 
     def _tell_trouble(self, done: Applied) -> None:
         for result in not_applied(done.report):

@@ -31,7 +31,7 @@ from syncengine.serve.event_log import Telling
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import STANDBY, STARTING, Standing
+from syncengine.serve.readiness import STANDBY, STARTING, Readiness
 from syncengine.serve.receiver import InHand, exposed
 from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
@@ -62,7 +62,7 @@ class Shift:
     base_url: str
     environ: Mapping[str, str]
     log: Log
-    standing: Standing
+    readiness: Readiness
     pace: Pace = PACE
     registered: Callable[[Registered], None] = lambda registered: None
     mount: Callable[[ASGIApp | None], None] | None = None
@@ -75,28 +75,28 @@ class Shift:
 
     async def run(self) -> None:
         """Until it is stopped; LockLost, WebhookRegistered, MechanismTaken, AuthFailed and WrongTeam end it too."""
-        self.standing.phase = STARTING
+        self.readiness.phase = STARTING
         reconciling = Reconciling(
-            self.project, self.base_url, self.environ, log=self.log, standing=self.standing, stop=self._stop
+            self.project, self.base_url, self.environ, log=self.log, readiness=self.readiness, stop=self._stop
         )
         if self.delivery is None:
-            self.standing.phase = None
+            self.readiness.phase = None
             return await self._run_all({"reconcile": reconciling.run, "idle": self._stop.wait})
         async with self.delivery:
-            self.standing.counts = self.delivery.inbox.counts
-            self.standing.drift = self._drift(self.delivery)
-            self.standing.phase = STANDBY
+            self.readiness.counts = self.delivery.inbox.counts
+            self.readiness.drift = self._drift(self.delivery)
+            self.readiness.phase = STANDBY
             holder = Holder.here("serve", self.environ)
             lease = await stand_by(self.delivery.inbox, holder, self._stop, lambda text: self.log.info("standby", text))
             if lease is None:
                 return None
             try:
-                self.standing.metrics.leads.set(1)
-                self.standing.phase = STARTING
+                self.readiness.metrics.leads.set(1)
+                self.readiness.phase = STARTING
                 self.log.info("leading", "this process holds the inbox")
                 await self._deliver(self.delivery, lease, reconciling)
             finally:
-                self.standing.metrics.leads.set(0)
+                self.readiness.metrics.leads.set(0)
                 await asyncio.to_thread(lease.release)
         return None
 
@@ -115,10 +115,10 @@ class Shift:
         service = self.project.service
         conduct = Conduct(timeout=service.timeout, concurrency=max(4, service.concurrency), attempts=1, breaks=False)
         async with client_of(self.project, self.base_url, conduct) as client:
-            loops = {"lease": lambda: self._held(lease), "reconcile": reconciling.run}
+            loops = {"lease": lambda: self._watch_lease(lease), "reconcile": reconciling.run}
             await _Delivering(self, client, delivery).run(loops)
 
-    async def _held(self, lease: Lease) -> None:
+    async def _watch_lease(self, lease: Lease) -> None:
         """LockLost as soon as the inbox is not ours any more, though no group comes that would find out."""
         while not self._stop.is_set():
             if lease.remaining() <= 0:
@@ -128,7 +128,7 @@ class Shift:
             await slept(LOOK_AT_LEASE, self._stop)
 
     async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """All loops side by side until stopped, or until one may not go on; the others are stopped then."""
+        """Run all loops side by side until stopped, or until one may not go on; the others are stopped then."""
         tasks = [asyncio.create_task(self._kept(name, loop)) for name, loop in loops.items()]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -172,7 +172,7 @@ class _Delivering:
         self._ready = asyncio.Event()
         self._renew_at = float("inf")
         self._last_words = asyncio.Event()
-        self._telling = Telling(shift.log, shift.standing, self._heard)
+        self._telling = Telling(shift.log, shift.readiness, self._heard)
         self._acknowledging = Acknowledging(
             client, delivery.writer, self._telling, self._last_words, self._has_webhook, shift.pace
         )
@@ -181,7 +181,7 @@ class _Delivering:
             HealthReporter(client),
             [sink.name.text for sink in section.deliver or ()],
             log=shift.log,
-            standing=shift.standing,
+            readiness=shift.readiness,
             stop=shift._stop,
             pace=shift.pace,
         )
@@ -220,7 +220,7 @@ class _Delivering:
             await self._receive()
         else:
             await self._registrar().fetch()
-            self._shift.standing.phase = None
+            self._shift.readiness.phase = None
             await self._fetching().run()
 
     async def _introduced(self) -> None:
@@ -241,7 +241,7 @@ class _Delivering:
 
     def _not_registered(self, error: SyncengineError) -> None:
         self._renew_at = self._shift.log.now() + self._shift.pace.renew
-        if self._shift.standing.is_first("registration", error.message):
+        if self._shift.readiness.is_first("registration", error.message):
             self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; retrying")
 
     async def _renewing(self) -> None:
@@ -294,7 +294,7 @@ class _Delivering:
         async with exposed(receiver, in_hand, bind, self._shift.log, self._shift.mount):
             await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
             if not self._shift._stop.is_set():
-                self._shift.standing.phase = None
+                self._shift.readiness.phase = None
             await self._shift._stop.wait()
 
     async def _again(self) -> None:

@@ -23,7 +23,7 @@ _WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
 
 @dataclass(slots=True)
 class Bounds:
-    """Those of one server. `unread` are the connections whose requests are on their way, the oldest first."""
+    """The bounds of a server's connections. `unread` are those whose requests are on their way, the oldest first."""
 
     read_seconds: float = READ_SECONDS
     most_unread: int = MOST_UNREAD

@@ -101,7 +101,7 @@ class Unpacked:
         return len(self._content) <= self._most
 
     def whole(self) -> bytes:
-        """All of it, once the last chunk has come."""
+        """Return the whole content, once the last chunk has come."""
         if self._unpacker is not None and not self._unpacker.eof:
             raise httpx.DecodingError("it was cut short")
         return bytes(self._content)

@@ -25,7 +25,7 @@ class Entries(Generic[T]):
 
 
 def _unheard(*_: object) -> None:
-    """Nobody wants to know."""
+    """Hear of hidden groups and do nothing."""
 
 
 @dataclass(frozen=True, slots=True)

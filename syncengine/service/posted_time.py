@@ -49,7 +49,7 @@ def fetch_query(limit: int | None) -> dict[str, int] | None:
 
 
 def list_query(limit: int | None, submitted_before: int | None) -> dict[str, int] | None:
-    """From 1 to 500 groups a page; a usage error otherwise."""
+    """Return the query of a list, with 1 to 500 groups a page; Usage for any other number."""
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
         raise Usage(f"a list takes a limit from 1 to {LISTED_AT_MOST}, not {limit}")
     given = {"limit": limit, "submittedBefore": submitted_before}

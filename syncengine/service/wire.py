@@ -24,68 +24,68 @@ UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
 """Fields that the service keeps when they are emptied (docs/interface.md 2.1)."""
 
 
-def tag(leave: Effect, category_id: str | None, *, spell_name: bool) -> JsonObject:
+def tag(effect: Effect, category_id: str | None, *, spell_name: bool) -> JsonObject:
     """A tag for upsertTag and upsertTags. `category_id` is the server's id for the field `category`."""
-    name = leave.key.name
+    name = effect.key.name
     body: JsonObject = {"name": name}
-    for cleared in leave.cleared:
+    for cleared in effect.cleared:
         if cleared not in UNCLEARABLE[Kind.TAG]:
             body["tagCategoryId" if cleared == "category" else cleared] = EMPTY.get(cleared, "")
-    for field, value in leave.fields.items():
+    for field, value in effect.fields.items():
         if field == "category":
             body["tagCategoryId"] = category_id if value else ""
         else:
             body[field] = list(value) if isinstance(value, tuple) else value
-    if leave.metadata:
-        body["metadata"] = dict(leave.metadata)
-    keywords = additional_keywords(leave, spell_name=spell_name)
+    if effect.metadata:
+        body["metadata"] = dict(effect.metadata)
+    keywords = additional_keywords(effect, spell_name=spell_name)
     if keywords:
         body["additionalKeywords"] = keywords
     return body
 
 
-def additional_keywords(leave: Effect, *, spell_name: bool) -> list[str]:
+def additional_keywords(effect: Effect, *, spell_name: bool) -> list[str]:
     """The keywords to list: the name only where the service would not add it by itself."""
-    if spell_name or leave.fields.get("excludeTagNameKeyword"):
-        return list(leave.keywords)
-    return [k for k in leave.keywords if k != leave.key.name]
+    if spell_name or effect.fields.get("excludeTagNameKeyword"):
+        return list(effect.keywords)
+    return [k for k in effect.keywords if k != effect.key.name]
 
 
-def category(leave: Effect, server_id: str | None) -> JsonObject:
+def category(effect: Effect, server_id: str | None) -> JsonObject:
     """A category for upsertTagCategories; with its id when the service has given one."""
     body: JsonObject = {"id": server_id} if server_id else {}
-    body["externalId"] = leave.key.name
-    body.update({name: [] if name == "keywords" else "" for name in leave.cleared})
-    body.update({n: list(v) if isinstance(v, tuple) else v for n, v in leave.fields.items()})
+    body["externalId"] = effect.key.name
+    body.update({name: [] if name == "keywords" else "" for name in effect.cleared})
+    body.update({n: list(v) if isinstance(v, tuple) else v for n, v in effect.fields.items()})
     return body
 
 
-def activity_type(leave: Effect) -> JsonObject:
+def activity_type(effect: Effect) -> JsonObject:
     """An activity type for uploadActivityTypes."""
-    body: JsonObject = {"code": leave.key.name}
-    body.update({name: "" for name in leave.cleared if name == "description"})
-    body.update(leave.fields)
+    body: JsonObject = {"code": effect.key.name}
+    body.update({name: "" for name in effect.cleared if name == "description"})
+    body.update(effect.fields)
     return body
 
 
-def keyword_add(leave: Effect) -> JsonObject:
-    body: JsonObject = {"tagName": leave.key.name, "additionalKeywords": list(leave.keywords)}
-    external_id = leave.fields.get("externalId")
+def keyword_add(effect: Effect) -> JsonObject:
+    body: JsonObject = {"tagName": effect.key.name, "additionalKeywords": list(effect.keywords)}
+    external_id = effect.fields.get("externalId")
     return body | {"externalId": external_id} if external_id else body
 
 
-def keyword_delete(leave: Effect) -> JsonObject:
-    (keyword,) = leave.keywords_dropped
-    return {"tagName": leave.key.name, "keyword": keyword}
+def keyword_delete(effect: Effect) -> JsonObject:
+    (keyword,) = effect.keywords_dropped
+    return {"tagName": effect.key.name, "keyword": keyword}
 
 
-def metadata_delete(leave: Effect) -> JsonObject:
-    return {"tagName": leave.key.name, "metadataNames": list(leave.metadata_dropped)}
+def metadata_delete(effect: Effect) -> JsonObject:
+    return {"tagName": effect.key.name, "metadataNames": list(effect.metadata_dropped)}
 
 
-def category_delete(leave: Effect) -> JsonObject:
-    return {"externalId": leave.key.name}
+def category_delete(effect: Effect) -> JsonObject:
+    return {"externalId": effect.key.name}
 
 
-def tag_delete(leave: Effect) -> JsonObject:
-    return {"name": leave.key.name}
+def tag_delete(effect: Effect) -> JsonObject:
+    return {"name": effect.key.name}

@@ -33,7 +33,7 @@ def settings_in(database: StateDatabase) -> dict[str, Any]:
 
 
 def remember_in(database: StateDatabase, settings: Mapping[str, Any], at: float) -> None:
-    """Keep them instead of those before."""
+    """Keep the settings of a registration in place of the earlier ones."""
     plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
     if plain == settings_in(database):
         return

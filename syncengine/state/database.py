@@ -272,7 +272,7 @@ def _compact_server(engine: sa.Engine) -> bool:
 
 
 def empty(name: str) -> StateDatabase:
-    """A state that is not there."""
+    """Return an empty state in place of one that does not exist."""
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     with engine.begin() as connection:
         tables.upgrade(connection, lambda: "")

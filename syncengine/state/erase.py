@@ -164,7 +164,7 @@ class _Erasure:
         return re.sub("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words), ERASED, sentence)
 
     def _without_categories(self, text: str | None) -> str | None:
-        """Differences, or a body, of another resource in which an erased category is named."""
+        """Return the differences, or the body, of another resource without the names of erased categories."""
         names = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
         if text is None or not any(orjson.dumps(name).decode() in text for name in names):
             return text

@@ -90,7 +90,7 @@ class HistoryEntry:
 def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool = False) -> None:
     """Write a run's beginning; any other without an end is dead, since this one has the lock.
 
-    `by_unit`: it is recorded what each of its approvals covers.
+    `by_unit`: the removals that each of its approvals covers are recorded, too.
     """
     connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
     connection.execute(sa.insert(RUNS).values(**_values(run, by_unit=by_unit)))

@@ -72,7 +72,7 @@ class Holder:
 
     @classmethod
     def here(cls, command: str, environ: Mapping[str, str]) -> Holder:
-        """This process."""
+        """Describe this process as the holder of a lock."""
         return cls(
             host=socket.gethostname(),
             user=_user(),

@@ -77,7 +77,7 @@ class Trigger(Enum):
 
 
 class Transition(NamedTuple):
-    """From any of `sources` to `target`, which may depend on the verdict; elsewhere the group stays as it is."""
+    """A step from any of `sources` to `target`, which may depend on the verdict; in other states nothing changes."""
 
     sources: frozenset[GroupState]
     target: GroupState | Mapping[PostedTimeStatus, GroupState]

@@ -142,7 +142,7 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nobody waits for this group to be delivered again any more."""
+    """The end of a person's wait for another delivery of this group."""
 
     group_id: str
 

@@ -95,7 +95,7 @@ class Question(NamedTuple):
 
 
 class Questions:
-    """Which resources a late call would disturb.
+    """Questions about the resources that a late call would disturb.
 
     `aim_of` gives the aim for a key, `id_of` the server's id that a category has by now.
     """

@@ -101,7 +101,7 @@ def end(connection: sa.Connection, key: Key, origin: str) -> None:
 
 
 def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:
-    """Write refusals as another state has them."""
+    """Write the refusals of another state."""
     rows = [
         (
             *(each.key.kind.value, each.key.name, each.times, each.since, each.at, each.message[:LONGEST_WORDS]),

@@ -119,7 +119,7 @@ _HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
 
 
 def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Iterator[str]:
-    """The lines, each with its line feed."""
+    """Yield the lines of an export, each with its line feed."""
     yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
     for row in rows:
         yield _encode(_with_aside(_line(row), row.key, aside)).decode() + "\n"

@@ -30,7 +30,7 @@ def trouble(error: BaseException) -> str:
 
 
 def named_trouble(error: BaseException) -> str:
-    """The same with Python's name of the error, where its text alone says little."""
+    """Describe an error, with Python's name for it where its text alone says little."""
     return trouble(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {trouble(error)}"
 
 

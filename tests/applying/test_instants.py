@@ -96,6 +96,15 @@ def beginning() -> Snapshot:
         return snapshot(home)
 
 
+def applied(*wanted: Resource, theirs: str | None = None) -> Snapshot:
+    """A house where these resources are applied, and beside them a category of somebody else."""
+    with house() as home:
+        assert home.apply(manifest(*wanted)).status is RunStatus.COMPLETE
+        if theirs is not None:
+            home.others_act("category", theirs)
+        return snapshot(home)
+
+
 def _dead(how: str) -> Iterator[tuple[Snapshot, Ending]]:
     for instant in count():
         with house(beginning()) as home:
@@ -157,11 +166,9 @@ def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
     """Where a rename meets another category of that name, some run names the one that is kept, whenever one died."""
-    old, new = manifest(category("old")), manifest(category("new", was="old"))
+    new, begin = manifest(category("new", was="old")), applied(category("old"), theirs="new")
     for instant in count():
-        with house() as home:
-            assert home.apply(old).status is RunStatus.COMPLETE
-            home.others_act("category", "new")
+        with house(begin) as home:
             died = home.apply(new, [Trouble(instant, how)]).died
             assert home.apply(new).status is RunStatus.COMPLETE
             assert home.let_go == {Key(Kind.CATEGORY, "old")}, f"after death at instant {instant}"
@@ -175,9 +182,9 @@ def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
 def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
     """Of one whose deletion has no known end nobody can say whether it stays, and the next plan asks for nothing."""
     deleted, renamed = manifest(tag("T1")), manifest(category("new", was="old"), tag("T1", category="new"))
+    begin = applied(category("old"), tag("T1", category="old"))
     for instant in count():
-        with house() as home:
-            assert home.apply(manifest(category("old"), tag("T1", category="old"))).status is RunStatus.COMPLETE
+        with house(begin) as home:
             died = home.apply(deleted, [Trouble(instant, how)]).died
             home.apply(renamed)
             home.apply(renamed)
@@ -194,9 +201,9 @@ def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
 def test_no_tag_goes_unsaid_with_a_category_whose_rename_had_no_good_end(how: str, stays: bool) -> None:
     """Its members are in it by either name, also those that the manifest of the rename lets go."""
     renamed = manifest(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
+    begin = applied(category("old"), tag("inside", category="old"))
     for instant in count():
-        with house() as home:
-            assert home.apply(manifest(category("old"), tag("inside", category="old"))).status is RunStatus.COMPLETE
+        with house(begin) as home:
             troubles = home.apply(renamed, [Trouble(instant, how)]).troubles
             for _ in range(2):
                 home.apply(manifest())
@@ -230,11 +237,13 @@ def test_a_second_former_name_may_go_with_its_category(places: dict[str, str]) -
 
 def _troubled(steps: tuple[Manifest, ...], how: str, *, second: str | None = None) -> Iterator[tuple[str, list[str]]]:
     """Trouble at each instant of the second manifest, and with `second` at each of the third, then what is wrong."""
+    begin = applied(*steps[0].resources.values())
     for first in count():
+        with house(begin) as home:
+            met = home.apply(steps[1], [Trouble(first, how)]).troubles
+            between = snapshot(home)
         for instant in count() if second else (0,):
-            with house() as home:
-                assert home.apply(steps[0]).status is RunStatus.COMPLETE
-                met = home.apply(steps[1], [Trouble(first, how)]).troubles
+            with house(between) as home:
                 again = home.apply(steps[2], [Trouble(instant, second)] if second else []).troubles
                 for _ in range(2):
                     home.apply(steps[3])
@@ -309,11 +318,9 @@ def test_a_category_has_one_new_name(how: str, meets: bool) -> None:
     """Also where its rename has no known end, and another name claims it beside the first; the plan is honest."""
     renamed = manifest(category("B", was="A"), tag("T", category="B"))
     both = manifest(category("D", was="A"), category("B"), tag("T", category="B"))
+    begin = applied(category("A"), tag("T", category="A"), theirs="B" if meets else None)
     for instant in count():
-        with house() as home:
-            assert home.apply(manifest(category("A"), tag("T", category="A"))).status is RunStatus.COMPLETE
-            if meets:
-                home.others_act("category", "B")
+        with house(begin) as home:
             troubles = home.apply(renamed, [Trouble(instant, how)]).troubles
             for _ in range(3):
                 home.apply(both)

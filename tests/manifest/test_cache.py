@@ -51,7 +51,7 @@ def knows(folder: Path, file: ManifestFile) -> tuple[bool, bool, bool]:
     with cache_in(folder) as cache:
         entries = cache.entries([file], [file.sha256()])
         known = cache.get(entries[file.name]) is not None
-        return known, cache.settled("name") is not None, cache.standing(entries, {}) is not None
+        return known, cache.settled("name") is not None, cache.find_basis(entries, {}) is not None
 
 
 def test_what_was_read_once_is_known(tmp_path: Path, file: ManifestFile) -> None:
@@ -73,7 +73,7 @@ def test_files_that_stand_at_one_level_need_not_at_another(tmp_path: Path, file:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
         entries = cache.entries([file], [file.sha256()])
-        assert cache.standing(entries, {"same-keyword": Level.ERROR}) is None
+        assert cache.find_basis(entries, {"same-keyword": Level.ERROR}) is None
 
 
 def truncated(path: Path) -> None:

@@ -7,24 +7,24 @@ import io
 import time
 
 from syncengine.serve.log import Log
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 from syncengine.serve.reconcile import Reconciling
 from tests.cli.program import Project, tag
 
 from .refusing import Refusing
 
 
-def reconciled(project: Project, standing: Standing) -> str:
+def reconciled(project: Project, readiness: Readiness) -> str:
     """Reconcile once; the log."""
     stream = io.StringIO()
 
     async def once() -> None:
         stop = asyncio.Event()
         log, environ = Log(stream, time.time), project.surroundings()
-        serving = Reconciling(project.loaded(), project.url, environ, log=log, standing=standing, stop=stop)
-        standing.reconciled = None
+        serving = Reconciling(project.loaded(), project.url, environ, log=log, readiness=readiness, stop=stop)
+        readiness.reconciled = None
         running = asyncio.create_task(serving.run())
-        await asyncio.to_thread(_wait_for, standing)
+        await asyncio.to_thread(_wait_for, readiness)
         stop.set()
         await running
 
@@ -32,13 +32,13 @@ def reconciled(project: Project, standing: Standing) -> str:
     return stream.getvalue()
 
 
-def _wait_for(standing: Standing) -> None:
-    while standing.reconciled is None:
+def _wait_for(readiness: Readiness) -> None:
+    while readiness.reconciled is None:
         time.sleep(0.01)
 
 
-def gauge(standing: Standing, name: str) -> float | None:
-    return standing.metrics.registry.get_sample_value(f"syncengine_{name}_resources")
+def gauge(readiness: Readiness, name: str) -> float | None:
+    return readiness.metrics.registry.get_sample_value(f"syncengine_{name}_resources")
 
 
 def test_what_is_set_aside_is_counted_and_no_trouble(project: Project, service: Refusing) -> None:
@@ -46,15 +46,15 @@ def test_what_is_set_aside_is_counted_and_no_trouble(project: Project, service: 
     project.settle(tags=[tag("GOOD")])
     service.refuse("BAD")
     project.wants(tags=[tag("GOOD"), tag("BAD")])
-    standing = Standing()
-    log = reconciled(project, standing)
-    assert (standing.reconciled, gauge(standing, "refused"), gauge(standing, "quarantined")) == ("incomplete", 1, 0)
+    readiness = Readiness()
+    log = reconciled(project, readiness)
+    assert (readiness.reconciled, gauge(readiness, "refused"), gauge(readiness, "quarantined")) == ("incomplete", 1, 0)
     assert "not-applied" in log
     assert project.run("state", "quarantine", "tag/BAD", "--reason", "ticket 4711").code == 0
-    logs = [reconciled(project, standing) for _ in range(2)]
-    assert (standing.reconciled, gauge(standing, "refused"), gauge(standing, "quarantined")) == ("complete", 1, 1)
+    logs = [reconciled(project, readiness) for _ in range(2)]
+    assert (readiness.reconciled, gauge(readiness, "refused"), gauge(readiness, "quarantined")) == ("complete", 1, 1)
     assert ["tag/BAD is in quarantine" in each for each in logs] == [True, False]
     service.heal()
     assert project.run("state", "quarantine", "tag/BAD", "--end").code == 0
-    reconciled(project, standing)
-    assert (standing.reconciled, gauge(standing, "refused"), gauge(standing, "quarantined")) == ("complete", 0, 0)
+    reconciled(project, readiness)
+    assert (readiness.reconciled, gauge(readiness, "refused"), gauge(readiness, "quarantined")) == ("complete", 0, 0)

@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from syncengine.serve.probes import Server, probes
-from syncengine.serve.readiness import Standing
+from syncengine.serve.readiness import Readiness
 from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None 
 
     async def play() -> T:
         http = bounded(BoundedProtocol, Bounds(in_time, UNREAD))
-        server = Server(application or probes(Standing()), ("127.0.0.1", 0), patience=1, http=http)
+        server = Server(application or probes(Readiness()), ("127.0.0.1", 0), patience=1, http=http)
         url = await server.start()
         try:
             async with asyncio.timeout(60):

@@ -29,7 +29,7 @@ OPTIONS = ("delimiter", "encoding", "columns", "distinct", "allowEmpty", "kind")
 SOURCE_OPTIONS = ("source", "query", "params", "path", "items", "next", "page", "distinct", "allowEmpty")
 
 
-def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
+def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
     """Return the query; SourceTrouble for arguments that do not make one."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
@@ -42,7 +42,7 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
         "allow_empty": bool(options.get("allowEmpty")),
     }
     if path is None:
-        return ForEach(**_asked_of_source(options), **common)
+        return ForEach(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in ("csv", "json", "jsonl", "yaml"):
         raise SourceTrouble(f"`data`: {path!s:.60} does not end like a CSV, JSON or YAML file; write `kind='csv'`")
@@ -67,7 +67,7 @@ def _encoding(name: Any) -> str | None:
     return codec
 
 
-def _asked_of_source(options: Mapping[str, Any]) -> dict[str, Any]:
+def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "source" not in options:
         raise SourceTrouble("`data` needs the path of a file, or `source`")
     source = Written(str(options["source"]), 1, 1)

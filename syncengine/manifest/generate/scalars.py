@@ -81,7 +81,7 @@ def without_undefined(value: Any) -> Any:
 def tuple_of(
     environment: SandboxedEnvironment, expressions: list[nodes.Expr]
 ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """One function of all expressions."""
+    """Compile all expressions into one function that returns their values."""
     target = nodes.Name(RESULT, "store", lineno=1)
     body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
     template = environment.from_string(nodes.Template(body, lineno=1))
@@ -136,7 +136,7 @@ class Compiled:
     def _is_expression(self, bare: str, node: Scalar) -> bool:
         """Whether it is an expression. It is parsed by itself, so that errors name its text and not added braces."""
         parser = Parser(self._environment, bare, state="variable")
-        with self._told(node):
+        with self._reported(node):
             parser.parse_expression()
             if not parser.stream.eos:
                 behind = parser.stream.current
@@ -146,7 +146,7 @@ class Compiled:
         return False
 
     @contextmanager
-    def _told(self, node: Scalar) -> Iterator[None]:
+    def _reported(self, node: Scalar) -> Iterator[None]:
         """Report errors of parsing and compiling a template."""
         try:
             yield
@@ -161,7 +161,7 @@ class Compiled:
         if len(text) > MAX_TEMPLATE:
             self._findings.error("bad-template", node, "the template is too long")
             return None
-        with self._told(node):
+        with self._reported(node):
             tree = self._environment.parse(text)
             self._environment.compile(self._environment.parse(text))
             statements = not all(isinstance(part, nodes.Output) for part in tree.body)

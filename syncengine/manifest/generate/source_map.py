@@ -55,7 +55,7 @@ def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Seque
 
 
 def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[Mark]:
-    """One where text by another line or row begins."""
+    """Yield a mark at each place where the text of another line or row begins."""
     last, offset = (0, Source(files[0], 1)), len(pieces[0])
     for n in range(1, len(pieces), 4):
         row, file, line, piece = pieces[n : n + 4]

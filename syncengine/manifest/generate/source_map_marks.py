@@ -91,7 +91,7 @@ class Captures:
         return self._remaining >= 0
 
     def _kept(self, text: str, marked: str) -> str:
-        """The text, which is remembered, the oldest ones not for ever; one character may be the same text anywhere."""
+        """Return the text and remember its marks for a while; one character may be one object anywhere."""
         if len(text) > 1 and id(text) not in self._entries:
             self._entries[id(text)] = (text, marked)
             self._size += len(marked)
@@ -115,10 +115,10 @@ class Marking:
         """The filters that write marks, and those of `filters` that keep them."""
         return {
             MARK: self._mark,
-            SAID: self._said,
+            SAID: self._with_place,
             CAPTURED: self._captured,
             INCLUDE: self._include,
-            INCLUDED: self._leave,
+            INCLUDED: self._end_include,
             "map": self._remembering(filters["map"]),
             **{name: self.captures.following(filters[name], OF_A_TEXT[name]) for name in LINES_STAY},
         }
@@ -128,8 +128,8 @@ class Marking:
         return f"{self._token}:{self._row(at_hand)}:{file}:{line}\x03"
 
     @pass_context
-    def _said(self, context: Any, value: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> Any:
-        """A value; for captured text, its marks, and behind it one of the place where it is written."""
+    def _with_place(self, context: Any, value: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> Any:
+        """Return a value; a captured text with its marks, and with a mark of the place where it is written."""
         if not self.captures.knows(value):
             return value
         marked = self.captures.marked(value, self._row(at_hand))
@@ -147,7 +147,7 @@ class Marking:
         return mark
 
     @pass_context
-    def _leave(self, context: Any, line: int) -> str:
+    def _end_include(self, context: Any, line: int) -> str:
         self._included.pop()
         return ""
 
@@ -216,9 +216,9 @@ def _marked(node: nodes.Node, file: int, targets: tuple[str, ...]) -> Iterator[n
         case nodes.With() | nodes.Block() | nodes.Scope() | nodes.AssignBlock():
             mark_all(node.body, file, () if isinstance(node, nodes.Block) else targets)
         case nodes.Macro():
-            mark_all(node.body, file, (*_given(node), *targets))
+            mark_all(node.body, file, (*_arguments(node), *targets))
         case nodes.CallBlock():
-            mark_all(node.body, file, (*_given(node), *targets))
+            mark_all(node.body, file, (*_arguments(node), *targets))
             yield _output(_mark_of(MARK, node.lineno, file, at_hand))
             yield _captured(node, at_hand)
             return
@@ -234,7 +234,7 @@ def _marked(node: nodes.Node, file: int, targets: tuple[str, ...]) -> Iterator[n
     yield node
 
 
-def _given(node: nodes.Macro | nodes.CallBlock) -> list[str]:
+def _arguments(node: nodes.Macro | nodes.CallBlock) -> list[str]:
     """The arguments of a macro, or of the body of a call."""
     return [argument.name for argument in node.args if argument.name not in _NO_DATA]
 

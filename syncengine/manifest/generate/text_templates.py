@@ -17,7 +17,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
-from syncengine.manifest.generate.data_function import asked_by, read_data
+from syncengine.manifest.generate.data_function import for_each_of_call, read_data
 from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
 from syncengine.manifest.sources.read import content, variables_of
@@ -95,7 +95,7 @@ class MarkingEnvironment(SandboxedEnvironment):
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
         """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
-        for_each = asked_by(path, options)
+        for_each = for_each_of_call(path, options)
         records, rows = read_data(self._context, self._folder, for_each)
         self.sources.append((records, line, bool(for_each.allow_empty)))
         return rows

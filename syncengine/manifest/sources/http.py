@@ -76,7 +76,7 @@ def http_rows(
 
 
 class TooLate(Exception):
-    """All pages together have taken as long as they may."""
+    """Raised when all pages together have taken as long as they may."""
 
 
 Asked = Callable[[httpx.URL], Reply]
@@ -217,11 +217,11 @@ def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], labe
                 raise SourceTrouble(f"{name}: {label} cannot be read: {_why(error)}") from None
             continue
         if reply.status < 500 or is_last:
-            return _taken(reply, name, label)
+            return _checked_content(reply, name, label)
     raise SourceTrouble(f"{name}: all pages together take longer than {until.seconds:g} s")
 
 
-def _taken(reply: Reply, name: str, label: str) -> bytes:
+def _checked_content(reply: Reply, name: str, label: str) -> bytes:
     if not 200 <= reply.status < 300:
         raise SourceTrouble(f"{name}: {label} answered {reply.status}")
     if reply.content is None:

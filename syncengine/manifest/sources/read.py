@@ -25,7 +25,7 @@ FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
-    """All rows; SourceTrouble says why there are none to be had."""
+    """Read all rows of a source; SourceTrouble with the reason if they cannot be had."""
     leave_out_offline(context, for_each)
     for kind in FILE_KINDS:
         path: Written | None = getattr(for_each, "json_" if kind == "json" else kind)
@@ -57,9 +57,9 @@ def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
 
 def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
     """LeftOut for the rows of a database or a service where none is asked."""
-    asked = for_each.http or for_each.sql
-    if context.is_offline and asked is not None and asked.source is not None:
-        message = f"left out: the source {display(asked.source.text)} is not in Git"
+    section = for_each.http or for_each.sql
+    if context.is_offline and section is not None and section.source is not None:
+        message = f"left out: the source {display(section.source.text)} is not in Git"
         raise LeftOut(f"{message}; what is made of its rows counts neither as new nor as gone")
 
 

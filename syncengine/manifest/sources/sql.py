@@ -31,7 +31,7 @@ _STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", r
 
 
 def check_query(query: str) -> str:
-    """One question; SourceTrouble for anything that could do more than ask."""
+    """Return the query if it is one that only reads; SourceTrouble for anything else."""
     bare = query.strip().removesuffix(";")
     if not _QUERY.match(bare) or ";" in _STRING.sub("", bare):
         raise SourceTrouble("the query must be one SELECT")

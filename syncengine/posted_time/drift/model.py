@@ -14,7 +14,7 @@ FIELDS: Mapping[str, str] = {"description": "description", "path": "path", "exte
 
 
 class DriftKind(StrEnum):
-    """In the order in which findings are shown."""
+    """The kinds of drift, in the order in which findings are shown."""
 
     UNKNOWN = "unknown"
     RETIRED_IN_USE = "retired-in-use"
@@ -53,7 +53,7 @@ class RecordedTag(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DriftFinding:
-    """One tag. `groups`: how many show it so; `last`: when the newest of them was submitted (milliseconds).
+    """The drift of a tag. `groups`: how many show it so; `last`: when the newest of them was submitted (milliseconds).
 
     `recorded` and `seen`: fields by the interface's names, with the newest values that were seen. `is_public`: the name
     may be published. `similar`: a declared tag whose name differs by case or Unicode form only. `mended`: a newer group

@@ -46,7 +46,7 @@ class RenderedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """The sink has the group, now or since before. `external_id` is its reference."""
+    """The answer of a sink that has the group, now or since before. `external_id` is its reference."""
 
     external_id: str | None = None
 
@@ -101,7 +101,7 @@ class Notes(Protocol):
 
 
 class Sink(Protocol):
-    """Where posted time goes."""
+    """A target of posted time."""
 
     @property
     def name(self) -> str: ...

@@ -131,7 +131,7 @@ class JsonlSink:
         return None
 
     async def close(self) -> None:
-        """Nothing is open between two lines."""
+        """Do nothing: no file is open between two lines."""
 
     def _open_and_close(self) -> None:
         with _locked(self._path, self._patience):

@@ -27,7 +27,7 @@ class DriftCoverage(Format):
 
 
 class DriftItem(Format):
-    """One tag."""
+    """The drift of one tag."""
 
     kind: Literal["unknown", "retired-in-use", "differs", "unused"]
     address: str | None = Field(description="`tag/NAME`; null: the name is not published.")

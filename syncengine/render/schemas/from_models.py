@@ -18,7 +18,7 @@ FORMAT = Field(description="The format of this document, and its version.")
 
 
 class Format(BaseModel):
-    """Names are camelCase in JSON; readers must bear additions."""
+    """A published format: its names are camelCase in JSON, and readers must ignore names that they do not know."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
@@ -55,7 +55,7 @@ def _typed(annotation: Any) -> Any:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         bare, *annotations = inner
-        return Annotated[(_typed(bare), *map(_said, annotations))]
+        return Annotated[(_typed(bare), *map(_field, annotations))]
     if origin in (Union, UnionType):
         return Union[tuple(map(_typed, inner))]  # noqa: UP007 -- as many as there are
     if origin in (dict, list, tuple):
@@ -63,7 +63,7 @@ def _typed(annotation: Any) -> Any:
     return annotation
 
 
-def _said(about: Any) -> Any:
+def _field(about: Any) -> Any:
     """The annotation of a field for pydantic's schemas; a text is a description."""
     if isinstance(about, str):
         return Field(description=about)

@@ -87,7 +87,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _name(project: dict[str, Any], section: str, field: str, names: Iterable[str]) -> None:
-    """Say which names a mapping may have, which models below do not know."""
+    """List the names that a mapping may have: its own model takes any."""
     project["$defs"][section]["properties"][field]["propertyNames"] = {"enum": sorted(names)}
 
 

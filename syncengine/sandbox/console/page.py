@@ -124,7 +124,7 @@ def _body(body: Any) -> str | None:
 
 
 def instant(milliseconds: int) -> str:
-    """UTC, to the second; an instant beyond the calendar as it is."""
+    """Return an instant in UTC, to the second; one beyond the calendar as its number."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):

@@ -75,7 +75,7 @@ def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str,
 
 
 def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
-    """Versions that this project saw and that the present does not come from: whoever saw them goes on with ours."""
+    """Versions that this project has seen and that are no ancestors of the present one."""
     last, store = copy.place.last_seen(), copy.place.store
     if last is None or (copy.head is not None and store.is_descendant(copy.head, last.version)):
         return ()

@@ -61,7 +61,7 @@ def _row(resource: Resource, server_id: str | None) -> Recorded:
 
 
 def _as_manifest(root: Node) -> Node:
-    """A list alone is one of tags."""
+    """Return the document as a manifest: a list alone is a list of tags."""
     if not isinstance(root, SequenceNode):
         return root
     return MappingNode([Scalar("tags", root.mark, "")], [root], root.mark)
@@ -83,12 +83,12 @@ def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[in
 
 def _ids_of(section: SequenceNode, findings: Collector) -> Iterator[tuple[int, str]]:
     for item in section.items:
-        said = item.get(SERVER_ID) if isinstance(item, MappingNode) else None
-        if said is None or not isinstance(item, MappingNode):
+        server_id = item.get(SERVER_ID) if isinstance(item, MappingNode) else None
+        if server_id is None or not isinstance(item, MappingNode):
             continue
         at = [key.text for key in item.keys].index(SERVER_ID)
         del item.keys[at], item.values[at]
-        if isinstance(said, Scalar) and not said.is_null and said.text.strip():
-            yield id(item), said.text.strip()
+        if isinstance(server_id, Scalar) and not server_id.is_null and server_id.text.strip():
+            yield id(item), server_id.text.strip()
         else:
-            findings.error("bad-value", said, f"`{SERVER_ID}` must be the id that the service gave it, as text")
+            findings.error("bad-value", server_id, f"`{SERVER_ID}` must be the id that the service gave it, as text")

@@ -75,14 +75,14 @@ def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Collector) -> bool:
-    known = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
+    columns = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
     for number, name in enumerate(header):
         column = starts[number] if number < len(starts) else 1  # behind a name of several lines
         if name in header[:number]:
             findings.at("duplicate-column", 1, column, f"two columns are named {quoted(name)}")
-        elif name not in known and not (name.startswith(METADATA) and name != METADATA):
-            hint = suggestion(name, known) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
+        elif name not in columns and not (name.startswith(METADATA) and name != METADATA):
+            hint = suggestion(name, columns) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
             findings.at("unknown-column", 1, column, f"no field is named {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
         findings.at("missing-column", 1, 1, "the header has no column for the identity: `name`, `externalId` or `code`")

@@ -41,5 +41,5 @@ def order_at(path: Sequence[str]) -> Sequence[str] | None:
 
 def ordered(keys: Sequence[str], order: Sequence[str]) -> list[str]:
     """The keys in their canonical order; unknown ones come last, as they came."""
-    known = {name: place for place, name in enumerate(order)}
-    return sorted(keys, key=lambda key: known.get(key, len(known)))
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(keys, key=lambda key: places.get(key, len(places)))

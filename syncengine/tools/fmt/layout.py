@@ -108,8 +108,8 @@ def _lost(before: str, after: str) -> tuple[int, str] | None:
 def _is_outside(text: str, comment: int) -> bool:
     """Whether a comment is in a document that has no content."""
     kinds = [line.kind for line in lines_of(text)]
-    around = (reversed(kinds[: comment - 1]), iter(kinds[comment:]))
-    nearest = (next((kind for kind in side if kind not in (Is.COMMENT, Is.BLANK)), Is.MARKER) for side in around)
+    sides = (reversed(kinds[: comment - 1]), iter(kinds[comment:]))
+    nearest = (next((kind for kind in side if kind not in (Is.COMMENT, Is.BLANK)), Is.MARKER) for side in sides)
     return all(kind is Is.MARKER for kind in nearest)
 
 

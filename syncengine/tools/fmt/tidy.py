@@ -59,8 +59,8 @@ def _row(lines: Sequence[Line], number: int, depth: int | None) -> str:
     if depth is None:
         column = lines[following].column if following is not None else 0
     else:
-        around = enclosing(lines, number)
-        column = lines[around[min(depth, len(around)) - 1]].column if depth and around else 0
+        levels = enclosing(lines, number)
+        column = lines[levels[min(depth, len(levels)) - 1]].column if depth and levels else 0
     return " " * column + lines[number].text.strip()
 
 

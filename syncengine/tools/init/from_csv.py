@@ -126,7 +126,7 @@ def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
         raise SourceTrouble("the file has no header", name, 1)
     starts = starts_of(text.partition("\n")[0], delimiter)
     troubles = header_troubles(columns)
-    found = [_problem(name, said, line, starts[at] if at < len(starts) else 1) for at, said in troubles]
+    found = [_problem(name, message, line, starts[at] if at < len(starts) else 1) for at, message in troubles]
     if found:
         raise Problems(found)
     return columns

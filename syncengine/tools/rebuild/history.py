@@ -80,11 +80,11 @@ class _Doubts:
 
     def diagnostics(self) -> list[Diagnostic]:
         return [
-            Diagnostic(severity=Severity.WARNING, code=code, message=self._told(first, (code, file, message)))
+            Diagnostic(severity=Severity.WARNING, code=code, message=self._message(first, (code, file, message)))
             for (code, file, message), first in self.first.items()
         ]
 
-    def _told(self, first: str, key: tuple[str, str, str]) -> str:
+    def _message(self, first: str, key: tuple[str, str, str]) -> str:
         _, file, message = key
         others = f" and {self.more[key]:,} later" if key in self.more else ""
         return f"at {first}{others}: {f'{file}: ' if file else ''}{message}"
@@ -144,10 +144,10 @@ class _Reading:
         context = None
         for path in paths:
             file = self.by_path[path]
-            if context is None and file.given is not None:
-                context = with_fields(file.given, memo={}, allowance=Allowance(), compares_parts=0)
+            if context is None and file.context is not None:
+                context = with_fields(file.context, memo={}, allowance=Allowance(), compares_parts=0)
             former = self.making.pop(path, None)
-            read = read_one(with_fields(file, given=context), self.defaults, former and former.packed)
+            read = read_one(with_fields(file, context=context), self.defaults, former and former.packed)
             if file.generates():
                 self.making[path] = read
             self.doubts.add_all(visit, read.reading.found)

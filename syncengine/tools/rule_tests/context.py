@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from syncengine.manifest.context import LoadContext, given_by
+from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.model import Project
 from syncengine.rules.model import RuleTestCase
@@ -36,9 +36,9 @@ class OfflineContext(LoadContext):
 
 def offline_context(test: RuleTestCase, project: Project, folder: Path) -> OfflineContext:
     """The project's context without its environment and sources; the data of the test is written into `folder`."""
-    given = given_by(project)
-    parts = {each.name: getattr(given, each.name) for each in fields(given) if each.name != "memo"}
-    parts |= {"variables": {**given.variables, **test.variables}, "environ": {}, "secrets": {}}
+    context = context_of(project)
+    parts = {each.name: getattr(context, each.name) for each in fields(context) if each.name != "memo"}
+    parts |= {"variables": {**context.variables, **test.variables}, "environ": {}, "secrets": {}}
     return OfflineContext(**{**parts, "sources": OfflineSources()}, files=_written(test, project.root, folder))
 
 
