@@ -73,11 +73,14 @@ class Connection(Protocol):
 
 
 def connection(tls: ssl.SSLContext, keepalive_seconds: float) -> Connection:
-    """Return a connection that is kept so long after a call."""
-    if getproxies():
-        one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
-        return httpx.AsyncClient(limits=one, verify=tls)
-    return DirectConnection(tls, keepalive_seconds)
+    """Return a connection to the service that is kept so long after a call."""
+    return lenient_connection(tls, keepalive_seconds) if getproxies() else DirectConnection(tls, keepalive_seconds)
+
+
+def lenient_connection(tls: ssl.SSLContext, keepalive_seconds: float) -> Connection:
+    """Return one by httpx, which knows all kinds of proxies and reads answers against the rules: a 204 with content."""
+    one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
+    return httpx.AsyncClient(limits=one, verify=tls)
 
 
 class DirectConnection:
@@ -127,6 +130,7 @@ class DirectConnection:
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 auto_decompress=False,
                 trace_configs=[_events()],
+                middlewares=(_once,),
             )
         return self._opened
 
@@ -212,6 +216,12 @@ def _events() -> aiohttp.TraceConfig:
     events.on_connection_create_end.append(leaves)
     events.on_connection_reuseconn.append(leaves)
     return events
+
+
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send a request; aiohttp would repeat a GET or PUT by itself where it sees an error of its own."""
+    with _as_httpx():
+        return await send(request)
 
 
 @lru_cache(maxsize=64)
