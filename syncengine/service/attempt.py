@@ -15,7 +15,7 @@ import orjson
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
 from syncengine.service.connection import connection
-from syncengine.service.connections import ConnectionPool
+from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced

@@ -63,7 +63,7 @@ class Incoming(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Connection(Protocol):
+class KeptConnection(Protocol):
     """A connection that is kept after a call; httpx.AsyncClient is one, or several."""
 
     @property
@@ -72,12 +72,12 @@ class Connection(Protocol):
     async def aclose(self) -> None: ...
 
 
-def connection(tls: ssl.SSLContext, keepalive_seconds: float) -> Connection:
+def connection(tls: ssl.SSLContext, keepalive_seconds: float) -> KeptConnection:
     """Return a connection to the service that is kept so long after a call."""
     return lenient_connection(tls, keepalive_seconds) if getproxies() else DirectConnection(tls, keepalive_seconds)
 
 
-def lenient_connection(tls: ssl.SSLContext, keepalive_seconds: float) -> Connection:
+def lenient_connection(tls: ssl.SSLContext, keepalive_seconds: float) -> KeptConnection:
     """Return one by httpx, which knows all kinds of proxies and reads answers against the rules: a 204 with content."""
     one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
     return httpx.AsyncClient(limits=one, verify=tls)

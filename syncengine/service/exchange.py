@@ -11,7 +11,7 @@ from typing import Protocol
 import httpx
 
 from syncengine import __version__
-from syncengine.service.connection import LEAVES, Connection, Incoming, Trace
+from syncengine.service.connection import LEAVES, Incoming, KeptConnection, Trace
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
 """Who we are, and the packing that is asked for; a server may send others that need no library."""
@@ -31,7 +31,7 @@ class Unfinished(httpx.RemoteProtocolError):
 
 
 async def exchange(
-    connection: Connection, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
+    connection: KeptConnection, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
 ) -> Reply:
     """Send, and read the whole answer, all within a number of seconds.
 

@@ -25,7 +25,7 @@ from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.connection import lenient_connection
-from syncengine.service.connections import ConnectionPool
+from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey

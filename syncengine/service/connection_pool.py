@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from syncengine.service.connection import Connection
+from syncengine.service.connection import KeptConnection
 
 
 class ConnectionPool:
     """Lends the connection that rested last; `connect` makes one."""
 
-    def __init__(self, most: int, connect: Callable[[], Connection]) -> None:
+    def __init__(self, most: int, connect: Callable[[], KeptConnection]) -> None:
         self._free = asyncio.Semaphore(most)
         self._connect = connect
-        self._all: list[Connection] = []
-        self._resting: list[Connection] = []
+        self._all: list[KeptConnection] = []
+        self._resting: list[KeptConnection] = []
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[Connection]:
+    async def one(self) -> AsyncIterator[KeptConnection]:
         """Lend a connection for one call; wait while all of them are in use."""
         async with self._free:
             connection = self._resting.pop() if self._resting else self._made()
@@ -28,7 +28,7 @@ class ConnectionPool:
             finally:
                 self._resting.append(connection)
 
-    def _made(self) -> Connection:
+    def _made(self) -> KeptConnection:
         connection = self._connect()
         self._all.append(connection)
         return connection
