@@ -90,8 +90,8 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = selected_rows(state.changes_of(undo.run), scope)
     taken_back = (row for row in rows if row.is_changed and str(row.key) not in left_out)
-    changes = [UndoneChange(row.key, made_of(row.before, row.after), undo.run, run) for row in taken_back]
-    return UndoneRecord(changes=changes)
+    changes = (UndoneChange(row.key, made_of(row.before, row.after), undo.run, run) for row in taken_back)
+    return UndoneRecord(changes=[change for change in changes if change.marks])
 
 
 def run_to_undo(state: State, name: str, now: float) -> Run:

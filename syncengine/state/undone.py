@@ -32,9 +32,9 @@ class UndoneChange(NamedTuple):
     undone_by: str
 
     def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
-        """Whether content, or none, has all that the undone run had made of it."""
-        parts = parts_of(body, protect)
-        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.marks.split())
+        """Whether content, or none, has all that the undone run had made of it; nothing is made by no marks."""
+        parts, marks = parts_of(body, protect), self.marks.split()
+        return marks != [] and all((mark[1:] in parts) is (mark[0] == "+") for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class UndoneRecord:
 
 
 def made_of(before: Recorded | None, after: Recorded | None) -> str:
-    """The marks of a run's change of a row: the parts of it that differ from before."""
+    """The marks of the change that a run made of a row: its parts that differ from before, as manifests say them."""
     old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, after))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 

@@ -245,6 +245,19 @@ def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service
     assert project.rows() == rows
 
 
+def test_a_tag_that_no_manifest_had_before_the_run_is_not_asked_for(project: Project) -> None:
+    """Its absence is none of the run's making: it had left the manifests before its category took it along."""
+    acme, gone, kept = category("acme"), category("gone"), [tag(name) for name in "ABCD"]
+    project.settle(tagCategories=[acme, gone], tags=[*kept, tag("LEFT", category="gone")])
+    project.settle(tagCategories=[acme, gone], tags=kept)
+    project.settle(tagCategories=[acme], tags=kept)
+    undo(project)
+    assert "undone" in project.apply().codes  # for the category, which they still want deleted
+    project.wants(tagCategories=[acme, gone], tags=kept)
+    reverted = project.apply()
+    assert reverted.code == 0, reverted.out
+
+
 def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> None:
     """Its old name comes back, and its members with it."""
     project.settle(tagCategories=[category("old")], tags=[tag("T", category="old")])
