@@ -204,8 +204,8 @@ SESSIONS = sa.Table(
     sa.Column("closed", sa.Double),
 )
 
-HISTORY = (ROWS, JOURNAL, RUNS, APPROVALS, SESSIONS, ATTEMPTS, OPEN)
-"""The tables in which names and contents of resources stand."""
+STATE = (FACTS, LOCK, ROWS, OPEN, ATTEMPTS, JOURNAL, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
+"""All tables but those of posted time: names, contents of resources and people stand in them."""
 
 Migration = Callable[[sa.Connection], None]
 
