@@ -5,7 +5,8 @@ Content is kept as digests of its parts: that is enough to know it again, and te
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,12 +37,16 @@ class UndoneChange(NamedTuple):
         parts, marks = parts_of(body, protect), self.marks.split()
         return marks != [] and all((mark[1:] in parts) is (mark[0] == "+") for mark in marks)
 
+    def is_made_by_row(self, row: Recorded | None) -> bool:
+        """The same of a row that is recorded, or none."""
+        return self.is_made_by(_body(row), protect=row.protect if row else None)
+
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
     """To be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
 
-    lifted: Collection[Key] = ()
+    lifted: Collection[UndoneChange] = ()
     changes: Sequence[UndoneChange] = ()
 
 
@@ -75,7 +80,17 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
         yield to_json(["protect", protect])
 
 
-def undone_of(values: Sequence[Any]) -> UndoneChange:
-    """From the values of COLUMNS; LookupError for a damaged one."""
-    kind, name, marks, run, by = values
-    return UndoneChange(Key(KINDS[kind], name), marks, run, by)
+def undone_of(values: Sequence[Any]) -> list[UndoneChange]:
+    """The changes of an address from the values of COLUMNS; LookupError or ValueError for damaged ones."""
+    kind, name, *columns = values
+    lines = zip(*(column.split("\n") for column in columns), strict=True)
+    return [UndoneChange(Key(KINDS[kind], name), *line) for line in lines]
+
+
+def rows_of(changes: Iterable[UndoneChange]) -> list[tuple[str, ...]]:
+    """The values of COLUMNS for each address: a line for each of its changes, in their order."""
+    by_key: dict[Key, list[UndoneChange]] = defaultdict(list)
+    for change in changes:
+        by_key[change.key].append(change)
+    columns = ((key, zip(*(change[1:] for change in of_key), strict=True)) for key, of_key in by_key.items())
+    return [(key.kind.value, key.name, *map("\n".join, each)) for key, each in columns]
