@@ -205,7 +205,9 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
     again = redone_by(plan, _touched(plan, state) if undone else {}, undone)
     keys = tuple(dict.fromkeys((*(plan.redoes or ()), *(each.key for each in again))))
     if keys and not allowed:
-        raise Undone(tuple(objections(each for each in undone if each.key in keys)))
+        computed = {each.key for each in again}
+        others = [each for each in undone if each.key in keys and each.key not in computed]
+        raise Undone(tuple(objections((*again, *others))))
     return keys
 
 

@@ -192,7 +192,7 @@ UNDONE = sa.Table(
     sa.Column("made", sa.Text, nullable=False, comment="Digests of what came and went, as undone.made_of"),
     sa.Column("run", sa.Text, nullable=False),
     sa.Column("undone_by", sa.Text, nullable=False, comment="The run that took it back"),
-    comment="What undone runs had made: manifests that ask for it again are not applied.",
+    comment="What undone runs had made, a line for each: manifests that ask for it again are not applied.",
 )
 
 SESSIONS = sa.Table(
@@ -204,8 +204,8 @@ SESSIONS = sa.Table(
     sa.Column("closed", sa.Double),
 )
 
-HISTORY = (ROWS, JOURNAL, RUNS, APPROVALS, SESSIONS, ATTEMPTS, OPEN)
-"""The tables in which names and contents of resources stand."""
+STATE = (FACTS, LOCK, ROWS, OPEN, ATTEMPTS, JOURNAL, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
+"""All tables but those of posted time: names, contents of resources and people stand in them."""
 
 Migration = Callable[[sa.Connection], None]
 
