@@ -74,7 +74,7 @@ def is_abridged(sections: Iterable[Section]) -> bool:
 
 def headline(plan: Plan) -> str:
     """The plan in one line: its counts, and what stands in its way."""
-    return " ".join((_in_one_sentence(plan), *_opens(plan), *obstacles(plan)))
+    return " ".join((_in_one_sentence(plan), *_opens(plan), *_unknown(plan), *obstacles(plan)))
 
 
 def obstacles(plan: Plan) -> Iterator[str]:
@@ -95,11 +95,18 @@ def _opens(plan: Plan) -> Iterator[str]:
         yield f"Opens {count_of(count, 'PRIVATE tag')}."
 
 
+def _unknown(plan: Plan) -> Iterator[str]:
+    """In how many files the pull request changes what only a source can tell."""
+    if count := plan.unknown_effects:
+        without = "its source" if count == 1 else "their sources"
+        yield f"The effect of {count_of(count, 'file')} is unknown without {without}."
+
+
 def _in_one_sentence(plan: Plan) -> str:
     if plan.changes or plan.sweep:
         return f"Plan: {summary_of(plan.summary)}."
     if plan.base is not None:
-        return "This pull request changes nothing."
+        return f"This pull request changes nothing{' that is known' if plan.unknown_effects else ''}."
     if not plan.summary.unchanged:
         return "No changes."
     verb = "matches" if plan.summary.unchanged == 1 else "match"
