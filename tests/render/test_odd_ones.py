@@ -274,6 +274,19 @@ def test_names_without_room_are_said_to_be_cut() -> None:
     assert "**Cut here" in page
 
 
+@in_each
+def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
+    """A row of many with a sum of keywords would hide it."""
+    losses = {n: ("kw",) if n != 177 else ("kw", "law firm", "client", "court") for n in range(1, 301)}
+    retired = [
+        Change(key=tag(f"ACME-{n:04}"), action=Action.RETIRE, source=at(n), keywords_deleted=words)
+        for n, words in losses.items()
+    ]
+    shown = render(plan_of(*retired))
+    assert "law firm" in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
 def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
     """Across the sections of a plan: what is odd among updates stands above the mass of what is new."""
     created = [
