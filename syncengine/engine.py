@@ -30,6 +30,7 @@ from syncengine.connector.connection import (
     unproven_paths,
 )
 from syncengine.document.clock import machine_seconds
+from syncengine.document.gc_pause import no_collection
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, StalePlan, SyncengineError, Unreachable
 from syncengine.manifest.desired import ManifestSet
 from syncengine.plan.approvals import Approval
@@ -123,7 +124,8 @@ class Application:
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
-                plan = self._proven(saved, state) if saved else self._planned(state, manifests)
+                with no_collection():
+                    plan = self._proven(saved, state) if saved else self._planned(state, manifests)
                 self._chronicle.plan = plan
                 self._guard(plan, state)
                 if saved:
@@ -310,13 +312,14 @@ class Application:
 
     def _conduct(self, state: State, stop: asyncio.Event, abandon: asyncio.Event) -> Conduct:
         service = self._project.service
+        tell = self._around.tell  # not the chronicle's, which has the plan: clients end in cycles
         return Conduct(
             timeout=service.timeout,
             concurrency=service.concurrency,
             stop=stop,
             abandon=abandon,
             before_send=lambda: prove_lease(state, service.timeout),
-            on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
+            on_retry=lambda operation, why, wait: tell(Retrying(operation, why, wait)),
         )
 
     async def _team(self, client: Client, stop: asyncio.Event) -> str:
