@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -75,16 +75,20 @@ def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[
     often = {value: ValueShape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
     shapes: list[ValueShape | None] = [often.get(value) for value in values]
     rest = [n for n, shape in enumerate(shapes) if shape is None]
-    found = _elected([list(_first_candidates(names[n], values[n])) for n in rest])
+    found = _elected([_first_candidates(names[n], values[n]) for n in rest])
     for n, shape in zip(rest, found, strict=True):
         shapes[n] = shape
     return shapes
 
 
-def _first_candidates(name: str, value: Value | None) -> Iterator[ValueShape]:
-    for rule, is_possible in FIRST_RULES:
-        if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None:
-            yield ValueShape(rule, parameters)
+def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:
+    if isinstance(value, str) and name not in value:  # as most are
+        return []
+    return [
+        ValueShape(rule, parameters)
+        for rule, is_possible in FIRST_RULES
+        if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None
+    ]
 
 
 def _candidates(level: int, name: str, aspect: Aspect) -> list[ValueShape]:
