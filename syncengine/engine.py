@@ -313,7 +313,7 @@ class Application:
 
     def _conduct(self, state: State, stop: asyncio.Event, abandon: asyncio.Event) -> Conduct:
         service = self._project.service
-        tell = self._around.tell  # not the chronicle's, which has the plan: clients end in cycles
+        tell = self._runtime.tell  # not the chronicle's, which has the plan: clients end in cycles
         return Conduct(
             timeout=service.timeout,
             concurrency=service.concurrency,

@@ -29,6 +29,9 @@ class Callbacks:
 
     async def run(self) -> None:
         """Call until cancelled."""
+        while not self._has_webhook():
+            await self._bell.wait(None)
+        # Made only now: a client loads certificates, which most sandboxes never need.
         # The receiver is the developer's own: no proxy of the environment lies between.
         async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": HEADERS["accept-encoding"]}) as http:
             await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
@@ -42,6 +45,9 @@ class Callbacks:
             status, text = await self._called(http, call)
             record = {"groupId": call["payload"]["groupId"], "status": status, "text": text}
             self._sandbox.do(webhook.answered, record)
+
+    def _has_webhook(self) -> bool:
+        return self._sandbox.world.connection[CONNECTION].mechanism == WEBHOOK
 
     def _pause(self) -> float | None:
         """Seconds until the next check, even if nothing changes."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-import httpx
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state import database
+from tests.support import loopback
 
 from .bench import Bench, Sandbox
 from .picky import Picky
@@ -27,7 +27,7 @@ def _statements_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def _started() -> Iterator[Sandbox]:
-    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+    with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
         yield Sandbox(running.url, control, running.api_key)
 
 

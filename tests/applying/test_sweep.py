@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
 from syncengine.plan.scope import Scope
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
+from tests.support import loopback
 
 from .bench import AT_ONCE, Bench, activity_type, tag
 from .picky import Picky, Refusal
@@ -305,7 +305,7 @@ def test_uploads_that_are_too_large_for_the_service_are_halved_and_completed(swe
 def leave_open(bench: Bench) -> str:
     """What a run leaves that was killed in its session."""
     service, key = bench.sandbox.url, {"x-api-key": bench.sandbox.api_key}
-    session: str = httpx.post(f"{service}/activitytype/sync/start", headers=key).json()["syncSessionId"]
+    session: str = loopback.post(f"{service}/activitytype/sync/start", headers=key).json()["syncSessionId"]
     with open_state(bench.project().state, write=True) as state:
         state.lock(Holder.here("apply", {}), wait=5, request_timeout=0)
         state.begin_run(Run("dead", 1.0, "apply", "plan", "h", "u", None, None, None))

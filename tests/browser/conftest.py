@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
+from tests.support import loopback
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -109,8 +110,8 @@ class Console:
 def console(chromium: Chrome) -> Iterator[Console]:
     with (
         running_sandbox() as running,
-        httpx.Client(base_url=running.control_url) as control,
-        httpx.Client(base_url=running.url, headers={"x-api-key": running.api_key}, timeout=90) as connector,
+        loopback.client(base_url=running.control_url) as control,
+        loopback.client(base_url=running.url, headers={"x-api-key": running.api_key}, timeout=90) as connector,
     ):
         console = Console(chromium, running.console_url, control, connector)
         console.complaints()

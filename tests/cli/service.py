@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from syncengine.sandbox.app import running_sandbox
+from tests.support import loopback
 
 Json = dict[str, Any]
 
@@ -46,7 +47,7 @@ class Service:
     def post(self, **group: Any) -> None:
         """Somebody posts time, with a fetch client registered."""
         key = {"x-api-key": KEY}
-        assert httpx.post(f"{self.url}/postedtime/registerfetchclient", json={}, headers=key).status_code == 200
+        assert loopback.post(f"{self.url}/postedtime/registerfetchclient", json={}, headers=key).status_code == 200
         self._say("/posted-time", group)
 
     def _say(self, path: str, body: Any) -> None:
@@ -96,5 +97,5 @@ def _without_minted(held: Json) -> Json:
 
 @contextmanager
 def serving(data: Path | None = None) -> Iterator[Service]:
-    with running_sandbox(data, api_key=KEY) as running, httpx.Client(base_url=running.control_url) as control:
+    with running_sandbox(data, api_key=KEY) as running, loopback.client(base_url=running.control_url) as control:
         yield Service(running.url, control)

@@ -10,10 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from tests.contract.program import DATABASES, Ended, keep, lay_out, restore, run, service, start
 from tests.sandbox.receiver import eventually
+from tests.support import loopback
 
 GROUPS: list[dict[str, Any]] = [
     {"groupId": "g-posted", "tag": "ACME-0042", "description": "Reply to the examiner", "totalDurationSecs": 3600},
@@ -88,9 +87,7 @@ def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
 
 def late(url: str) -> list[dict[str, Any]]:
     """The calls that wait to be executed."""
-    waiting: list[dict[str, Any]] = httpx.get(url.replace("/connect/api", "/sandbox/late"), trust_env=False).json()[
-        "late"
-    ]
+    waiting: list[dict[str, Any]] = loopback.get(url.replace("/connect/api", "/sandbox/late")).json()["late"]
     return waiting
 
 
@@ -108,7 +105,7 @@ def approved(folder: Path, there: dict[str, str]) -> tuple[str, ...]:
 
 def tell(url: str, path: str, body: object) -> None:
     """Tell the embedded service by its control API."""
-    answer = httpx.post(url.replace("/connect/api", f"/sandbox/{path}"), json=body, trust_env=False)
+    answer = loopback.post(url.replace("/connect/api", f"/sandbox/{path}"), json=body)
     assert answer.status_code == 200, answer.text
 
 

@@ -25,6 +25,7 @@ from tests import postgresql
 from tests.cli.program import PROGRAM, Project, tag
 from tests.cli.service import Service, serving
 from tests.serve.world import eventually, free_port
+from tests.support import loopback
 
 FILES = Path(__file__).parents[2] / "docs" / "deployment"
 UNIT, COMPOSE, KUBERNETES = (FILES / name for name in ("syncengine.service", "compose.yaml", "kubernetes.yaml"))
@@ -168,7 +169,7 @@ def project(folder: Path) -> Iterator[tuple[Project, Service]]:
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False).status_code == 200
+        return loopback.get(url).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,6 +26,7 @@ from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
 from tests.applying.bench import Bench, Sandbox
+from tests.support import loopback
 from tests.support.profiles import tried
 
 from .editing import Estate, edit, first
@@ -35,7 +35,7 @@ from .twice import Twice, planned
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+    with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
         yield Sandbox(running.url, control, running.api_key)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from syncengine.errors import Problems
@@ -17,6 +16,7 @@ from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.sandbox.app import running_sandbox
 from tests.applying.bench import Bench, Sandbox
 from tests.manifest.test_lints import SUSPICIOUS
+from tests.support import loopback
 
 from .twice import Planned, Twice
 
@@ -27,7 +27,7 @@ OTHER = "# generate\ntags:\n  - {name: Omega One, description: %s, visibility: P
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+    with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
         yield Sandbox(running.url, control, running.api_key)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import httpx
 import pytest
 
 from syncengine.posted_time.backoff import PACE
@@ -16,6 +15,7 @@ from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
 from tests.serve.in_process import work
 from tests.serve.world import CALLER_KEY, World, eventually, free_port, world
+from tests.support import loopback
 
 DAY = 86400
 
@@ -79,7 +79,7 @@ def test_a_webhook_call_may_be_so_large(setting: str, limit: int, tmp_path: Path
     def call(id: str, size: int) -> None:
         body = f'{{"groupId": "{id}", "callerKey": "{CALLER_KEY}", "tags": [], "description": "'
         content = body + "x" * (size - len(body) - 2) + '"}'
-        answers.append(httpx.post(url, content=content, trust_env=False).status_code)
+        answers.append(loopback.post(url, content=content).status_code)
 
     def watch(estate: World) -> None:
         eventually(lambda: estate.connection()["mechanism"] == "webhook")

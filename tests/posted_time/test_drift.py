@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import sqlalchemy as sa
 import yaml
@@ -22,6 +21,7 @@ from syncengine.state.tables import METADATA
 from tests.cli.program import Ended, Project, tag
 from tests.cli.service import KEY, Json, Service, serving
 from tests.settings.test_schema import judge
+from tests.support import loopback
 from tests.support.pages import ROOT, blocks
 
 from .lister import group, listing, obedient
@@ -437,7 +437,7 @@ def test_the_printed_command_puts_the_service_right(tmp_path: Path) -> None:
         for name in NAMES:
             key = {"x-api-key": KEY}
             edit = {"name": name, "description": "by hand"}
-            assert httpx.post(f"{service.url}/tag", json=edit, headers=key).status_code == 200
+            assert loopback.post(f"{service.url}/tag", json=edit, headers=key).status_code == 200
             team.post(name)
         done = team.drift()
         assert done.out.count("by hand") == len(NAMES)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from syncengine.state.inbox import open_inbox
@@ -15,6 +14,7 @@ from tests.cli.service import KEY
 from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import LEDGER, World, eventually, world
 from tests.settings.test_schema import judge
+from tests.support import loopback
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ def test_what_is_registered_is_unregistered(estate: World) -> None:
 def test_what_is_registered_instead_is_told(estate: World) -> None:
     """A webhook is nobody's fetch client: it stays, and how to end it is said."""
     hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
-    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
     done = estate.project.run("time", "unregister", "fetch")
     assert (done.code, "no fetch client" in done.out, "time unregister webhook" in done.out) == (0, True, True)
     assert estate.connection()["mechanism"] == "webhook"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import textwrap
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,16 @@ from syncengine.state.inbox import open_inbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, ledger, project, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.test_sinks import JSONL, http_sink, lines
+from tests.posted_time.worker import work
+from tests.support.warm import working
 
-ROOT = Path(__file__).parents[2]
 GROUPS = 25
 KILLS = 6
 
 
-def _worker(folder: Path, tags: tuple[str, ...], groups: str = str(GROUPS)) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.posted_time.worker", str(folder), groups, *tags]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-
-
 def _killed_after(folder: Path, tags: tuple[str, ...], heard: int, pause: float) -> None:
     """A worker that dies a moment after it said so many things."""
-    with _worker(folder, tags) as worker:
-        assert worker.stdout is not None
+    with working(work, folder, GROUPS, tags) as worker:
         for _ in range(heard):
             worker.stdout.readline()
         time.sleep(pause)
@@ -44,8 +38,7 @@ def _killed_and_finished(folder: Path, deliver: str, tags: tuple[str, ...], seed
     project(folder, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}")
     for _ in range(KILLS):
         _killed_after(folder, tags, chance.randrange(GROUPS), chance.random() * 0.02)
-    with _worker(folder, tags) as last:
-        assert last.stdout is not None
+    with working(work, folder, GROUPS, tags) as last:
         said = last.stdout.read().splitlines()
     assert said == [*(f"{number} SUCCESS" for number in range(GROUPS)), "done"]
 
@@ -99,8 +92,7 @@ def test_killed_while_many_come_at_once_each_group_is_delivered_once(seed: int, 
         project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}")
         for _ in range(KILLS):
             _killed_at_work(tmp_path, chance)
-        with _worker(tmp_path, (), f"{MANY}+") as last:
-            assert last.stdout is not None
+        with working(partial(work, at_once=True), tmp_path, MANY) as last:
             said = last.stdout.read().splitlines()
         assert sorted(said) == sorted([*(f"{number} SUCCESS" for number in range(MANY)), "done"])
         ids = [f"g{number}" for number in range(MANY)]
@@ -114,9 +106,9 @@ def _killed_at_work(folder: Path, chance: random.Random) -> None:
     """A worker that dies once the file has grown, or a little later."""
     file = folder / "out/time.jsonl"
     size = file.stat().st_size if file.exists() else 0
-    with _worker(folder, (), f"{MANY}+") as worker:
+    with working(partial(work, at_once=True), folder, MANY) as worker:
         end = time.monotonic() + 20
-        while (file.stat().st_size if file.exists() else 0) == size and worker.poll() is None:
+        while (file.stat().st_size if file.exists() else 0) == size and worker.is_alive():
             if time.monotonic() > end:
                 break
             time.sleep(0.001)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,9 @@ from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
+from tests.posted_time.worker import work
+from tests.support.warm import working
 
-ROOT = Path(__file__).parents[2]
 DELIVER = """\
 deliver:
   - name: ledger
@@ -221,22 +221,21 @@ def test_a_statement_has_a_limit_unless_there_is_one(server: postgresql.Server) 
     assert found == ["20s", "500ms"]
 
 
-@pytest.mark.parametrize("groups", ["20", "20+"], ids=["one by one", "at once"])
-def test_killed_again_and_again_each_group_is_one_row(groups: str, server: postgresql.Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_killed_again_and_again_each_group_is_one_row(at_once: bool, server: postgresql.Server, tmp_path: Path) -> None:
     """SIGKILL at any instant; row and receipt stay one."""
     chance = random.Random(7)
     project(tmp_path, DELIVER, "ledger: {sql: {file: url}}")
     (tmp_path / "url").write_text(server.url())
-    command = [sys.executable, "-m", "tests.posted_time.worker", str(tmp_path), groups]
+    deliver = partial(work, at_once=at_once)
     for heard in (1, 5, 9, 14, 18, 20):
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
-            assert worker.stdout is not None
+        with working(deliver, tmp_path, 20) as worker:
             for _ in range(heard):
                 worker.stdout.readline()
             time.sleep(chance.random() * 0.02)
             worker.kill()
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "done"
+    with working(deliver, tmp_path, 20) as last:
+        assert last.stdout.read().splitlines()[-1] == "done"
     assert ids(server) == receipts(server) == sorted(f"g{number}" for number in range(20))
 
 

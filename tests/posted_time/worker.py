@@ -1,6 +1,4 @@
-"""A process that delivers groups until it is killed: `python -m tests.posted_time.worker FOLDER GROUPS [TAG...]`.
-
-With GROUPS as `25+` all of them come at once.
+"""The work of a process that delivers groups until it is killed.
 
 Every group is offered, as the service would, until all were, with its tags in any order; each verdict is one line on
 stdout.
@@ -11,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from syncengine.posted_time.delivery import Delivery
@@ -20,7 +19,7 @@ from syncengine.state.holder import Holder
 from tests.posted_time.samples import raw
 
 
-async def deliver(folder: Path, groups: int, tags: list[str], *, at_once: bool) -> None:
+async def deliver(folder: Path, groups: int, tags: Sequence[str], *, at_once: bool) -> None:
     delivery = Delivery.of(load_project(folder=folder, environ={}), {})
     async with delivery:
         with delivery.inbox.lease(Holder.here("worker", {}), wait=20):
@@ -35,6 +34,6 @@ async def deliver(folder: Path, groups: int, tags: list[str], *, at_once: bool) 
     sys.stdout.write("done\n")
 
 
-if __name__ == "__main__":
-    count, tags = sys.argv[2], sys.argv[3:] or ["ACME-0042"]
-    asyncio.run(deliver(Path(sys.argv[1]), int(count.rstrip("+")), tags, at_once=count.endswith("+")))
+def work(folder: Path, groups: int, tags: Sequence[str] = ("ACME-0042",), *, at_once: bool = False) -> None:
+    """Deliver so many groups, one after the other or all `at_once`."""
+    asyncio.run(deliver(folder, groups, tags, at_once=at_once))

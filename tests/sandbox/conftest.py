@@ -15,6 +15,7 @@ from syncengine.sandbox import posting, snapshot
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
+from tests.support import loopback
 
 
 @dataclass
@@ -117,8 +118,8 @@ class Talking:
 def _started() -> Iterator[Talking]:
     with (
         running_sandbox() as running,
-        httpx.Client(base_url=running.url, headers={"x-api-key": running.api_key}) as connector,
-        httpx.Client(base_url=running.control_url) as outsider,
+        loopback.client(base_url=running.url, headers={"x-api-key": running.api_key}) as connector,
+        loopback.client(base_url=running.control_url) as outsider,
     ):
         yield Talking(connector, outsider)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from syncengine.sandbox.app import RunningSandbox, running_sandbox
 from syncengine.sandbox.replies import BODY_BYTES
 from tests.cli.program import Project, ended
+from tests.support import loopback
 
 from .conftest import Talking
 from .receiver import eventually
@@ -70,8 +70,8 @@ def test_bytes_that_go_on_coming_win_no_time(impatient: RunningSandbox) -> None:
 
 def test_an_answer_may_take_longer_than_its_request(impatient: RunningSandbox) -> None:
     """What has come whole waits as long as it takes, and the connection lives on."""
-    httpx.post(f"{impatient.control_url}/faults", json=[{"operation": "teamInfo", "delay": 0.3}])
-    with httpx.Client(base_url=impatient.url, headers={"x-api-key": impatient.api_key}) as client:
+    loopback.post(f"{impatient.control_url}/faults", json=[{"operation": "teamInfo", "delay": 0.3}])
+    with loopback.client(base_url=impatient.url, headers={"x-api-key": impatient.api_key}) as client:
         assert [client.get("/team/info").status_code for _ in range(2)] == [200, 200]
 
 
@@ -94,7 +94,7 @@ def test_clients_that_break_off_leave_no_traceback(tmp_path: Path) -> None:
     for path in PATHS:
         with connected(running) as client:
             client.sendall(head(path, running, 100) + b"{")
-    eventually(lambda: httpx.get(f"{running.control_url}/state").status_code == 200)
+    eventually(lambda: loopback.get(f"{running.control_url}/state").status_code == 200)
     process.terminate()
     done = ended(process)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 
 from tests.cli.program import Project, ended
+from tests.support import loopback
 
 KEY = "a-key-of-its-own"
 
@@ -29,7 +30,7 @@ def started(folder: Path, *options: str) -> Iterator[str]:
 
 
 def team(url: str, key: str) -> int:
-    return httpx.get(f"{url}/team/info", headers={"x-api-key": key}, trust_env=False).status_code
+    return loopback.get(f"{url}/team/info", headers={"x-api-key": key}).status_code
 
 
 def test_it_listens_where_it_is_told_and_takes_the_key_that_it_is_told(tmp_path: Path) -> None:
@@ -52,13 +53,13 @@ def test_what_it_holds_is_in_the_file_that_is_named_and_there_again(tmp_path: Pa
     data = ("--data", "its/own.db")
     with started(tmp_path, *data) as url:
         headers = {"x-api-key": "sandbox"}
-        assert httpx.post(f"{url}/tag", json={"name": "KEPT"}, headers=headers, trust_env=False).status_code == 200
+        assert loopback.post(f"{url}/tag", json={"name": "KEPT"}, headers=headers).status_code == 200
         second = Project(tmp_path, "sandbox").run("sandbox", "--port", "0", *data)
         assert second.code == 6
     assert (tmp_path / "its/own.db").is_file()
     assert not (tmp_path / ".syncengine").exists()
     with started(tmp_path, *data) as url:
-        state = httpx.get(url.replace("/connect/api", "/sandbox/state"), trust_env=False).json()
+        state = loopback.get(url.replace("/connect/api", "/sandbox/state")).json()
         assert [tag["name"] for tag in state["tags"]] == ["KEPT"]
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from syncengine.sandbox.console import form, page
+from tests.support import loopback
 
 from .conftest import Talking
 
@@ -17,7 +18,7 @@ from .conftest import Talking
 def browser(running: Talking) -> Iterator[httpx.Client]:
     """What a browser sends, without one."""
     root = running.connector.base_url.copy_with(path="/")
-    with httpx.Client(base_url=root) as client:
+    with loopback.client(base_url=root) as client:
         yield client
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-import httpx
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.request_log import RequestLog
+from tests.support import loopback
 
 from .conftest import Talking
 
@@ -188,9 +188,9 @@ def test_the_insides_are_for_this_machine_only() -> None:
     own = _own_address()
     inside = 200 if own.startswith("127.") else 403
     with running_sandbox(host=own) as running:
-        assert httpx.get(f"{running.control_url}/state").status_code == inside
-        assert httpx.get(running.console_url).status_code == inside
-        answer = httpx.get(f"{running.url}/team/info", headers={"x-api-key": running.api_key})
+        assert loopback.get(f"{running.control_url}/state").status_code == inside
+        assert loopback.get(running.console_url).status_code == inside
+        answer = loopback.get(f"{running.url}/team/info", headers={"x-api-key": running.api_key})
         assert answer.status_code == 200
 
 

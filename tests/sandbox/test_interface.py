@@ -14,6 +14,7 @@ import pytest
 from syncengine.errors import SyncengineError
 from syncengine.sandbox.app import API_KEY, running_sandbox
 from syncengine.service.operations import OPERATIONS, Operation
+from tests.support import loopback
 
 from .conftest import Talking
 
@@ -43,7 +44,7 @@ def test_without_the_key_everything_is_401(running: Talking, key: str | None, pa
     running.fault(operation="*", status=503)
     headers = {} if key is None else {"x-api-key": key}
     url = running.connector.base_url.join(f"/connect/api{path}")
-    assert httpx.post(url, headers=headers, content="{").status_code == 401
+    assert loopback.post(url, headers=headers, content="{").status_code == 401
 
 
 def test_a_key_with_other_letters_is_only_wrong(running: Talking) -> None:
@@ -97,7 +98,7 @@ def test_names_of_any_script_come_through(running: Talking) -> None:
 
 def test_the_front_door_says_what_this_is(running: Talking) -> None:
     """For a person with a browser."""
-    assert "sandbox" in httpx.get(running.connector.base_url.join("/")).text
+    assert "sandbox" in loopback.get(running.connector.base_url.join("/")).text
 
 
 def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -> None:
@@ -105,17 +106,17 @@ def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     threads = threading.active_count()
     with running_sandbox(api_key="k") as running:
-        assert httpx.get(f"{running.url}/team/info", headers={"x-api-key": "k"}).status_code == 200
+        assert loopback.get(f"{running.url}/team/info", headers={"x-api-key": "k"}).status_code == 200
         assert {number: signal.getsignal(number) for number in handlers} == handlers
     assert threading.active_count() == threads
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{running.url}/team/info")
+        loopback.get(f"{running.url}/team/info")
 
 
 def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
     """The waiting client is cut off; nobody waits an hour."""
-    with httpx.Client(headers={"x-api-key": API_KEY}) as client, running_sandbox() as running:
-        httpx.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "delay": 3600}])
+    with loopback.client(headers={"x-api-key": API_KEY}) as client, running_sandbox() as running:
+        loopback.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "delay": 3600}])
         ended: list[type[Exception]] = []
 
         def wait() -> None:
@@ -126,7 +127,7 @@ def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
 
         waiting = threading.Thread(target=wait)
         waiting.start()
-        while not httpx.get(f"{running.control_url}/requests").json()["requests"]:
+        while not loopback.get(f"{running.control_url}/requests").json()["requests"]:
             pass
     waiting.join()
     waiting.join()

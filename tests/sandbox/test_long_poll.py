@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
+from tests.support import loopback
 
 from .conftest import Talking
 from .receiver import eventually
@@ -116,12 +117,12 @@ def test_a_sandbox_stops_although_a_fetch_is_held() -> None:
 
         def fetch() -> None:
             try:
-                ended.append(httpx.get(f"{running.url}/postedtime", headers=headers, timeout=90).text)
+                ended.append(loopback.get(f"{running.url}/postedtime", headers=headers, timeout=90).text)
             except httpx.TransportError:
                 ended.append("cut off")
 
         waiting = threading.Thread(target=fetch)
         waiting.start()
-        eventually(lambda: httpx.get(f"{running.control_url}/requests").json()["requests"])
+        eventually(lambda: loopback.get(f"{running.control_url}/requests").json()["requests"])
     waiting.join()
     assert ended in (["[]"], ["cut off"])

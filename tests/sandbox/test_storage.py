@@ -25,6 +25,7 @@ from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.storage import VERSION
+from tests.support import loopback
 from tests.support.profiles import tried
 
 SERVER = """
@@ -44,7 +45,7 @@ def server(data: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
-            with httpx.Client(base_url=url, headers={"x-api-key": "key"}) as connector:
+            with loopback.client(base_url=url, headers={"x-api-key": "key"}) as connector:
                 yield process, connector
         finally:
             process.kill()
@@ -53,7 +54,7 @@ def server(data: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
 def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
     """Tags, categories with their ids, activity types, open sessions and settings; the folder is made."""
     data = tmp_path / "deep" / "sandbox.db"
-    with running_sandbox(data) as first, httpx.Client(headers={"x-api-key": first.api_key}) as client:
+    with running_sandbox(data) as first, loopback.client(headers={"x-api-key": first.api_key}) as client:
         category = {"externalId": "c", "label": "C", "keywords": ["k"]}
         id_ = client.post(f"{first.url}/tagcategory/batch", json={"tagCategories": [category]}).json()
         tag = {"name": "T", "tagCategoryId": id_["tagCategories"][0]["id"], "metadata": {"a": "b"}, "url": "u"}
@@ -64,7 +65,7 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
         client.post(f"{first.url}/activitytype/batch", json={"activityTypes": items, **session})
         client.post(f"{first.control_url}/settings", json={"teamName": "Team", "tagLimit": 9})
         before = client.get(f"{first.control_url}/state").json()
-    with running_sandbox(data) as second, httpx.Client(headers={"x-api-key": second.api_key}) as client:
+    with running_sandbox(data) as second, loopback.client(headers={"x-api-key": second.api_key}) as client:
         assert client.get(f"{second.control_url}/state").json() == before
         assert client.post(f"{second.url}/activitytype/sync/complete", json=session).status_code == 200
         assert client.get(f"{second.control_url}/state").json()["activityTypes"][0]["deleted"] is False

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
+from tests.support import loopback
 
 from .conftest import Talking
 from .receiver import eventually
@@ -42,9 +43,9 @@ def test_a_head_drips_too(running: Talking) -> None:
 def test_a_sandbox_stops_although_an_answer_drips() -> None:
     """Its client has what came until then: without a length, only the JSON shows that it is not whole."""
     with ThreadPoolExecutor() as pool, running_sandbox() as running:
-        httpx.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "drip": 60}])
+        loopback.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "drip": 60}])
         asked = pool.submit(httpx.get, f"{running.url}/team/info", headers={"x-api-key": running.api_key}, timeout=60)
-        eventually(lambda: bool(httpx.get(f"{running.control_url}/requests").json()["requests"]))
+        eventually(lambda: bool(loopback.get(f"{running.control_url}/requests").json()["requests"]))
     assert asked.result().text == "{"
 
 
@@ -83,5 +84,5 @@ def test_a_client_may_leave_a_huge_answer(running: Talking) -> None:
 @pytest.mark.parametrize("fault", [{"drip": -1}, {"size": "many"}, {"gzip": 1}, {"late": {}, "drip": 1}])
 def test_a_transfer_that_is_not_understood_is_refused(running: Talking, fault: Any) -> None:
     """As any fault."""
-    answer = httpx.post(running.outsider.base_url.join("/sandbox/faults"), json=[{"operation": "teamInfo", **fault}])
+    answer = loopback.post(running.outsider.base_url.join("/sandbox/faults"), json=[{"operation": "teamInfo", **fault}])
     assert answer.status_code == 400

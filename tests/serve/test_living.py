@@ -6,12 +6,12 @@ import re
 import signal
 import socket
 
-import httpx
 import pytest
 
 from tests.cli.program import tag
 from tests.cli.service import KEY
 from tests.posted_time.receiver import receiving
+from tests.support import loopback
 
 from .world import LEDGER, World, eventually, free_port
 
@@ -316,7 +316,7 @@ def test_a_foreign_webhook_is_explained_and_ends_it(estate: World) -> None:
     """409: what is in the way, how to end it, exit 1; the webhook stays."""
     key = {"x-api-key": KEY}
     hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
-    assert httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers=key).status_code == 200
+    assert loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers=key).status_code == 200
     served = estate.serve()
     assert served.ends() == 1
     assert "unregister webhook" in served.messages("ended")[0]

@@ -10,10 +10,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.cli.service import KEY
+from tests.support import loopback
 
 from .in_process import work
 from .test_webhook import HOOK
@@ -191,7 +191,7 @@ def test_a_list_whose_answer_is_lost_is_whole_or_none(estate: World, way: str) -
     """What was lost once is asked for again, at once or with the next run; a document says so on every path."""
     scene = Scene(estate, "listPostedTime", WAYS[way] | {"times": 1})
     scene.uses()
-    httpx.post(f"{estate.service.url}/postedtime/registerfetchclient", json={}, headers={"x-api-key": KEY})
+    loopback.post(f"{estate.service.url}/postedtime/registerfetchclient", json={}, headers={"x-api-key": KEY})
     estate.post("a", "b", "c")
     scene.spoils()
     for _ in range(2):

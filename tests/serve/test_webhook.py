@@ -13,6 +13,7 @@ import pytest
 from syncengine.serve.receiver import LAST_ANSWERS
 from tests.cli.service import KEY
 from tests.posted_time.receiver import Got, receiving
+from tests.support import loopback
 
 from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually, free_port
 
@@ -63,7 +64,7 @@ def test_another_caller_key_is_registered_anew(estate: World) -> None:
     eventually(estate.ready)
     asked = [operation for operation in estate.service.asked() if "Webhook" in operation]
     assert asked == ["registerWebhook", "unregisterWebhook", "registerWebhook"]
-    old = httpx.post(f"http://127.0.0.1:{port}/", json={"callerKey": CALLER_KEY, "groupId": "x"}, trust_env=False)
+    old = loopback.post(f"http://127.0.0.1:{port}/", json={"callerKey": CALLER_KEY, "groupId": "x"})
     assert old.status_code == 401
     estate.post("a")
     eventually(lambda: estate.states() == {"a": "success"})
@@ -110,7 +111,7 @@ def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> No
 def call(port: int, key: str) -> int | None:
     """What a call with this key, and without posted time, is answered."""
     try:
-        answer = httpx.post(f"http://127.0.0.1:{port}/", json={"callerKey": key}, trust_env=False)
+        answer = loopback.post(f"http://127.0.0.1:{port}/", json={"callerKey": key})
     except httpx.TransportError:
         return None
     return answer.status_code
@@ -140,7 +141,7 @@ def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
     """One webhook for a team, and this project did not register it: explained, exit 1."""
     hooked(estate)
     hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
-    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
     served = estate.serve()
     assert served.ends() == 1
     assert "did not register" in served.messages("ended")[0]
@@ -151,7 +152,7 @@ def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) ->
     """Killed before it knows of the other, and started again: it would wait for ever for calls that go elsewhere."""
     hooked(estate)
     hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
-    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    loopback.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
     estate.service.fault("unregisterFetchClient", delay=30)
     first = estate.serve()
     eventually(lambda: estate.told("unregisterFetchClient") == 1)
@@ -236,7 +237,7 @@ def test_the_receiver_runs_under_another_server(estate: World) -> None:
         eventually(lambda: estate.connection()["mechanism"] == "webhook")
         estate.post("a")
         eventually(lambda: estate.states() == {"a": "success"})
-        probed = [httpx.get(f"http://127.0.0.1:{port}/{name}", trust_env=False) for name in ("healthz", "readyz")]
+        probed = [loopback.get(f"http://127.0.0.1:{port}/{name}") for name in ("healthz", "readyz")]
         assert [(answer.status_code, answer.json()) for answer in probed] == [
             (200, {"alive": True}),
             (200, {"ready": True}),

@@ -18,6 +18,8 @@ import httpx
 
 from tests.cli.program import Project
 from tests.cli.service import KEY, Service, serving
+from tests.support import loopback
+from tests.support.warm import Started
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 60.0
@@ -50,7 +52,7 @@ def free_port() -> int:
 class Served:
     """A process, and its log as it is written."""
 
-    process: subprocess.Popen[str]
+    process: Started | subprocess.Popen[Any]
     log: Path
 
     def lines(self) -> list[dict[str, Any]]:
@@ -122,16 +124,16 @@ class World:
 
     def serve(self, *arguments: str, environ: dict[str, str] | None = None) -> Served:
         log = self.project.folder / f"serve-{len(self.started)}.log"
-        with log.open("w", encoding="utf-8") as stream:
-            given = {"CALLER_KEY": CALLER_KEY, **(environ or {})}
-            process = self.project.start("serve", *arguments, environ=given, stdout=stream, stderr=stream)
+        log.touch()
+        surroundings = self.project.surroundings({"CALLER_KEY": CALLER_KEY, **(environ or {})})
+        process = Started(["serve", *arguments], folder=self.project.folder, environ=surroundings, log=log)
         served = Served(process, log)
         self.started.append(served)
         return served
 
     def probe(self, path: str) -> httpx.Response | None:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}{path}", trust_env=False)
+            return loopback.get(f"http://127.0.0.1:{self.port}{path}")
         except httpx.TransportError:
             return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import httpx
 import orjson
 import pytest
 
@@ -15,6 +14,7 @@ from syncengine.service.answers import Answer
 from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAG
 from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_of, listed, update_status
+from tests.support import loopback
 
 from .scripted import CUT, OK, Reply, Scripted, saying
 from .talking import BUSY, KEY, key, talk
@@ -143,9 +143,9 @@ def test_a_list_in_trouble_is_an_error_and_no_shorter_list() -> None:
 
 def _listed(submissions: list[int], page: int) -> tuple[list[str], int]:
     """Ids as they come, newest first, from a sandbox that was posted such groups; and how many requests it took."""
-    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+    with running_sandbox() as running, loopback.client(base_url=running.control_url) as control:
         control.post("/settings", json={"holdSeconds": 0})
-        httpx.get(f"{running.url}/postedtime", headers={"x-api-key": running.api_key})
+        loopback.get(f"{running.url}/postedtime", headers={"x-api-key": running.api_key})
         groups = [{"groupId": f"g{n}", "submissionTime": at} for n, at in enumerate(submissions)]
         control.post("/posted-time", json={"groups": groups})
 

@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from syncengine.cli import main
 
@@ -49,7 +50,8 @@ def run(
         return _run_anew(arguments, folder, environ, text, seconds)
     with tempfile.TemporaryDirectory(prefix="syncengine-test-") as streams:
         Path(streams, "in").write_text(text, encoding="utf-8")
-        process = _context.Process(target=_become, args=(list(arguments), folder, dict(environ), Path(streams)))
+        files = [Path(streams, name) for name in ("in", "out", "err")]
+        process = _context.Process(target=_become, args=(list(arguments), folder, dict(environ), files))
         process.start()
         process.join(seconds)
         if process.exitcode is None:
@@ -60,6 +62,74 @@ def run(
         return Ended(process.exitcode, *(file.read_bytes().decode() if file.exists() else "" for file in written))
 
 
+class Started:
+    """The program as a process that goes on, with the verbs of `subprocess.Popen`."""
+
+    def __init__(self, arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], log: Path) -> None:
+        """Start it; both of its streams go to the end of `log`."""
+        context: Any = _context or multiprocessing.get_context("spawn")
+        files = [Path(os.devnull), log, log]
+        self._process = context.Process(target=_become, args=(list(arguments), folder, dict(environ), files))
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        pid: int = self._process.pid
+        return pid
+
+    def poll(self) -> int | None:
+        """Return its exit code if it has ended, negative for a signal."""
+        code: int | None = self._process.exitcode
+        return code
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Return its exit code once it has ended; TimeoutError after so many `seconds`."""
+        self._process.join(seconds)
+        code = self.poll()
+        if code is None:
+            raise TimeoutError(f"the process has not ended within {seconds:g} s")
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+
+
+class Worker(NamedTuple):
+    """A process that runs a function, and all that it writes to its standard output."""
+
+    stdout: TextIO
+    kill: Callable[[], None]
+    """SIGKILL."""
+    is_alive: Callable[[], bool]
+
+
+@contextmanager
+def working(function: Callable[..., None], *arguments: Any) -> Iterator[Worker]:
+    """Run a function of a module in a process of its own; at the end, wait until it has ended."""
+    context: Any = _context or multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(writer, function, arguments))
+    process.start()
+    writer.close()
+    with reader, os.fdopen(reader.fileno(), encoding="utf-8", closefd=False) as stdout:
+        yield Worker(stdout, process.kill, process.is_alive)
+        process.join()
+
+
+def _work(writer: Any, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    os.dup2(writer.fileno(), 1)
+    writer.close()
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    function(*arguments)
+    sys.stdout.flush()
+
+
 def _run_anew(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str, seconds: float) -> Ended:
     command = [sys.executable, "-m", "syncengine", *arguments]
     done = subprocess.run(
@@ -68,10 +138,10 @@ def _run_anew(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams: Path) -> None:
-    """Be the program, as the interpreter starts it where its streams are files."""
-    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", WRITES), ("err", WRITES))):
-        handle = os.open(streams / name, flags, 0o600)
+def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams: list[Path]) -> None:
+    """Be the program, as the interpreter starts it where its streams are these files."""
+    for number, (file, flags) in enumerate(zip(streams, (os.O_RDONLY, WRITES, WRITES), strict=True)):
+        handle = os.open(file, flags, 0o600)
         os.dup2(handle, number)
         os.close(handle)
     sys.stdin = os.fdopen(0, "r", encoding="utf-8", closefd=False)
