@@ -30,6 +30,7 @@ from syncengine.connector.connection import (
     unproven_paths,
 )
 from syncengine.document.clock import machine_seconds
+from syncengine.document.gc_pause import no_collection
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, StalePlan, SyncengineError, Unreachable
 from syncengine.manifest.desired import ManifestSet
 from syncengine.plan.approvals import Approval
@@ -123,7 +124,8 @@ class Application:
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
-                plan = self._proven(saved, state) if saved else self._planned(state, manifests)
+                with no_collection():
+                    plan = self._proven(saved, state) if saved else self._planned(state, manifests)
                 self._chronicle.plan = plan
                 self._guard(plan, state)
                 if saved:
@@ -179,7 +181,8 @@ class Application:
         project, request = self._project, self._request
         options = options_of(project, request, state.facts())
         self._refuse_stale(saved, state)
-        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits)
+        estate = guards.estate_of(state)
+        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits, estate)
         if saved.undo and delta is not None:
             aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
             guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._runtime, aside))
@@ -187,7 +190,7 @@ class Application:
             use = proven_use(saved, quarantine_in(state, project, self._runtime.now()))
             saved = structs.replace(saved, quarantine=use)
         bare = structs.replace(saved, gate=without_rules(saved.gate))
-        today = guards.with_gate_of_today(bare, state, options.limits, self._runtime.now())
+        today = guards.with_gate_of_today(bare, state, options.limits, self._runtime.now(), estate)
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
 
     def _refuse_stale(self, saved: Plan, state: State) -> None:
@@ -310,13 +313,14 @@ class Application:
 
     def _conduct(self, state: State, stop: asyncio.Event, abandon: asyncio.Event) -> Conduct:
         service = self._project.service
+        tell = self._runtime.tell  # not the chronicle's, which has the plan: clients end in cycles
         return Conduct(
             timeout=service.timeout,
             concurrency=service.concurrency,
             stop=stop,
             abandon=abandon,
             before_send=lambda: prove_lease(state, service.timeout),
-            on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
+            on_retry=lambda operation, why, wait: tell(Retrying(operation, why, wait)),
         )
 
     async def _team(self, client: Client, stop: asyncio.Event) -> str:

@@ -13,9 +13,14 @@ PACKAGE = ROOT / "syncengine"
 
 def rooms() -> list[str]:
     """Rooms from top to bottom, as the contract has them, each with its own rooms behind it."""
+    return [room for layer in layers() for name in layer for room in (name, *parts(name))]
+
+
+def layers() -> list[list[str]]:
+    """Rooms of each layer of the contract, from top to bottom."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract["containers"] == ["syncengine"])
-    return [room for layer in layers for name in layer.split(" | ") for room in (name, *parts(name))]
+    lines = next(contract["layers"] for contract in contracts if contract["containers"] == ["syncengine"])
+    return [line.split(" | ") for line in lines]
 
 
 def parts(room: str) -> list[str]:
@@ -38,6 +43,16 @@ def test_the_table_of_contributing_is_what_the_rooms_say_of_themselves() -> None
     text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
     expected = [f"| `{shown(room)}` | {sentence(room)} |" for room in rooms()]
     assert re.findall(r"^\| `.*\|$", text, re.MULTILINE) == expected
+
+
+def test_the_picture_of_the_rooms_is_the_contract() -> None:
+    """Line by line, from top to bottom; rooms that do not know each other share one."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    picture = page.partition("## The rooms\n")[2].split("```")[1].splitlines()[1:]
+    names = [[word for word in line.split() if word != "│"] for line in picture]
+    assert len(names) == len(layers())
+    for words, layer in zip(names, layers(), strict=True):
+        assert words[: len(layer)] == layer
 
 
 def test_every_room_is_in_the_contract() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -44,6 +45,8 @@ from syncengine.rules.model import RuleSet
 from syncengine.state.errors import NEW_STATE
 from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import Facts, State, open_state
+
+Estate = Callable[[], Mapping[Key, Recorded]]
 
 UNMERGED = "not-merged"
 """The code of a saved plan that was made from another tree than is checked out."""
@@ -150,7 +153,14 @@ def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, s
     return f"{mismatch.key}: {mismatch.why}" + (f" ({known})" if known else "")
 
 
-def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> Diff | None:
+def estate_of(state: State) -> Estate:
+    """All rows, read when they are first needed, and only then: whoever holds the lock finds the same again."""
+    return cache(lambda: {row.key: row for row in state.rows()})
+
+
+def refuse_inconsistent(
+    plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit], estate: Estate | None = None
+) -> Diff | None:
     """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return its differences.
 
     None: a plan that was begun already is not checked again. It was proven when it began, and has changed its rows
@@ -163,7 +173,7 @@ def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[
         plan,
         Present(
             _touched(plan, state),
-            lambda: {row.key: row for row in state.rows()},
+            estate or estate_of(state),
             rules,
             limits,
             facts.owns_activity_types,
@@ -205,7 +215,9 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
     again = redone_by(plan, _touched(plan, state) if undone else {}, undone)
     keys = tuple(dict.fromkeys((*(plan.redoes or ()), *(each.key for each in again))))
     if keys and not allowed:
-        raise Undone(tuple(objections(each for each in undone if each.key in keys)))
+        computed = {each.key for each in again}
+        others = [each for each in undone if each.key in keys and each.key not in computed]
+        raise Undone(tuple(objections((*again, *others))))
     return keys
 
 
@@ -217,7 +229,9 @@ def refuse_other_undo(plan: Plan, again: Plan) -> None:
         raise inconsistent("it does not take back the run that it names")
 
 
-def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
+def with_gate_of_today(
+    plan: Plan, state: State, limits: Mapping[str, Limit], now: float, estate: Estate | None = None
+) -> Plan:
     """Return the saved plan with its gate judged anew: with removals by other runs since, and approvals spent since.
 
     It stays as strict as it was. A plan that was begun already is only finished: what an approval covered when it began
@@ -228,7 +242,7 @@ def with_gate_of_today(plan: Plan, state: State, limits: Mapping[str, Limit], no
     begun = state.plan_began(plan.id)
     if begun and not plan.gate.tripped:
         return plan
-    rows, basis = {row.key: row for row in state.rows()}, plan.basis
+    rows, basis = (estate or estate_of(state))(), plan.basis
     found, owns = state.approvals(), state.facts().owns_activity_types
     records = records_of_plan(found, plan.id, rows, owns_activity_types=owns) if begun else records_of(found)
     differences = [Difference(change, _row_of(change, rows)) for change in plan.changes]

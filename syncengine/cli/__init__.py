@@ -18,6 +18,7 @@ import click
 
 from syncengine.cli.command_table import program
 from syncengine.cli.streams import discard_stdout, put, tell, usage_of
+from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
 from syncengine.render.escape import harmless, visible
 
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     code = run(arguments)
     _set_signals(lambda *_: os._exit(code))  # all is said; what is left is to free the memory
     atexit.register(_set_signals, signal.SIG_IGN)
+    keep_all()  # or the process would look through all that it has imported before it ends
     sys.exit(code)
 
 

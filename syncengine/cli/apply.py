@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from syncengine.cli.progress import Progress
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selection
 from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of
-from syncengine.document.gc_pause import rare_collection
+from syncengine.document.gc_pause import keep_all, rare_collection
 from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
@@ -144,6 +143,7 @@ class _Applying:
 
     def _confirm(self, plan: Plan, progress: Progress) -> bool:
         self._show_plan(plan)
+        keep_all()
         if self._auto_approve:
             return True
         with progress.paused():
@@ -161,7 +161,6 @@ class _Applying:
         if not self._shows:
             return
         if self._format == "json":
-            gc.collect()  # the plan hangs in cycles of the client
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
         done = _without_repeats(done)

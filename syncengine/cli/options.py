@@ -13,6 +13,7 @@ import click
 
 from syncengine.cli.completion import environments, files, folders
 from syncengine.cli.help import GlobalOption
+from syncengine.document.gc_pause import keep_imports
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     @click.pass_context
     def wrapped(ctx: click.Context, /, **arguments: Any) -> Any:
+        keep_imports()
         names = {"no_color", *(field.name for field in fields(Globals))}
         own = Globals.of({name: arguments.pop(name, None) for name in names})
         options = own.over(ctx.find_object(Globals) or Globals())

@@ -19,7 +19,7 @@ from syncengine.project.atomic_write import write_whole
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
 from syncengine.render.links import links_of
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS
 from syncengine.render.style import Look
 
 COMMANDS = frozenset({"github"})
@@ -89,9 +89,7 @@ class Output:
         """Show an error in the format that was asked for; the exit code."""
         if format in ("text", "markdown", "html"):
             self.diagnostics(error.diagnostics())
-        if format in ("markdown", "html"):
-            self.data(TROUBLE_FORMATS[format](error.diagnostics(), self.look()))
-        elif format != "text":
+        if format != "text":
             self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
         return error.exit_code
 

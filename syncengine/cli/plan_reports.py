@@ -15,7 +15,7 @@ from syncengine.cli.output import Output, report_targets, write_reports
 from syncengine.cli.streams import usage_of
 from syncengine.errors import SyncengineError, as_bug
 from syncengine.plan.model import Plan
-from syncengine.render.registry import PLAN_REPORTS, TROUBLE_REPORTS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS
 
 Targets = Sequence[tuple[str, str]]
 
@@ -77,7 +77,8 @@ class PlanReports:
         diagnostics = trouble_of(error).diagnostics()
         look = replace(self.output.look(), colour=False, lines=None)
         write_reports(
-            self.output, [(format, TROUBLE_REPORTS[format](diagnostics, look), file) for format, file in self.targets]
+            self.output,
+            [(format, DIAGNOSTIC_FORMATS[format](diagnostics, look), file) for format, file in self.targets],
         )
 
 

@@ -14,7 +14,7 @@ from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
-from syncengine.render.registry import DIAGNOSTIC_FORMATS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, VALIDATE_FORMATS
 from syncengine.render.words import count_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
+@click.option("--format", "format", type=click.Choice(VALIDATE_FORMATS), default="text", show_default=True)
 @with_globals
 @no_collection()
 def validate(options: Globals, paths: Sequence[str], format: str) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -72,20 +72,11 @@ class PlainItem(NamedTuple):
     values: dict[str, Any]
 
 
-class Slice(NamedTuple):
-    """A section as it is written, for the full reader; `line` is that of its key, from 1."""
-
-    text: str
-    line: int
-
-    def in_place(self) -> str:
-        """The slice after as many empty lines as make its marks those of the file."""
-        return "\n" * (self.line - 1) + self.text
-
-
 class Plain(NamedTuple):
+    """The items of a file, and the text of its `defaults` for the full reader, at the line where they are."""
+
     items: list[PlainItem]
-    defaults: Slice | None
+    defaults: str | None
 
 
 def read(text: str, sections: Sections) -> Plain | None:
@@ -122,49 +113,6 @@ _DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?:\n(?:[ #][^\n]*+)?(?=\n))*+")
 _compiled = lru_cache(maxsize=256)(re.compile)
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The layout of a section's items: the text before the first key of each, and the indentation of the others.
-
-    `between` are the lines that may be anywhere, and `double` is a double-quoted scalar, both as in this file.
-    """
-
-    fields: Mapping[str, Field]
-    dash: str
-    indent: str
-    between: str
-    double: str
-
-    def pattern(self, order: tuple[str, ...]) -> re.Pattern[str]:
-        """One whole item that has the first of these keys, and any of the others in this order."""
-        first, *others = (f"{name}:{self._value(self.fields[name].shape)}" for name in order)
-        line = f"{self.between}\n{self.indent}"
-        optional = "".join(f"(?:{line}{other})?" for other in others)
-        return _compiled(f"{self.dash}{first}{optional}(?=\n)(?!{line}[^ ])")
-
-    def _value(self, shape: PlainShape) -> str:
-        """The expression of a field's value after its `:`, as one group.
-
-        Flow lists and maps are checked when they are taken apart. The second form of those is for texts with a bracket.
-        """
-        if shape is PlainShape.TEXT:
-            return f" ++({scalar(self.indent, self.double)})"
-        if shape is PlainShape.LIST:
-            return rf"( ++\[[^\]]*+\](?=\n)| ++\[[^\n]*+(?<=\])|{self._blocks('- ', '', '  ', '    ')})"
-        return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{KEY}: ++', '  ', '    ')})"
-
-    def _blocks(self, entry: str, *further: str) -> str:
-        """Entries one below the other at this indentation; `entry` is the text before each scalar."""
-        indents = [self.indent + more for more in further]
-        return "|".join(f"(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})++" for indent in indents)
-
-    def keys(self, text: str, start: int) -> tuple[str, ...]:
-        """The keys of the item that starts here."""
-        following = _compiled(rf"\n {{0,{self.dash.index('-') - 1}}}[^ #\n]").search(text, start + 1)
-        end = following.start() if following else len(text)
-        return tuple(_compiled(rf"(?:{self.dash}|\n{self.indent})([A-Za-z]+):").findall(text, start, end))
-
-
 Take = Callable[[str], Any]
 """The value of a field as it is written; None: not certain."""
 
@@ -192,16 +140,25 @@ class _Layout(NamedTuple):
     takes: tuple[Take | None, ...]
 
 
-class _Layouts:
-    """The layouts of a section, each made when the first item asks for it."""
+@dataclass(slots=True)
+class _Grid:
+    """The form of a section's items: the text before the first key of each, and the indentation of the others.
 
-    def __init__(self, grid: _Grid) -> None:
-        self.grid = grid
-        self.layouts: list[_Layout] = []
+    `between` are the lines that may be anywhere, and `double` is a double-quoted scalar, both as in this file. Each of
+    the `layouts` is made when the first item asks for it.
+    """
 
-    def of(self, keys: tuple[str, ...]) -> _Layout:
-        """The layout for these keys, which must be known, and each of them once."""
-        if not keys or not self.grid.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
+    fields: Mapping[str, Field]
+    dash: str
+    indent: str
+    between: str
+    double: str
+    layouts: list[_Layout] = field(default_factory=list)
+
+    def layout_at(self, text: str, start: int) -> _Layout:
+        """The layout of the item that starts here; its keys must be known, and each of them there once."""
+        keys = self._keys(text, start)
+        if not keys or not self.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
             raise NotPlain
         orders = [_merged(layout.order, keys) for layout in self.layouts]
         for layout, order in zip(self.layouts, orders, strict=True):
@@ -212,10 +169,39 @@ class _Layouts:
     def _new(self, order: tuple[str, ...]) -> _Layout:
         if len(self.layouts) >= MAX_LAYOUTS:
             raise NotPlain
-        fields = [self.grid.fields[name] for name in order]
-        layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)))
+        fields = [self.fields[name] for name in order]
+        layout = _Layout(order, self._pattern(order).match, tuple(map(_take, fields)))
         self.layouts.insert(0, layout)
         return layout
+
+    def _pattern(self, order: tuple[str, ...]) -> re.Pattern[str]:
+        """One whole item that has the first of these keys, and any of the others in this order."""
+        first, *others = (f"{name}:{self._value(self.fields[name].shape)}" for name in order)
+        line = f"{self.between}\n{self.indent}"
+        optional = "".join(f"(?:{line}{other})?" for other in others)
+        return _compiled(f"{self.dash}{first}{optional}(?=\n)(?!{line}[^ ])")
+
+    def _value(self, shape: PlainShape) -> str:
+        """The expression of a field's value after its `:`, as one group.
+
+        Flow lists and maps are checked when they are taken apart. The second form of those is for texts with a bracket.
+        """
+        if shape is PlainShape.TEXT:
+            return f" ++({scalar(self.indent, self.double)})"
+        if shape is PlainShape.LIST:
+            return rf"( ++\[[^\]]*+\](?=\n)| ++\[[^\n]*+(?<=\])|{self._blocks('- ', '', '  ', '    ')})"
+        return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{KEY}: ++', '  ', '    ')})"
+
+    def _blocks(self, entry: str, *further: str) -> str:
+        """Entries one below the other at this indentation; `entry` is the text before each scalar."""
+        indents = [self.indent + more for more in further]
+        return "|".join(f"(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})++" for indent in indents)
+
+    def _keys(self, text: str, start: int) -> tuple[str, ...]:
+        """The keys of the item that starts here."""
+        following = _compiled(rf"\n {{0,{self.dash.index('-') - 1}}}[^ #\n]").search(text, start + 1)
+        end = following.start() if following else len(text)
+        return tuple(_compiled(rf"(?:{self.dash}|\n{self.indent})([A-Za-z]+):").findall(text, start, end))
 
 
 def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -243,7 +229,7 @@ class _Reading:
         self.double = DOUBLE_UNESCAPED if "\\" in text else DOUBLE
         self.pos, self.line = 0, 1
         self.items: list[PlainItem] = []
-        self.defaults: Slice | None = None
+        self.defaults: str | None = None
         self.met = set[str]()
 
     def run(self) -> None:
@@ -269,7 +255,7 @@ class _Reading:
     def _defaults(self) -> None:
         if (match := _DEFAULTS.match(self.text, self.pos)) is None:
             raise NotPlain
-        self.defaults = Slice(match.group()[1:] + "\n", self.line)
+        self.defaults = "\n" * (self.line - 1) + match.group()[1:] + "\n"
         self._go(match.end())
 
     def _section(self, match: re.Match[str]) -> None:
@@ -284,8 +270,8 @@ class _Reading:
         """Read items up to the first text that is none; `run` decides whether that is allowed."""
         self._skip()
         grid = self._grid(self.sections[section])
-        text, layouts, column = self.text, _Layouts(grid), len(grid.indent) + 1
-        layout = layouts.of(grid.keys(text, self.pos))
+        text, column = self.text, len(grid.indent) + 1
+        layout = grid.layout_at(text, self.pos)
         match, pos, line = layout.match, self.pos, self.line
         while True:
             if (item := match(text, pos)) is None:
@@ -293,7 +279,7 @@ class _Reading:
                 self._skip()
                 if not text.startswith(grid.dash, self.pos):
                     return
-                layout = layouts.of(grid.keys(text, self.pos))
+                layout = grid.layout_at(text, self.pos)
                 match, pos, line = layout.match, self.pos, self.line
                 if (item := match(text, pos)) is None:
                     raise NotPlain

@@ -19,6 +19,18 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+def keep_imports() -> None:
+    """Let the collector begin, where it waits for the program to be imported, which it then never looks through."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
+def keep_all() -> None:
+    """Look for garbage only among what comes from now on; what lives now is nevertheless freed once nobody uses it."""
+    gc.freeze()
+
+
 RARELY = (50_000, 20, 20)
 """Allocations, and younger collections, before the collector looks at each generation."""
 

@@ -28,7 +28,10 @@ M = TypeVar("M", bound="Model")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The readers of a model's fields by the name in the file. `synonyms` are other names that people use for them."""
+    """The readers of a model's fields by the name in the file, each with that name, which all values read share.
+
+    `synonyms` are other names that people use for fields.
+    """
 
     title: str
     readers: AnyMapping[str, tuple[str, Reader]]

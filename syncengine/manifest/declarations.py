@@ -71,7 +71,21 @@ def default_values(node: Node, findings: Collector) -> DefaultValues:
 
 def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
     """One resource, read field by field."""
-    return Declarations(findings).resource(kind, node)
+    table, before = RESOURCE_TABLES[kind], len(findings.found)
+    values = table.read(node, findings)
+    name = values.get(identity := IDENTITIES[kind])
+    if identity not in values:
+        table.missing(table.required - {identity} | values.keys(), node, findings)
+    key = Key(kind, name) if isinstance(name, str) else None
+    _check_exclusive(node, values, findings)
+    sound = len(findings.found) == before and INVALID not in values.values()
+    return Declared(kind, key, values, node, sound)
+
+
+def _check_exclusive(node: MappingNode, values: Values, findings: Collector) -> None:
+    if "category" in values and "tagCategoryId" in values:
+        second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
+        findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other; keep one")
 
 
 def merge(under: Values, over: Values) -> dict[str, Any]:
@@ -123,29 +137,9 @@ class Declarations:
     def resource_section(self, name: str, value: Node) -> None:
         kind = SECTIONS[name]
         for node in self._items(name, value):
-            declared = self.resource(kind, node)
+            declared = declared_by(kind, node, self.findings)
             self.whole = self.whole and (declared.key is not None or kind is not Kind.CATEGORY)
             self.resources.append(declared)
-
-    def resource(self, kind: Kind, node: MappingNode) -> Declared:
-        """One of them, read field by field."""
-        findings, table = self.findings, RESOURCE_TABLES[kind]
-        before = len(findings.found)
-        values = table.read(node, findings)
-        name = values.get(identity := IDENTITIES[kind])
-        if identity not in values:
-            table.missing(table.required - {identity} | values.keys(), node, findings)
-        key = Key(kind, name) if isinstance(name, str) else None
-        self._exclusive(node, values)
-        sound = len(findings.found) == before and INVALID not in values.values()
-        return Declared(kind, key, values, node, sound)
-
-    def _exclusive(self, node: MappingNode, values: Values) -> None:
-        if "category" in values and "tagCategoryId" in values:
-            second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
-            self.findings.error(
-                "conflicting-fields", second, "`category` and `tagCategoryId` exclude each other; keep one"
-            )
 
     def removed_section(self, name: str, value: Node) -> None:
         for node in self._items(name, value):
@@ -199,7 +193,7 @@ class Declarations:
         rest = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
         before = len(self.findings.found)
         values = DEFAULTS_TABLES[kind].read(rest, self.findings)
-        self._exclusive(rest, values)
+        _check_exclusive(rest, values, self.findings)
         if len(self.findings.found) == before:
             self.values[kind] = merge(self.values.get(kind, {}), values)
         self.nodes.setdefault(kind, []).append(rest)

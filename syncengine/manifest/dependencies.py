@@ -20,7 +20,7 @@ from syncengine.manifest.files import GENERATES, ManifestFile
 from syncengine.manifest.generate.blocks import GENERATE_TABLE
 from syncengine.manifest.generate_schema import ForEach, Generate
 from syncengine.manifest.read_file import documents_of
-from syncengine.manifest.sources.read import FILE_KINDS, file_digest, read_source
+from syncengine.manifest.sources.read import file_digest, read_source
 from syncengine.manifest.sources.records import SourceTrouble
 
 FORMAT = 1
@@ -59,10 +59,8 @@ def _filled_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str
 
 def source_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
     """The digest of a source's rows; its error message, if it has none."""
-    for kind in FILE_KINDS:
-        path = getattr(for_each, "json_" if kind == "json" else kind)
-        if path is not None:
-            return file_digest(context, folder, path.text)
+    if for_each.file is not None:
+        return file_digest(context, folder, for_each.file[1].text)
     try:
         return read_source(context, folder, for_each).sha256
     except SourceTrouble as trouble:

@@ -15,11 +15,13 @@ from syncengine.document.model_reader import unexamined
 from syncengine.document.nodes import Mapping, Node, Sequence
 from syncengine.document.scalar_readers import identity, list_reader, tested, whole_number
 from syncengine.document.setting_types import parse_reader
-from syncengine.document.template_types import Condition, Params, Template, one_of, one_of_schema
+from syncengine.document.template_types import Condition, Params, Template, Written, one_of, one_of_schema
 from syncengine.manifest import encodings
 
 _MAKES_NOTHING = "A block generates tags, tagCategories or activityTypes."
-KINDS = ("csv", "json", "jsonl", "yaml", "sql", "http")
+FILE_KINDS = {"csv": "csv", "json": "json_", "jsonl": "jsonl", "yaml": "yaml"}
+"""Kinds of files with rows, each with its attribute of `ForEach`."""
+KINDS = (*FILE_KINDS, "sql", "http")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NAMED_ALREADY = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "self"})
 LANGUAGE = frozenset(
@@ -188,6 +190,12 @@ class ForEach(Model, frozen=True):
         Columns | None, Meta(description="Take only the first of the rows with the same value in this column.")
     ] = None
     allow_empty: Annotated[Flag | None, Meta(description="Accept a source without rows; false by default.")] = None
+
+    @property
+    def file(self) -> tuple[str, Written] | None:
+        """The kind and the path of a file; None for a database or a service."""
+        paths = ((kind, getattr(self, attribute)) for kind, attribute in FILE_KINDS.items())
+        return next(((kind, path) for kind, path in paths if path is not None), None)
 
 
 class Generate(Model, frozen=True):

@@ -95,7 +95,10 @@ def read_manifest(
     `former` is an earlier reading of the file, whose unchanged rows are not rendered again. `line_of` maps lines to
     those that messages name, as in `Collector`.
     """
-    return _boring(data, file, defaults) or _in_full(data, Collector(file, line_of=line_of), defaults, context, former)
+    if boring := _boring(data, file, defaults):
+        return boring
+    findings = Collector(file, line_of=line_of)
+    return read_documents(documents_of(data, findings, context), findings, defaults, context, data, former)
 
 
 def documents_of(data: bytes, findings: Collector, context: LoadContext | None) -> Documents:
@@ -150,14 +153,12 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
     return None if public_by_silence(resources) else Reading(file, tuple(resources))
 
 
-def _plain_defaults(
-    section: fast_reader.Slice | None, file: str, defaults: DefaultValues
-) -> Mapping[Kind, Mapping[str, Any]] | None:
+def _plain_defaults(section: str | None, file: str, defaults: DefaultValues) -> Mapping[Kind, Mapping[str, Any]] | None:
     """The defaults of each kind's resources; None if their places matter."""
     if section is None:
         return {kind: defaults.values.get(kind, {}) for kind in Kind}
     findings = Collector(file)
-    documents = read(section.in_place().encode(), findings)
+    documents = read(section.encode(), findings)
     own = declarations(documents, findings).defaults.values
     if findings.found or documents.cut or "category" in own.get(Kind.TAG, {}):
         return None
@@ -165,12 +166,6 @@ def _plain_defaults(
 
 
 # --- any file
-
-
-def _in_full(
-    data: bytes, findings: Collector, defaults: DefaultValues, context: LoadContext | None, former: Reading | None
-) -> Reading:
-    return read_documents(documents_of(data, findings, context), findings, defaults, context, data, former)
 
 
 def read_documents(

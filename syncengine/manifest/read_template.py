@@ -12,7 +12,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.errors import Diagnostic, Row
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
-from syncengine.manifest.generate.source_map import Origin, Places
+from syncengine.manifest.generate.source_map import Places
 from syncengine.manifest.generate.text_templates import Rendered, render
 from syncengine.manifest.read_file import CategoryReference, Reading, read_manifest
 from syncengine.manifest.repeated_findings import Alike
@@ -78,7 +78,7 @@ class _Move:
     def declared(self, each: Declared) -> Declared:
         at = self.places.at(each.source.line, each.column)
         data = each.source.data or at.data if isinstance(each, Resource) else None
-        return replace(each, source=Source(at.file, at.line, data), column=self._column(at))
+        return replace(each, source=at._replace(data=data), column=self._column(at))
 
     def placed(self, each: Placed) -> Placed:
         at = self.places.at(each.line, each.column)
@@ -96,7 +96,7 @@ class _Move:
         moved = replace(d, file=at.file, line=at.line, column=self._column(at), message=message)
         return (moved, None) if d.data else (moved, at.data)
 
-    def _column(self, at: Origin) -> int:
+    def _column(self, at: Source) -> int:
         """The column where the template's line begins, since its text may be anywhere in the result."""
         text = self.lines[at.line - 1] if at.file == self.file and at.line <= len(self.lines) else ""
         return len(text) - len(text.lstrip()) + 1

@@ -6,7 +6,7 @@ Readers (`model_reader`) and JSON Schemas come from here (docs/manifests.md, doc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_origin
 
 from msgspec import Meta, defstruct, field
 from msgspec.structs import fields
@@ -26,7 +26,7 @@ from syncengine.document.field_types import (
     by_reader,
 )
 from syncengine.document.model import Model, names_of
-from syncengine.document.model_reader import Table, plain_fields
+from syncengine.document.model_reader import Table, fields_by_type, plain_fields
 from syncengine.document.scalar_readers import choice
 from syncengine.document.template_types import at_most_one
 from syncengine.manifest.generate_schema import Generate
@@ -126,9 +126,13 @@ MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYP
 SECTIONS = {"tagCategories": Kind.CATEGORY, "activityTypes": Kind.ACTIVITY_TYPE, "tags": Kind.TAG}
 IDENTITIES = {Kind.CATEGORY: "externalId", Kind.ACTIVITY_TYPE: "code", Kind.TAG: "name"}
 TITLES = {Kind.CATEGORY: "a tag category", Kind.ACTIVITY_TYPE: "an activity type", Kind.TAG: "a tag"}
-INSTANTS = frozenset({"createdTimestamp", "modifiedTimestamp", "closedTimestamp"})
-NOT_TEXT = INSTANTS | {"protect", "excludeTagNameKeyword", "enableIfNew", "reenableIfArchived"}
+_TYPES = {name: bare for model in MODELS.values() for name, (bare, _) in fields_by_type(model).items()}
+INSTANTS = frozenset(name for name, bare in _TYPES.items() if bare is int)
+LISTS = frozenset(name for name, bare in _TYPES.items() if bare == tuple[str, ...])
+NOT_TEXT = INSTANTS | {name for name, bare in _TYPES.items() if bare is bool}
 """Flags and instants, which are not read from quoted text."""
+NEVER_EMPTY = NOT_TEXT | {name for name, bare in _TYPES.items() if get_origin(bare) is Literal}
+"""Fields for which empty text has no meaning."""
 NEVER_DEFAULTS = frozenset({"previously"})
 """Besides the identity: fields that make sense for one resource only."""
 NEVER_FIELDS = frozenset({"keywords", "metadata", "protect", "previously"})

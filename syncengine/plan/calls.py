@@ -121,11 +121,11 @@ def _activity_type(difference: Difference) -> list[Needed]:
 def whole(difference: Difference, former: Key | None = None) -> Effect:
     """The effect of an upsert that carries all that is desired."""
     resource = _resource(difference)
-    before = difference.row.body.fields if difference.row else {}
+    before = difference.row.body.fields if difference.row else None
     return Effect(
         key=resource.key,
         fields=resource.body.fields,
-        cleared=tuple(name for name in before if name not in resource.body.fields),
+        cleared=tuple(name for name in before if name not in resource.body.fields) if before else (),
         keywords=resource.body.keywords,
         metadata=resource.body.metadata,
         status=resource.status,

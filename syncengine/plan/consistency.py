@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -153,7 +154,7 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
         raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
     if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
         raise inconsistent("its gate asks for a different approval than its removals need")
-    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now):
+    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now, today):
         raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_told(reason) for reason in claim.reasons]
@@ -179,7 +180,7 @@ def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) 
     )
 
 
-def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Present) -> bool:
+def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Present, today: Gate) -> bool:
     """Whether the approvals that the plan shows are those of its removals, of now or of before some were spent.
 
     Also of before another run began with a part of it.
@@ -190,8 +191,10 @@ def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Presen
         return False
     if not _is_among(claim.whole, approvals_of_plan(everything, owner), records):
         return False
-    known = (records, KnownApprovals(records.spent)) if records.under_way else (records,)
-    return any(_has_units_of(claim, _gate_today(plan, delta, now, each), owner, records) for each in known)
+    is_of = partial(_has_units_of, claim, owner=owner, records=records)
+    return is_of(today) or bool(
+        records.under_way and is_of(_gate_today(plan, delta, now, KnownApprovals(records.spent)))
+    )
 
 
 def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: KnownApprovals) -> bool:

@@ -157,6 +157,10 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
     notes = list(aim.notes)
     unchanged = 0
     for key, resource in aim.desired.items():
+        if key.kind is Kind.TAG and key not in recorded and key not in aim.renames:  # as most are in a large plan
+            new = appearance(key, resource.body, resource.source)
+            differences.append(Difference(same(new), None, resource))
+            continue
         row = row_to_compare(key, recorded, aim.renames)
         change, record, remarks = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
         notes += remarks

@@ -12,9 +12,9 @@ from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic, Problems, SyncengineError
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.manifest.desired import Desired, manifest_set
-from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
 from syncengine.plan.model import Base, Plan
 from syncengine.plan.planner import declared_by, plan_from, plan_from_known
 from syncengine.plan.request import PlanRequest, Runtime
@@ -79,6 +79,7 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
     ours, theirs = list(_left_out(desired)), list(_left_out(base))
     places = {(d.file, d.message) for d in ours}
     sides.found += (d for d in theirs if (d.file, d.message) not in places)
+    sides.found += _unknown_effects(desired, base, ours, theirs)
     is_new = any(desired.files.get(d.file or "") != base.files.get(d.file or "") for d in ours)
     missing = base.resources.keys() - desired.resources.keys() if is_new else set()
     if missing:
@@ -90,6 +91,25 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
 
 def _left_out(desired: Desired) -> Iterator[Diagnostic]:
     return (d for d in desired.diagnostics if d.code == SOURCE_LEFT_OUT)
+
+
+def _unknown_effects(
+    desired: Desired, base: Desired, ours: Iterable[Diagnostic], theirs: Iterable[Diagnostic]
+) -> Iterator[Diagnostic]:
+    """A warning for each file that asks a source on either side and differs between them, at its line at the head."""
+    here = {d.file: d for d in reversed(list(ours)) if d.file}
+    for file in sorted({*here, *(d.file for d in theirs if d.file)}):
+        if desired.files.get(file) == base.files.get(file):
+            continue
+        differs = f"{file} asks a source that is left out, and differs from the base"
+        message = differs if file in here else f"what {file} asked of a source at the base is gone"
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code=UNKNOWN_EFFECT,
+            message=f"{message}: its effect is unknown without the source",
+            file=file,
+            line=here[file].line if file in here else None,
+        )
 
 
 def _rows(resources: Iterable[Resource]) -> dict[Key, Recorded]:

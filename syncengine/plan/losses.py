@@ -65,6 +65,8 @@ def losses_of(change: Change) -> Iterator[Loss]:
     for name in change.metadata_deleted:
         yield Loss("metadata", change.key, name)
     for field in change.fields:
+        if field.before is None:  # as of all fields of what is created
+            continue
         if field.clears:
             yield Loss("fields", change.key, field.name)
         elif field.name == "visibility" and (field.before, field.after) == ("PRIVATE", "PUBLIC"):

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from syncengine.document.setting_types import canonical_url
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, PolicyDenied, Undone
+from syncengine.manifest.sources.records import UNKNOWN_EFFECT
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.approvals import Owner
 from syncengine.plan.calls import Call, Item
@@ -249,12 +250,17 @@ class Plan(Struct, frozen=True, gc=False):
         return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes or ()))
 
     @property
+    def unknown_effects(self) -> int:
+        """The number of files that the pull request changes with an effect that nobody knows without their sources."""
+        return sum(diagnostic.code == UNKNOWN_EFFECT for diagnostic in self.diagnostics)
+
+    @property
     def changes_something_itself(self) -> bool:
-        """Whether the pull request does, where the plan tells its own changes from those that wait."""
+        """Whether the pull request does, or may, where the plan tells its own changes from those that wait."""
         if self.base is None:
             return self.changes_something
         own = any(self.base.origin(change.key) is ChangeOrigin.PULL_REQUEST for change in self.changes)
-        return own or (self.sweep is not None and not self.base.sweeps)
+        return own or (self.sweep is not None and not self.base.sweeps) or bool(self.unknown_effects)
 
     @property
     def sends_something(self) -> bool:

@@ -6,9 +6,9 @@ and so keeps its words in memory once. The digest of the row before is beside th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice, repeat
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,11 +47,18 @@ def head_of(plan: Plan) -> Plan:
     return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={})
 
 
-def parts_of(plan: Plan) -> Iterator[PlanPart]:
-    """Parts, calls first, that `restored` makes the plan of again."""
+class RestoredPlan(NamedTuple):
+    """A plan that was made of its parts. `follows`: for each of its changes, whether it was made of an upsert."""
+
+    plan: Plan
+    follows: Sequence[bool]
+
+
+def parts_of(plan: Plan, follows: Iterable[bool] | None = None) -> Iterator[PlanPart]:
+    """Parts, calls first, that `restored` makes the plan of again; `follows` as it said, or not known yet."""
     for stage in plan.stages:
         yield from (PlanPart(step=stage.step, call=call) for call in stage.calls)
-    yield from (PlanPart(changes=some) for some in _some(_changes(plan)))
+    yield from (PlanPart(changes=some) for some in _some(_changes(plan, follows)))
     yield from (PlanPart(wholes=some) for some in _some(plan.wholes.values()))
     yield from (PlanPart(records=some) for some in _some(plan.records))
     keys = {change.key for change in plan.changes}
@@ -59,10 +66,11 @@ def parts_of(plan: Plan) -> Iterator[PlanPart]:
     yield from (PlanPart(prior=some) for some in _some(others))
 
 
-def restored(head: Plan, parts: Iterable[PlanPart]) -> Plan:
+def restored(head: Plan, parts: Iterable[PlanPart]) -> RestoredPlan:
     """The plan of its parts; ValueError where changes do not follow that should."""
     calls: list[tuple[Step, Call]] = []
     changes: list[Change] = []
+    follows: list[bool] = []
     wholes: dict[Key, Item] = {}
     records: list[Effect] = []
     prior: dict[Key, str] = {}
@@ -72,6 +80,7 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> Plan:
             calls.append((part.step, part.call))
         for change, digest in part.changes:
             upserts = upserts or _Upserts(calls)
+            follows.append(change is None)
             changes.append(change or upserts.change())
             upserts.leave(changes[-1].key)
             if digest is not None:
@@ -80,9 +89,10 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> Plan:
         records += part.records
         prior |= part.prior
     stages = (Stage(step, tuple(call for _, call in some)) for step, some in groupby(calls, lambda pair: pair[0]))
-    return replace(
+    plan = replace(
         head, changes=tuple(changes), stages=tuple(stages), records=tuple(records), wholes=wholes, prior=prior
     )
+    return RestoredPlan(plan, follows)
 
 
 class _Upserts:
@@ -109,10 +119,10 @@ class _Upserts:
         return self._next is not None and self._next.key == change.key and self.change() == change
 
 
-def _changes(plan: Plan) -> Iterator[tuple[Change | None, str | None]]:
+def _changes(plan: Plan, follows: Iterable[bool] | None) -> Iterator[tuple[Change | None, str | None]]:
     upserts = _Upserts((stage.step, call) for stage in plan.stages for call in stage.calls)
-    for change in plan.changes:
-        yield (None if upserts.make(change) else change, plan.prior.get(change.key))
+    for change, made in zip(plan.changes, repeat(False) if follows is None else follows, strict=False):
+        yield (None if made or upserts.make(change) else change, plan.prior.get(change.key))
         upserts.leave(change.key)
 
 

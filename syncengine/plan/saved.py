@@ -24,7 +24,7 @@ from syncengine.errors import SyncengineError
 from syncengine.plan import saved_v1
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan, Tree
-from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
+from syncengine.plan.packed import PlanPart, RestoredPlan, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
 
@@ -86,10 +86,11 @@ def save(plan: Plan, display: Shown, path: Path) -> Plan:
 class _File:
     """The content of a plan's file. `id` is known once all `pieces` were consumed."""
 
-    def __init__(self, plan: Plan, display: Shown) -> None:
+    def __init__(self, plan: Plan, display: Shown, follows: Iterable[bool] | None = None) -> None:
         self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None), gate=plan.gate.bare())
         self._name = plan.id
         self._shown = display
+        self._follows = follows
         self.id = ""
 
     def pieces(self) -> Iterator[bytes]:
@@ -110,7 +111,7 @@ class _File:
         yield CHANGES
         yield from _lines(map(self._shown.changes(self._plan), self._plan.changes))
         yield EXECUTION
-        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan)))
+        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)))
 
 
 def _lines(values: Iterable[object]) -> Iterator[bytes]:
@@ -141,8 +142,8 @@ def load(path: Path, display: Shown) -> Plan:
         layout = _found(path, file)
         if layout is None:
             raise _of_before(path)
-        plan = _executed(path, file, layout)
-        if not _is_as_written(file, plan, display):
+        plan, follows = _executed(path, file, layout)
+        if not _is_as_written(file, plan, display, follows):
             raise inconsistent(f"{path} shows a different plan than it contains")
     tree = plan.basis.tree
     if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
@@ -206,22 +207,24 @@ def _none(path: Path, whole: bytes) -> SyncengineError:
     return _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
-def _executed(path: Path, file: BufferedReader, layout: Found) -> Plan:
+def _executed(path: Path, file: BufferedReader, layout: Found) -> RestoredPlan:
     file.seek(layout.start)
     lines = (line.removesuffix(b",\n") for line in file)
     decoder = msgspec.json.Decoder(PlanPart)
     try:
         header = msgspec.json.decode(next(lines, b""), type=Header)
-        plan = restored(header.plan, map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines)))
-        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(layout.names, type=PlanName).id))
+        parts = map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines))
+        plan, follows = restored(header.plan, parts)
+        id = msgspec.json.decode(layout.names, type=PlanName).id
+        return RestoredPlan(replace(plan, basis=replace(plan.basis, id=id)), follows)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
 
 
-def _is_as_written(file: BufferedReader, plan: Plan, display: Shown) -> bool:
+def _is_as_written(file: BufferedReader, plan: Plan, display: Shown, follows: Iterable[bool]) -> bool:
     """Whether the file is, to the byte, that of the plan that it holds: no other is shown, and its id is its own."""
     file.seek(0)
-    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
+    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display, follows)
     return all(file.read(len(piece)) == piece for piece in again.pieces()) and not file.read().strip()
 
 

@@ -86,12 +86,17 @@ def plan_back(
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
-    """The record of `run`, which takes another one back: the content that the other had made."""
+    """The record of `run`, which takes another one back: the content that the other had made.
+
+    What it makes again, or what another undo of the same run had taken back, is no longer undone by an earlier one.
+    """
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = selected_rows(state.changes_of(undo.run), scope)
-    taken_back = (row for row in rows if row.is_changed and str(row.key) not in left_out)
-    changes = [UndoneChange(row.key, made_of(row.before, row.after), undo.run, run) for row in taken_back]
-    return UndoneRecord(changes=changes)
+    taken_back = {row.key: row for row in rows if row.is_changed and str(row.key) not in left_out}
+    changes = (UndoneChange(key, made_of(row.before, row.after), undo.run, run) for key, row in taken_back.items())
+    earlier, family = [each for each in state.undone() if each.key in taken_back], state.family_of(undo.run)
+    lifted = [each for each in earlier if each.undone_by in family or each.is_made_by_row(taken_back[each.key].before)]
+    return UndoneRecord(lifted, [change for change in changes if change.marks])
 
 
 def run_to_undo(state: State, name: str, now: float) -> Run:

@@ -37,7 +37,7 @@ def with_undone(
         if _asks(each, resource) and options.scope.selects((each.key, source)):
             repeats.append(each)
     diagnostics = () if options.redo else tuple(objections(repeats))
-    redoes = tuple(each.key for each in repeats) or UNSET
+    redoes = tuple(dict.fromkeys(each.key for each in repeats)) or UNSET
     undos = tuple(dict.fromkeys(each.undone_by for each in undone))
     return replace(plan, redoes=redoes, undos=undos, diagnostics=(*plan.diagnostics, *diagnostics))
 
@@ -96,4 +96,4 @@ def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key
     A saved plan does not tell what the manifests ask for of changes that were undone after it was made.
     """
     undos = set(plan.undos or ()) if plan.is_whole else set()
-    return UndoneRecord(lifted=[each.key for each in undone if each.key in redoes or each.undone_by in undos])
+    return UndoneRecord(lifted=[each for each in undone if each.key in redoes or each.undone_by in undos])

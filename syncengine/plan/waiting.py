@@ -44,8 +44,11 @@ def _key(address: str) -> Key:
 
 
 def _general(commit: str, runs: Iterable[Run]) -> str:
-    """Why anything waits: the last apply was refused, or was before the merge; or `commit` was applied, in part."""
-    applies = [run for run in runs if run.limits or run.plan or run.outcome == REFUSED]
+    """Why anything waits: the last apply was refused, or was before the merge; or `commit` was applied, in part.
+
+    The history does not hold what a refused run asked for: only one of `commit` itself asked for all that waits.
+    """
+    applies = [run for run in runs if (run.commit == commit if run.outcome == REFUSED else run.limits or run.plan)]
     last = next(iter(applies), None)
     if last is not None and last.outcome == REFUSED:
         return f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"

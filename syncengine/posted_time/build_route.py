@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.diagnostics import in_order
+from syncengine.document.model import Model, names_of
 from syncengine.document.setting_types import Reference
-from syncengine.document.template_types import Written
+from syncengine.document.template_types import Written, file_path
 from syncengine.errors import Problems
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
@@ -35,6 +36,7 @@ from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import USER as USERS_ZONE
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.references import sqlite_file
+from syncengine.project.secret_places import places_written
 from syncengine.templating.names import Scope, Shape
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
@@ -170,7 +172,16 @@ class _Building:
 
     def _sink(self, section: file.SinkConfig) -> Sink | None:
         kind, settings = _kind_of(section)
+        self._check_files(section.name, settings)
         return kind.build(self, section, settings)
+
+    def _check_files(self, at: Written, settings: Model) -> None:
+        """Check that the project has no other use for the files that a sink writes."""
+        attributes = names_of(type(settings))
+        for name in places_written(type(settings), file_path):
+            path = getattr(settings, attributes[name])
+            if path is not None and (taken := self._taken((self.project.root / path).resolve())):
+                self._refuse(at, f"{path} is {taken}: lines of posted time need a file of their own", "bad-path")
 
     def _words(self, section: file.SinkConfig) -> Words:
         """Words about a delivery are not delivered: they do not count among the variables of the sink."""
@@ -238,10 +249,6 @@ class _Building:
     def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> Sink:
         body = None if jsonl.body is None else self._json(jsonl.body)
         path = self.project.root / jsonl.path
-        if taken := self._taken(path.resolve()):
-            self._refuse(
-                section.name, f"{jsonl.path} is {taken}: lines of posted time need a file of their own", "bad-path"
-            )
         return JsonlSink(section.name.text, path, body, self._words(section), each_tag=section.each is not None)
 
     def _taken(self, path: Path) -> str | None:

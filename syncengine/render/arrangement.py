@@ -165,26 +165,47 @@ def _by_rarity(
     """The entries that have the least in common with the others first; few stay in their order."""
     if not MANY < len(numbers) <= RANKED:
         return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), n))
-    features = {number: list(_features(entries[number], combinations[number])) for number in numbers}
-    counts = Counter(feature for each in features.values() for feature in each)
-    commonness = {
-        number: sum(counts[feature].bit_length() for feature in each) / len(each) for number, each in features.items()
-    }
-    return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), round(commonness[n], 1), n))
+    outlines = {number: _outline(entries[number], combinations[number]) for number in numbers}
+    commonness = _commonness(Counter(outlines.values()))
+    return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), commonness[outlines[n]], n))
 
 
-def _features(entry: Entry, combination: Combination) -> Iterator[object]:
-    """Features that other changes may share with this one, roughly: fields, first and last words, numbers aside."""
-    yield tuple([each.label for each in combination])
+TextOutline = tuple[str, str, str, int, tuple[str, ...]]
+"""A value that has no shape, roughly: its label, before and after with their numbers aside, its size, odd letters."""
+
+ChangeOutline = tuple[tuple[str, ...], tuple[TextOutline, ...]]
+"""The labels of a change, and its values without a shape: the same for nearly all of a large section."""
+
+
+def _outline(entry: Entry, combination: Combination) -> ChangeOutline:
     shapeless = {each.label for each in combination if each.shape is None}
-    for aspect in entry.aspects:
-        label = aspect.label
-        if label in shapeless:
-            old, new = _difference(aspect)
-            masked = _DIGITS.sub("#", new)
-            words = masked.split() or ("",)
-            yield from ((label, 1, words[0]), (label, 2, words[-1]), (label, _DIGITS.sub("#", old), masked))
-            yield label, len(new).bit_length(), unusual_letters(new)
+    texts = tuple([_text_outline(aspect) for aspect in entry.aspects if aspect.label in shapeless])
+    return tuple([each.label for each in combination]), texts
+
+
+def _text_outline(aspect: Aspect) -> TextOutline:
+    old, new = ("", _text(aspect.after)) if aspect.before is None else _difference(aspect)
+    masked = _DIGITS.sub("#", old) if old else ""
+    return aspect.label, masked, _DIGITS.sub("#", new), len(new).bit_length(), unusual_letters(new)
+
+
+def _commonness(outlines: Mapping[ChangeOutline, int]) -> dict[ChangeOutline, float]:
+    """How common the features of each outline are among all changes, of which each outline has a number."""
+    features = {outline: list(_features(outline)) for outline in outlines}
+    counts: Counter[object] = Counter()
+    for outline, number in outlines.items():
+        for feature in features[outline]:
+            counts[feature] += number
+    return {each: round(sum(counts[one].bit_length() for one in own) / len(own), 1) for each, own in features.items()}
+
+
+def _features(outline: ChangeOutline) -> Iterator[object]:
+    """Features that other changes may share with this one, roughly: fields, first and last words, numbers aside."""
+    labels, texts = outline
+    yield labels
+    for label, before, after, size, unusual in texts:
+        words = after.split() or ("",)
+        yield from ((label, 1, words[0]), (label, 2, words[-1]), (label, before, after), (label, size, unusual))
 
 
 def _difference(aspect: Aspect) -> tuple[str, str]:
@@ -194,4 +215,6 @@ def _difference(aspect: Aspect) -> tuple[str, str]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
     return "\n".join(value) if isinstance(value, tuple) else "" if value is None else str(value)

@@ -23,8 +23,13 @@ def reason(change: Change) -> Aspects:
 
 
 def removed(change: Change) -> Aspects:
-    """The reason of a removal, and the file that says so."""
-    return (*reason(change), *((Aspect("file", None, change.source.file),) if change.source else ()))
+    """The reason of a removal, the number of keywords that go with it, and the file that says so."""
+    lost = f"{len(change.keywords_deleted)} lost" if change.keywords_deleted else ""
+    return (
+        *reason(change),
+        *((Aspect(REMOVED, None, lost),) if lost else ()),
+        *((Aspect("file", None, change.source.file),) if change.source else ()),
+    )
 
 
 def keywords(change: Change) -> Aspects:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from syncengine.document.instants import instant
+from syncengine.manifest.schema import INSTANTS
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
-from syncengine.render.words import comma_list, instant
+from syncengine.render.words import comma_list
 from syncengine.resource import Kind, Value
 
 
@@ -102,7 +104,7 @@ def shown(name: str, value: object, room: Room) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return (name.endswith("Timestamp") and instant(value)) or str(value)
+        return (name in INSTANTS and instant(value)) or str(value)
     if isinstance(value, tuple):
         return values(value, room)
     text = room.cut(str(value))

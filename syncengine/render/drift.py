@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from syncengine.document.instants import instant
 from syncengine.errors import Diagnostic
 from syncengine.posted_time.drift.model import Drift, DriftKind, ListReading
 from syncengine.posted_time.drift.publishing import FEWEST, ShownFinding, shown_count, shown_findings
@@ -18,7 +19,7 @@ from syncengine.render.rows import Rank
 from syncengine.render.schemas.drift import DriftCoverage, DriftFormat, DriftItem
 from syncengine.render.schemas.posted_time import document
 from syncengine.render.style import Look, Tone, lettered, painted
-from syncengine.render.words import count_of, instant, minute, number, when
+from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind
 
 MEANING = {

@@ -15,13 +15,14 @@ from syncengine.apply.report import Circumstances, Report, Result
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
-from syncengine.plan.diff import Change, FieldChange
+from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree
 from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
 from syncengine.plan.units import RULE
 from syncengine.render import formats
+from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.since import since_item
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.undo import undo_item
@@ -34,7 +35,7 @@ Document = dict[str, Any]
 def dumped(document: object) -> str:
     """Indented JSON. Half a surrogate pair, which no UTF-8 can have, the slow writer escapes."""
     try:
-        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+        return (msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n").decode()
     except UnicodeEncodeError:
         return json.dumps(to_builtins(document), indent=2) + "\n"
 
@@ -137,14 +138,14 @@ def own_reason(item: formats.ChangeItem) -> str | None:
 
 
 def _change(change: Change) -> formats.ChangeItem:
-    return formats.ChangeItem(
+    return ChangeItem(
         str(change.key),
         change.key.kind,
         change.action.word,
         _place(change.source),
-        [_field(field) for field in change.fields],
-        formats.KeywordChange(change.keywords_added, change.keywords_deleted),
-        formats.MetadataChange(change.metadata_set, change.metadata_deleted, change.metadata_before),
+        [FieldChangeItem(field.name, field.before, field.after, field.effect) for field in change.fields],
+        KeywordChange(change.keywords_added, change.keywords_deleted),
+        MetadataChange(change.metadata_set, change.metadata_deleted, change.metadata_before),
         change.reason,
         str(change.cascade) if change.cascade else None,
         change.previously or None,
@@ -153,10 +154,6 @@ def _change(change: Change) -> formats.ChangeItem:
 
 SHOWN = Shown(plan_document, change_items)
 """The renderer of a saved plan's document beside its execution."""
-
-
-def _field(field: FieldChange) -> formats.FieldChangeItem:
-    return formats.FieldChangeItem(field.name, field.before, field.after, field.effect)
 
 
 def _place(source: Source | None) -> formats.Place | None:

@@ -31,14 +31,6 @@ PLAN_FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
     "html": plan_html,
 }
 
-TROUBLE_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
-    "text": diagnostics_text,
-    "json": diagnostics_json,
-    "markdown": trouble_markdown,
-    "html": trouble_html,
-}
-"""Findings that keep a plan from being made, in the formats of the plan that is missing."""
-
 REPORT_FORMATS: Mapping[str, Callable[[Report, Look], str]] = {
     "text": report_text,
     "json": report_json,
@@ -47,14 +39,6 @@ REPORT_FORMATS: Mapping[str, Callable[[Report, Look], str]] = {
     "github": report_github,
     "gitlab": report_gitlab,
     "markdown": report_markdown,
-}
-
-DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
-    "text": diagnostics_text,
-    "json": diagnostics_json,
-    "github": diagnostics_github,
-    "gitlab": diagnostics_gitlab,
-    "sarif": diagnostics_sarif,
 }
 
 PLAN_REPORTS: Mapping[str, Callable[[Plan, Look], str]] = {
@@ -66,11 +50,17 @@ PLAN_REPORTS: Mapping[str, Callable[[Plan, Look], str]] = {
 }
 """Formats of `plan --report`: those of a plan, and annotations of its changes."""
 
-TROUBLE_REPORTS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
-    **TROUBLE_FORMATS,
+DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
+    "text": diagnostics_text,
+    "json": diagnostics_json,
+    "markdown": trouble_markdown,
+    "html": trouble_html,
     "github": diagnostics_github,
     "gitlab": diagnostics_gitlab,
     "sarif": diagnostics_sarif,
     "rdjson": diagnostics_rdjson,
 }
-"""Findings that keep a plan from being made, in the formats of its reports."""
+"""Findings: each format of `plan --report` is there, since findings may keep a plan from being made."""
+
+VALIDATE_FORMATS = ("text", "json", "github", "gitlab", "sarif")
+"""Those that `validate` offers."""

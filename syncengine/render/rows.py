@@ -29,12 +29,25 @@ class Fold(Enum):
     BEHIND = "behind"
 
 
+class Extent(NamedTuple):
+    """How much of a plan is shown: its folding, and the rows of a section, at most."""
+
+    fold: Fold
+    most: int = MOST
+
+
 class Rank(IntEnum):
-    """The order of printing where there is not room for everything: the first rank before all others."""
+    """The order of printing where there is not room for everything: the first rank before all others.
+
+    `FIRST`: what frames the rest, and the gate.
+    """
 
     FIRST = 0
-    MASS = 1
-    UNLIKE = 2
+    REMOVAL = 1
+    ODD = 2
+    MASS = 3
+    WARNING = 4
+    UNLIKE = 5
 
 
 class Member(NamedTuple):
@@ -62,7 +75,7 @@ class SectionRow(Struct, frozen=True, gc=False):
     example: str = ""
     depth: int = 0
     abridged: bool = False
-    rank: Rank = Rank.FIRST
+    rank: Rank = Rank.REMOVAL
     rows: tuple[SectionRow, ...] = ()
 
     @property
@@ -84,12 +97,13 @@ class SectionRow(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, its meaning in plain words, and its rows."""
+    """A heading, its meaning in plain words, and its rows. `more`: what is said of those that are only counted."""
 
     title: str
     tone: Tone
     says: tuple[str, ...]
     rows: tuple[SectionRow, ...]
+    more: str = "more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +112,7 @@ class Folding:
 
     `least`: the number of rows up to which all stand alone. `rank` is that of rows which are not odd; `unlike`: what is
     said of those that are only counted. `fresh`: there is nothing before. `total`: instead of details of a group.
+    `most`: rows, at most.
     """
 
     fold: Fold
@@ -107,6 +122,12 @@ class Folding:
     unlike: str = ""
     fresh: bool = False
     total: Callable[[Sequence[int]], Details] | None = None
+    most: int = MOST
+
+    @property
+    def more(self) -> str:
+        """What is said after the number of rows that are only counted."""
+        return f"more {plural(self.noun)}{self.unlike}"
 
 
 class FoldedRows(NamedTuple):
@@ -140,11 +161,11 @@ def folded(entries: Sequence[Entry], make: RowMaker, how: Folding) -> FoldedRows
     fold = _Rows(entries, make, how)
     odd = (
         *fold.singles(found.odd, is_odd=True),
-        *fold.capped([fold.group(each, Rank.FIRST) for each in found.odd_groups]),
+        *fold.capped([fold.group(each, _or(how.rank, Rank.ODD)) for each in found.odd_groups]),
     )
     groups = [fold.group(each, _or(how.rank, Rank.MASS)) for each in found.groups]
     count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
-    budget = max(MANY, MOST - len(odd))
+    budget = max(MANY, how.most - len(odd))
     return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False, budget=budget)))
 
 
@@ -158,9 +179,9 @@ class _Rows:
     make: RowMaker
     how: Folding
 
-    def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = MOST) -> tuple[SectionRow, ...]:
+    def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = 0) -> tuple[SectionRow, ...]:
         """Rows of their own, as many as people read; the rest is counted."""
-        rank = Rank.FIRST if is_odd else _or(self.how.rank, Rank.UNLIKE)
+        rank, budget = _or(self.how.rank, Rank.ODD if is_odd else Rank.UNLIKE), budget or self.how.most
         room, whole = ROOMS[self.how.fold]
         if is_odd and room is BRIEF:
             room, whole = WIDE, True
@@ -181,15 +202,16 @@ class _Rows:
 
     def capped(self, groups: Sequence[SectionRow]) -> Sequence[SectionRow]:
         """Return as many groups as people read, and one row for all others."""
-        if len(groups) <= MOST + 1 or self.how.fold is Fold.BEHIND:
+        most = self.how.most
+        if len(groups) <= most + 1 or self.how.fold is Fold.BEHIND:
             return groups
-        members = tuple(member for row in groups[MOST:] for member in row.members)
-        label = f"{number(len(members))} more {plural(self.how.noun)} in {number(len(groups) - MOST)} groups"
+        members = tuple(member for row in groups[most:] for member in row.members)
+        label = f"{number(len(members))} more {plural(self.how.noun)} in {number(len(groups) - most)} groups"
         rest = SectionRow(self.make.symbol, members, label=label, abridged=True, rank=groups[0].rank)
-        return (*groups[:MOST], rest)
+        return (*groups[:most], rest)
 
     def _rest(self, numbers: Sequence[int], rank: Rank) -> SectionRow:
-        label = f"{number(len(numbers))} more {plural(self.how.noun)}{self.how.unlike}"
+        label = f"{number(len(numbers))} {self.how.more}"
         return self._together(numbers, label, (), "", rank, abridged=True)
 
     def _together(

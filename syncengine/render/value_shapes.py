@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from syncengine.document.instants import instant
 from syncengine.render.escape import shared_length
-from syncengine.render.words import instant
 from syncengine.resource import Value
 
 ALIKE = 3
@@ -75,16 +75,20 @@ def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[
     often = {value: ValueShape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
     shapes: list[ValueShape | None] = [often.get(value) for value in values]
     rest = [n for n, shape in enumerate(shapes) if shape is None]
-    found = _elected([list(_first_candidates(names[n], values[n])) for n in rest])
+    found = _elected([_first_candidates(names[n], values[n]) for n in rest])
     for n, shape in zip(rest, found, strict=True):
         shapes[n] = shape
     return shapes
 
 
-def _first_candidates(name: str, value: Value | None) -> Iterator[ValueShape]:
-    for rule, is_possible in FIRST_RULES:
-        if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None:
-            yield ValueShape(rule, parameters)
+def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:
+    if isinstance(value, str) and name not in value:  # as most are
+        return []
+    return [
+        ValueShape(rule, parameters)
+        for rule, is_possible in FIRST_RULES
+        if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None
+    ]
 
 
 def _candidates(level: int, name: str, aspect: Aspect) -> list[ValueShape]:
@@ -121,10 +125,6 @@ def _join_popular(level: int, names: Sequence[str], aspects: Sequence[Aspect], s
 # --- the rules --------------------------------------------------------------------------------------------------------
 
 
-def _same(name: str, before: Value | None, after: Value | None) -> Parameters:
-    return (before, after)
-
-
 def _appended(name: str, before: Value | None, after: Value | None) -> Parameters | None:
     if isinstance(before, str) and isinstance(after, str) and before and after.startswith(before) and after != before:
         return (after[len(before) :],)
@@ -135,14 +135,6 @@ def _prepended(name: str, before: Value | None, after: Value | None) -> Paramete
     if isinstance(before, str) and isinstance(after, str) and before and after.endswith(before) and after != before:
         return (after[: -len(before)],)
     return None
-
-
-def _shortened(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    return _appended(name, after, before)
-
-
-def _beheaded(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    return _prepended(name, after, before)
 
 
 _WORDS = re.compile(r"\w+|\W")
@@ -238,10 +230,6 @@ def _with_items(parameters: Parameters, name: str, before: Value | None) -> obje
     return (*(v for v in before if v not in losses), *gains)
 
 
-def _set(name: str, before: Value | None, after: Value | None) -> Parameters:
-    return (after,)
-
-
 def _dated(name: str, before: Value | None, after: Value | None) -> Parameters | None:
     """An instant that comes, or moves in a direction, within a year: of the range that the row shows."""
     if isinstance(after, bool) or not isinstance(after, int) or isinstance(before, (bool, str, tuple)):
@@ -251,17 +239,23 @@ def _dated(name: str, before: Value | None, after: Value | None) -> Parameters |
 
 
 RULES: dict[str, ShapeRule] = {
-    "same": ShapeRule(_same, None),
+    "same": ShapeRule(lambda name, before, after: (before, after), None),
     "appended": ShapeRule(_appended, lambda p, name, before: f"{before}{p[0]}" if isinstance(before, str) else None),
     "prepended": ShapeRule(_prepended, lambda p, name, before: f"{p[0]}{before}" if isinstance(before, str) else None),
-    "shortened": ShapeRule(_shortened, lambda p, name, before: str(before).removesuffix(str(p[0]))),
-    "beheaded": ShapeRule(_beheaded, lambda p, name, before: str(before).removeprefix(str(p[0]))),
+    "shortened": ShapeRule(
+        lambda name, before, after: _appended(name, after, before),
+        lambda p, name, before: str(before).removesuffix(str(p[0])),
+    ),
+    "beheaded": ShapeRule(
+        lambda name, before, after: _prepended(name, after, before),
+        lambda p, name, before: str(before).removeprefix(str(p[0])),
+    ),
     "replaced": ShapeRule(_replaced, _with_words_replaced),
     "cased": ShapeRule(_cased, lambda p, name, before: CASES[str(p[0])](before) if isinstance(before, str) else None),
     "items": ShapeRule(_items, _with_items),
     "named": ShapeRule(_named, lambda p, name, before: f"{p[0]}{name}{p[1]}", 1),
     "named items": ShapeRule(_named_items, _with_named_items, 1),
-    "set": ShapeRule(_set, lambda p, name, before: p[0], 2),
+    "set": ShapeRule(lambda name, before, after: (after,), lambda p, name, before: p[0], 2),
     "dated": ShapeRule(_dated, None, 3),
 }
 """Every shape, the most exact ones first."""

@@ -21,7 +21,19 @@ from syncengine.render.arrangement import MANY, Entry
 from syncengine.render.change_aspects import Aspects
 from syncengine.render.change_details import ChangeDetail, Details, Room, Span, SpanMark
 from syncengine.render.escape import quoted, visible
-from syncengine.render.rows import Fold, FoldedRows, Folding, Member, Rank, RowMaker, Section, SectionRow, folded
+from syncengine.render.rows import (
+    MOST,
+    Extent,
+    Fold,
+    FoldedRows,
+    Folding,
+    Member,
+    Rank,
+    RowMaker,
+    Section,
+    SectionRow,
+    folded,
+)
 from syncengine.render.style import Tone
 from syncengine.render.two_sides import compared_with
 from syncengine.render.undo import undo_sentences
@@ -37,17 +49,21 @@ GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 
-def sections_of(plan: Plan, fold: Fold) -> tuple[Section, ...]:
-    """All sections of a plan: removals, what is opened, what is unlike the rest, and the rest."""
+def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]:
+    """All sections of a plan: removals, what is opened, what is unlike the rest, and the rest.
+
+    `most`: rows of each.
+    """
+    extent = Extent(fold, most)
     changes = _bucketed(plan.changes)
-    removals, others = _topics(REMOVALS, changes, fold), _topics(OTHERS, changes, fold)
+    removals, others = _topics(REMOVALS, changes, extent), _topics(OTHERS, changes, extent)
     return (
-        *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), fold),
-        *_category_deletes(plan.changes, fold),
+        *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), extent),
+        *_category_deletes(plan.changes, extent),
         *(section for each in removals for section in each.whole()),
         *(section for each in others for section in (each.odd() if len(others) > 1 else each.whole())),
         *(section for each in others if len(others) > 1 for section in each.rest()),
-        *_notes(plan.notes, fold),
+        *_notes(plan.notes, extent),
     )
 
 
@@ -58,7 +74,7 @@ def is_abridged(sections: Iterable[Section]) -> bool:
 
 def headline(plan: Plan) -> str:
     """The plan in one line: its counts, and what stands in its way."""
-    return " ".join((_in_one_sentence(plan), *_opens(plan), *obstacles(plan)))
+    return " ".join((_in_one_sentence(plan), *_opens(plan), *_unknown(plan), *obstacles(plan)))
 
 
 def obstacles(plan: Plan) -> Iterator[str]:
@@ -79,11 +95,18 @@ def _opens(plan: Plan) -> Iterator[str]:
         yield f"Opens {count_of(count, 'PRIVATE tag')}."
 
 
+def _unknown(plan: Plan) -> Iterator[str]:
+    """In how many files the pull request changes what only a source can tell."""
+    if count := plan.unknown_effects:
+        without = "its source" if count == 1 else "their sources"
+        yield f"The effect of {count_of(count, 'file')} is unknown without {without}."
+
+
 def _in_one_sentence(plan: Plan) -> str:
     if plan.changes or plan.sweep:
         return f"Plan: {summary_of(plan.summary)}."
     if plan.base is not None:
-        return "This pull request changes nothing."
+        return f"This pull request changes nothing{' that is known' if plan.unknown_effects else ''}."
     if not plan.summary.unchanged:
         return "No changes."
     verb = "matches" if plan.summary.unchanged == 1 else "match"
@@ -208,6 +231,7 @@ class _TopicRows(NamedTuple):
     topic: Topic
     size: int
     rows: FoldedRows
+    more: str
 
     def whole(self) -> Iterator[Section]:
         """The one section of all, the odd ones first."""
@@ -227,32 +251,33 @@ class _TopicRows(NamedTuple):
         return self.topic.title.format(count_of(count, NOUNS[self.topic.kind]))
 
     def _section(self, title: str, rows: tuple[SectionRow, ...]) -> Section:
-        return Section(title, self.topic.tone, self.topic.says, rows)
+        return Section(title, self.topic.tone, self.topic.says, rows, self.more)
 
 
-def _topics(topics: Sequence[Topic], changes: Buckets, fold: Fold) -> list[_TopicRows]:
+def _topics(topics: Sequence[Topic], changes: Buckets, extent: Extent) -> list[_TopicRows]:
     found = ((topic, _taking_part(topic, changes.get((topic.kind, topic.action), ()))) for topic in topics)
-    return [_topic(topic, parts, fold) for topic, parts in found if parts]
+    return [_topic(topic, parts, extent) for topic, parts in found if parts]
 
 
 def _taking_part(topic: Topic, changes: Sequence[Change]) -> list[tuple[Change, Aspects]]:
     return [(change, aspects) for change in changes if (aspects := topic.aspects(change)) is not None]
 
 
-def _topic(topic: Topic, parts: Sequence[tuple[Change, Aspects]], fold: Fold) -> _TopicRows:
+def _topic(topic: Topic, parts: Sequence[tuple[Change, Aspects]], extent: Extent) -> _TopicRows:
     changes = [change for change, _ in parts]
     entries = [Entry(change.key.name, aspects) for change, aspects in parts]
     is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
     how = Folding(
-        fold,
+        extent.fold,
         NOUNS[topic.kind],
         least=0 if is_update else MANY,
-        rank=Rank.FIRST if topic.tone is Tone.REMOVE else None,
+        rank=Rank.REMOVAL if topic.tone is Tone.REMOVE else None,
         unlike=", unlike each other" if is_update or is_fresh else "",
         fresh=is_fresh,
         total=None if is_update or is_fresh else partial(_total, changes),
+        most=extent.most,
     )
-    return _TopicRows(topic, len(parts), folded(entries, _maker(topic, changes, entries), how))
+    return _TopicRows(topic, len(parts), folded(entries, _maker(topic, changes, entries), how), how.more)
 
 
 def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[Entry]) -> RowMaker:
@@ -304,7 +329,7 @@ SWEEP = (
 FIRST_SWEEP = "It is the first sync session of this state: approving it means that this project owns the whole list."
 
 
-def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Section]:
+def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Section]:
     """The section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
     if not (plan.sweep or deletes):
         return
@@ -317,7 +342,7 @@ def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Sectio
     entries += [Entry(code, ()) for code in others]
     says = _sweep_says(len(entries), first=plan.sweep.first) if plan.sweep else ()
     make = RowMaker(Action.DELETE.value, members.__getitem__, lambda number, *_: reasons[number])
-    how = Folding(fold, "activity type", MANY, Rank.FIRST, total=lambda _: ())
+    how = Folding(extent.fold, "activity type", MANY, Rank.REMOVAL, total=lambda _: (), most=extent.most)
     rows = folded(entries, make, how)
     yield Section(
         f"Sweep: delete {count_of(len(entries), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
@@ -338,12 +363,12 @@ CATEGORY = "The service deletes a category with every tag that is still in it."
 UNKNOWN_TAGS = "any that was made outside this project"
 
 
-def _category_deletes(changes: Sequence[Change], fold: Fold) -> Iterator[Section]:
+def _category_deletes(changes: Sequence[Change], extent: Extent) -> Iterator[Section]:
     """Each deleted category with the tags that go with it (docs/planning.md 2.2)."""
     cascades = _cascades(changes)
     deletions = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
-    rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), fold)]
-    rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, fold)]
+    rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), extent)]
+    rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, extent)]
     if rows:
         along = f" and {count_of(count, 'tag')} in it" if (count := sum(c.cascade is not None for c in changes)) else ""
         title = f"Delete {count_of(len(deletions), 'category')}{along}"
@@ -358,13 +383,13 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
     return cascades
 
 
-def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
+def _category_rows(change: Change, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
     along = f"deletes {count_of(len(members), 'tag')} with it, and {UNKNOWN_TAGS}"
     yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
-    yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
+    yield from _cascade_rows(f"category {visible(change.key.name)}", members, extent)
 
 
-def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
+def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
     entries = [Entry(change.key.name, change_aspects.removed(change)) for change in members]
     make = RowMaker(
         Action.DELETE.value,
@@ -373,7 +398,9 @@ def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Itera
         depth=1,
     )
     along = (change_details.remark(f"with {visible(category)}"),)
-    rows = folded(entries, make, Folding(fold, "tag", MANY, Rank.FIRST, total=lambda _: along))
+    rows = folded(
+        entries, make, Folding(extent.fold, "tag", MANY, Rank.REMOVAL, total=lambda _: along, most=extent.most)
+    )
     yield from (*rows.odd, *rows.rest)
 
 
@@ -383,11 +410,13 @@ NOTE_SYMBOL = "*"
 NOTES = "Nothing is sent for these."
 
 
-def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
+def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
     if notes:
         make = RowMaker(NOTE_SYMBOL, lambda number: _note_member(notes[number]), lambda n, *_: _note_details(notes[n]))
         entries = [Entry(note.key.name, change_aspects.note(note)) for note in notes]
-        rows = folded(entries, make, Folding(fold, "resource", unlike=", unlike each other", fresh=True))
+        rows = folded(
+            entries, make, Folding(extent.fold, "resource", unlike=", unlike each other", fresh=True, most=extent.most)
+        )
         yield Section(count_of(len(notes), "note").capitalize(), Tone.NOTE, (NOTES,), (*rows.odd, *rows.rest))
 
 

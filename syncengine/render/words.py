@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from syncengine.document.instants import instant as instant
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Summary
 from syncengine.render.escape import file_name

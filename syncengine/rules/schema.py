@@ -17,7 +17,8 @@ from syncengine.document.nodes import Node, Scalar, Sequence
 from syncengine.document.scalar_readers import choice, list_reader, refused, whole_number, words
 from syncengine.document.setting_types import parse_reader
 from syncengine.document.template_types import Condition, SinkName, Template, one_of_schema
-from syncengine.resource import Key, Kind
+from syncengine.project.schema import address
+from syncengine.resource import Kind
 
 
 class RuleKind(StrEnum):
@@ -69,15 +70,8 @@ class RuleItem(Model, frozen=True):
     ] = None
 
 
-def _address(text: str) -> str | None:
-    try:
-        return str(Key.parse(text))
-    except ValueError:
-        return None
-
-
 ADDRESS_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^(tag|category|activity-type)/.+$"}
-_address_of = parse_reader(_address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")
+_address_of = parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")
 
 
 def _changes(name: str) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from syncengine.document.model_reader import fields_by_type
+from syncengine.document.model import names_of
 from syncengine.manifest.items import declared_keywords, written_fields
-from syncengine.manifest.schema import IDENTITIES, MODELS
+from syncengine.manifest.schema import IDENTITIES, LISTS, MODELS
 from syncengine.resource import Body, Key, Kind
 
 
@@ -29,9 +29,7 @@ class NoResource(dict[str, Any]):
 
 def _empty(kind: Kind) -> dict[str, Any]:
     """Every field of a kind without a value: an empty list, no metadata, else none."""
-    types = fields_by_type(MODELS[kind])
-    lists = {name for name, (bare, _) in types.items() if bare == tuple[str, ...]}
-    values: dict[str, Any] = {name: [] if name in lists else None for name in types}
+    values: dict[str, Any] = {name: [] if name in LISTS else None for name in names_of(MODELS[kind])}
     return values | ({"metadata": MetadataView()} if "metadata" in values else {})
 
 

@@ -24,13 +24,15 @@ from syncengine.sandbox.request import (
     FieldType,
     RuleAnswer,
     RuleRequest,
+    attributes,
     is_number,
     read_fields,
+    read_known,
     required,
 )
 from syncengine.sandbox.request_log import as_json
 from syncengine.sandbox.rules import RULES, Rule
-from syncengine.sandbox.world import SETTINGS, Draft, Json
+from syncengine.sandbox.world import SETTINGS, Draft, Json, SandboxSettings
 
 
 class ControlRequest(NamedTuple):
@@ -103,12 +105,8 @@ _SETTINGS = {
 
 def _choose(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Change the settings that are named; `tagLimit: null` removes the limit."""
-    values = read_fields(request.body, _SETTINGS)
-    if unknown := sorted(request.body.keys() - _SETTINGS.keys()):
-        raise ApiError(400, f"unknown: {', '.join(unknown)}")
-    if "tagLimit" in request.body:
-        values["tagLimit"] = request.body["tagLimit"]
-    chosen = replace(draft.chosen, **{snapshot.SETTING_NAMES[name]: value for name, value in values.items()})
+    values = read_known(request.body, _SETTINGS, nullable="tagLimit")
+    chosen = replace(draft.chosen, **attributes(values, SandboxSettings))
     draft.settings.put(SETTINGS, chosen)
     return RuleAnswer(200, snapshot.settings(chosen))
 

@@ -16,7 +16,9 @@ from syncengine.sandbox.request import (
     ApiError,
     FieldType,
     RuleAnswer,
+    attributes,
     read_fields,
+    read_known,
     required,
 )
 from syncengine.sandbox.world import Json
@@ -183,7 +185,6 @@ _SHAPES = {
 _ITEM_ERROR = {"index": COUNT, "errorDescription": TEXT}
 _WITH_ITEM_ERRORS = ("upsertTags", "uploadActivityTypes")
 _WITH_LATE = {"operation", "times", "after", "headers", "body", "late"}
-_NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session", "dripHead": "drip_head"}
 
 
 def faults_from(body: Any) -> list[Fault]:
@@ -194,7 +195,7 @@ def faults_from(body: Any) -> list[Fault]:
 
 
 def _fault(item: Any) -> Fault:
-    values = _known_fields(item, _SHAPES)
+    values = read_known(item, _SHAPES, nullable="times")
     operation = required(values, "operation")
     if "itemErrors" in values:
         if operation not in _WITH_ITEM_ERRORS:
@@ -202,21 +203,7 @@ def _fault(item: Any) -> Fault:
         values["itemErrors"] = dict(map(_item_error, values["itemErrors"]))
     if "late" in values:
         values["late"] = _late(values)
-    if "times" in item:
-        values["times"] = item["times"]
-    transfer = Transfer(**_named({name: values.pop(name) for name in _TRANSFER if name in values}))
-    return Fault(transfer=transfer, **_named(values))
-
-
-def _named(values: Json) -> Json:
-    return {_NAMES.get(name, name): value for name, value in values.items()}
-
-
-def _known_fields(item: Any, shapes: Mapping[str, FieldType]) -> Json:
-    values = read_fields(item, shapes)
-    if unknown := sorted(item.keys() - shapes.keys()):
-        raise ApiError(400, f"unknown: {', '.join(unknown)}")
-    return values
+    return Fault(transfer=Transfer(**attributes(values, Transfer)), **attributes(values, Fault))
 
 
 def _late(values: Json) -> Late:
@@ -224,7 +211,7 @@ def _late(values: Json) -> Late:
         raise ApiError(400, f"{WEBHOOK_CALL} cannot be late: the sandbox itself makes this call")
     if others := sorted(values.keys() - _WITH_LATE):
         raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
-    return Late(**_known_fields(values["late"], _LATE))
+    return Late(**read_known(values["late"], _LATE, nullable="seconds"))
 
 
 def _item_error(item: Any) -> tuple[int, str]:

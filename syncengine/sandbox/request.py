@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from syncengine.document.text import to_camel
 from syncengine.sandbox.world import Draft, Json
 
 
@@ -80,6 +81,20 @@ def read_fields(item: Any, shapes: Mapping[str, FieldType]) -> Json:
         if not shapes[name].fits(value):
             raise ApiError(400, f"{name} must be {shapes[name].words}")
     return values
+
+
+def read_known(item: Any, shapes: Mapping[str, FieldType], nullable: str) -> Json:
+    """The item's fields, all of which must be known; null is a value of the one field `nullable`."""
+    values = read_fields(item, shapes)
+    if unknown := sorted(item.keys() - shapes.keys()):
+        raise ApiError(400, f"unknown: {', '.join(unknown)}")
+    return {**values, nullable: item[nullable]} if nullable in item else values
+
+
+def attributes(values: Json, of: type[Any]) -> dict[str, Any]:
+    """Values by the names of the attributes of a class, which are those of JSON in snake case."""
+    names = {to_camel(each.name): each.name for each in fields(of)}
+    return {names[name]: value for name, value in values.items() if name in names}
 
 
 def required(values: Json, name: str) -> Any:

@@ -82,9 +82,5 @@ def connection(row: Connection) -> Json:
     }
 
 
-SETTING_NAMES = {to_camel(field.name): field.name for field in fields(SandboxSettings)}
-"""Names of settings in JSON, and here."""
-
-
 def settings(chosen: SandboxSettings) -> Json:
-    return {theirs: getattr(chosen, ours) for theirs, ours in SETTING_NAMES.items()}
+    return {to_camel(field.name): getattr(chosen, field.name) for field in fields(chosen)}

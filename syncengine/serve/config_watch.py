@@ -28,7 +28,7 @@ def _files(project: Project) -> Iterator[Path]:
         yield project.config
     narrative = project.posted_time.narrative if project.posted_time else None
     if narrative is not None and narrative.template is not None:
-        yield project.root / str(getattr(narrative.template, "text", narrative.template))
+        yield project.root / narrative.template.text
     webhook = project.posted_time.webhook if project.posted_time else None
     if webhook is not None and webhook.caller_key is not None and webhook.caller_key.file is not None:
         yield project.root / webhook.caller_key.file

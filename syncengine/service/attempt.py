@@ -15,7 +15,8 @@ import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
-from syncengine.service.connections import ConnectionPool, limits
+from syncengine.service.connection import connection
+from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
@@ -24,6 +25,11 @@ from syncengine.service.upload_throttle import Departures
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Failures that happen before a byte of the request leaves."""
 
+
+KEPT_SECONDS = 60.0
+"""How long a connection is kept that nothing is sent on."""
+
+_HEADERS = (*HEADERS.items(), ("accept", "application/json"), ("connection", "keep-alive"))
 
 Decoder = Callable[[bytes], object]
 """Content of a 2xx → its data, or None for content that is not what was expected."""
@@ -70,9 +76,8 @@ class Attempts:
         self._conduct = conduct
         self._now = now
         self._tls = tls_for(base_url)
-        self._connections = ConnectionPool(conduct.concurrency, self._connect)
+        self._connections = ConnectionPool(conduct.concurrency, lambda: connection(self._tls, KEPT_SECONDS))
         self._urls: dict[str, httpx.URL] = {}
-        self._headers: list[tuple[str, str]] = []
         self._timeout = httpx.Timeout(conduct.timeout, pool=None)
         self._awaited: set[asyncio.Timeout] = set()
 
@@ -108,12 +113,12 @@ class Attempts:
     async def _made(self, request: Request, seconds: float) -> Answer:
         largest = request.operation.largest
         try:
-            async with self._connections.one() as connection, self._abandonable():
+            async with self._connections.one() as one, self._abandonable():
                 if self._conduct.abandon.is_set():
                     return Answer(None, text="interrupted", reached=False)
-                built = self._built(connection, request)
+                built = self._built(request, one.cookies)
                 with self.departures.of(request.content) as trace:
-                    reply = await exchange(connection, built, seconds=seconds, most=largest, trace=trace)
+                    reply = await exchange(one, built, seconds=seconds, most=largest, trace=trace)
                 return self._read(reply, largest, request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before its answer came")
@@ -143,13 +148,13 @@ class Attempts:
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
 
-    def _built(self, connection: httpx.AsyncClient, request: Request) -> httpx.Request:
+    def _built(self, request: Request, cookies: httpx.Cookies) -> httpx.Request:
         """A request as httpx builds it; the parts that are the same for every call are built once."""
         endpoint = self.endpoint(request.operation)
         url = self._urls.get(request.operation.id)
         if url is None:
             url = self._urls[request.operation.id] = httpx.URL(self._base_url + endpoint.path)
-        headers = [*self._headers, ("x-api-key", self._key())]
+        headers = [*_HEADERS, ("x-api-key", self._key())]
         if request.content is not None:
             headers.append(("content-type", "application/json"))
         timeout = httpx.Timeout(request.timeout, pool=None) if request.timeout else self._timeout
@@ -157,20 +162,10 @@ class Attempts:
             endpoint.method,
             url.copy_merge_params(request.query) if request.query else url,
             headers=headers,
-            cookies=connection.cookies,
+            cookies=cookies if cookies.jar else None,
             content=request.content,
             extensions={"timeout": timeout.as_dict()},
         )
-
-    def _connect(self) -> httpx.AsyncClient:
-        connection = httpx.AsyncClient(
-            timeout=self._timeout,
-            limits=limits(60.0),
-            verify=self._tls,
-        )
-        connection.headers.update({**HEADERS, "accept": "application/json"})
-        self._headers = connection.headers.multi_items()
-        return connection
 
     def _read(self, reply: Reply, largest: int, decode: Decoder | None = None) -> Answer:
         """Read an answer. The key is hidden in words alone: data that is delivered or sent back is as it came."""

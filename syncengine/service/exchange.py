@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import httpx
 
 from syncengine import __version__
+from syncengine.service.connection import LEAVES, Incoming, KeptConnection, Trace
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
 """Who we are, and the packing that is asked for; a server may send others that need no library."""
-
-LEAVES = "http11.send_request_headers.started"
-"""httpcore's name for the moment before the first byte leaves."""
-
-Trace = Callable[[str, Mapping[str, object]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +31,15 @@ class Unfinished(httpx.RemoteProtocolError):
 
 
 async def exchange(
-    client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
+    connection: KeptConnection, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
 ) -> Reply:
     """Send, and read the whole answer, all within a number of seconds.
 
     httpx.HTTPError for every failure: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
     when it was over before the answer began, Unfinished when it had begun.
     """
-    has_begun, response = False, None
+    has_begun = False
+    response: Incoming | None = None
 
     async def traced(event: str, info: Mapping[str, object]) -> None:
         nonlocal has_begun
@@ -53,7 +50,7 @@ async def exchange(
     request.extensions = {**request.extensions, "trace": traced}
     try:
         async with asyncio.timeout(seconds):
-            response = await client.send(request, stream=True)
+            response = await connection.send(request, stream=True)
             try:
                 return Reply(response.status_code, response.headers, await _content(response, most))
             finally:
@@ -66,7 +63,7 @@ async def exchange(
         raise httpx.ConnectTimeout(f"no connection within {seconds:.3g} s") from None
 
 
-async def _content(response: httpx.Response, most: int) -> bytes | None:
+async def _content(response: Incoming, most: int) -> bytes | None:
     unpacked = Unpacked(response.headers.get("content-encoding", ""), most)
     async for chunk in response.aiter_raw():
         if not unpacked.takes(chunk):

@@ -6,15 +6,9 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from syncengine.service.exchange import Trace
-
-LARGE = 64 * 1024
-"""Bytes of a body that may not leave at once."""
+from syncengine.service.connection import BODY_SENT, LARGE, Trace
 
 PATIENCE_SECONDS = 1.0
-
-BODY_SENT = "http11.send_request_body.complete"
-"""httpcore's name for the moment that the last byte was handed to the operating system."""
 
 
 class Departures:

@@ -263,7 +263,7 @@ def _compact_server(engine: sa.Engine) -> bool:
             notices: list[object] = []
             connection.connection.driver_connection.add_notice_handler(notices.append)  # type: ignore[union-attr]
             connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
-            for table in tables.HISTORY:
+            for table in tables.STATE:
                 connection.exec_driver_sql(f"VACUUM FULL {table.name}")
             connection.exec_driver_sql("RESET lock_timeout")
             return not notices  # it only notes that a table is somebody else's

@@ -14,7 +14,7 @@ import orjson
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Status
-from syncengine.state import attempts, journal_rewrite, packed_lines
+from syncengine.state import attempts, journal_rewrite, packed_lines, undone_table
 from syncengine.state.clock import Clock
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.journal import FAILED, PATH, SETTLED
@@ -39,13 +39,16 @@ class Obstacle:
 
 
 def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], window: float) -> Iterator[Obstacle]:
-    """Reasons against erasing: still declared, maybe changed by a call within `window` seconds, or named by others."""
+    """Reasons against erasing: still declared, undone, maybe changed within `window` seconds, or named by others."""
     rows = fetch(connection, keys, visible_rows(connection.dialect.name))
     for key, row in rows.items():
         if row.status is Status.ACTIVE:
             yield Obstacle(key, "it is still declared: take it out of the manifests and apply, or `state forget` it")
         elif row.doubtful and row.status is not Status.RELEASED:
             yield Obstacle(key, "a call for it has no known end: apply first, or `state forget` it")
+    for change in undone_table.changes(connection):
+        if change.key in keys:
+            yield Obstacle(change.key, f"run {change.run} was undone for it: merge the revert and apply")
     late = [encoded(each.attempt) for each in attempts.outstanding(connection, clock, window)]
     for key in keys:
         if any(key.name.encode() in content for content in late):

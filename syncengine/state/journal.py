@@ -118,7 +118,8 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
         lines = []
         for leave in entry.leaves:
             key, before = leave.key, rows.get(leave.key)
-            rows[key] = after = _renamed(intended(before, leave), leave, rows)
+            after = intended(before, leave)
+            rows[key] = after = after if leave.former is None else _renamed(after, leave, rows)
             values_of[key] = values = stamp.signed(after)
             ended = settled(after, leave) if _takes(leave, after) else after
             body = values[-1] if before is None and ended is after else None

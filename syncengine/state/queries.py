@@ -86,11 +86,11 @@ def keyed(connection: sa.Connection, table: sa.Table, keys: Iterable[Key]) -> It
 
 def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
     """The names of each kind, each once, in pieces."""
-    names = defaultdict(set)
-    for key in keys:
-        names[key.kind].add(key.name)
+    names: defaultdict[Kind, dict[str, None]] = defaultdict(dict)
+    for kind, name in keys:
+        names[kind][name] = None
     for kind, of_kind in names.items():
-        for piece in pieces(sorted(of_kind)):
+        for piece in pieces(list(of_kind)):
             yield kind, piece
 
 

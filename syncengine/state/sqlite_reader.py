@@ -111,7 +111,7 @@ class SqliteReader:
         if self._connection is None:
             return []
         with as_state_errors(self._name):
-            return [undone_of(row) for row in self._connection.execute(ALL_UNDONE)]
+            return [change for row in self._connection.execute(ALL_UNDONE) for change in undone_of(row)]
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

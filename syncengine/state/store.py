@@ -254,6 +254,11 @@ class State:
         with self.database.transaction() as connection:
             return run_changes.was_pruned(connection, run)
 
+    def family_of(self, run: str) -> set[str]:
+        """The run, the runs that took it back, those that took back these, and so on."""
+        with self.database.transaction() as connection:
+            return run_changes.family_of(connection, run)
+
     def runs_like(self, prefix: str) -> list[Run]:
         """The runs whose ids begin so, latest first."""
         with self.database.transaction() as connection:

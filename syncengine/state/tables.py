@@ -7,7 +7,7 @@ One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import sqlalchemy as sa
@@ -77,7 +77,6 @@ ROWS = sa.Table(
     sa.Column("plan", sa.Text),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("entry", sa.BigInteger, comment="The last packed line of the journal that tells of it"),
-    sa.Index("state_rows_moving", "kind", sqlite_where=MOVING, postgresql_where=MOVING),
     comment="What the service was last asked to hold; columns as in codec.COLUMNS, and where its history ends.",
 )
 
@@ -192,7 +191,7 @@ UNDONE = sa.Table(
     sa.Column("made", sa.Text, nullable=False, comment="Digests of what came and went, as undone.made_of"),
     sa.Column("run", sa.Text, nullable=False),
     sa.Column("undone_by", sa.Text, nullable=False, comment="The run that took it back"),
-    comment="What undone runs had made: manifests that ask for it again are not applied.",
+    comment="What undone runs had made, a line for each: manifests that ask for it again are not applied.",
 )
 
 SESSIONS = sa.Table(
@@ -204,8 +203,8 @@ SESSIONS = sa.Table(
     sa.Column("closed", sa.Double),
 )
 
-HISTORY = (ROWS, JOURNAL, RUNS, APPROVALS, SESSIONS, ATTEMPTS, OPEN)
-"""The tables in which names and contents of resources stand."""
+STATE = (FACTS, LOCK, ROWS, OPEN, ATTEMPTS, JOURNAL, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
+"""All tables but those of posted time: names, contents of resources and people stand in them."""
 
 Migration = Callable[[sa.Connection], None]
 
@@ -323,6 +322,8 @@ def version(connection: sa.Connection) -> int:
 def create(connection: sa.Connection, lineage: str, last: int) -> None:
     """Write an empty state."""
     METADATA.create_all(connection)
+    # No sa.Index: with a condition for two databases, every start would import the dialects of both.
+    connection.exec_driver_sql("CREATE INDEX state_rows_moving ON state_rows (kind) WHERE former IS NOT NULL")
     connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
     connection.execute(sa.insert(FACTS).values(id=1, version=last, lineage=lineage, owns_activity_types=False))
 
@@ -356,12 +357,31 @@ def write_many(
     if not rows:
         return
     has_bytes = any(isinstance(table.c[name].type, sa.LargeBinary) for name in names)
-    as_json = connection.dialect.name == "postgresql" and not has_bytes
-    text = _insertion(connection.dialect.name, table, tuple(names), upsert=upsert, as_json=as_json)
-    if as_json:
+    dialect = connection.dialect.name
+    if dialect == "postgresql" and not has_bytes:
+        text = _insertion(dialect, table, tuple(names), upsert=upsert, as_json=True)
         connection.exec_driver_sql(text, (to_json([dict(zip(names, row, strict=True)) for row in rows]),))
-    else:
-        connection.exec_driver_sql(text, list(map(tuple, rows)))
+        return
+    literals, values = _shared(rows) if dialect == "sqlite" and len(rows) >= WORTH_SHARING else ((), rows)
+    text = _insertion(dialect, table, tuple(names), upsert=upsert, as_json=False, literals=literals)
+    connection.exec_driver_sql(text, list(map(tuple, values)))
+
+
+WORTH_SHARING = 100
+"""Rows from which it is worth while to look for values that all of them have."""
+
+LITERALS: Mapping[object, str] = {None: "NULL", False: "0", True: "1"}
+
+
+def _shared(rows: Sequence[Sequence[object]]) -> tuple[tuple[str | None, ...], Sequence[Sequence[object]]]:
+    """Literals of columns in which all rows have the same nothing or flag, and the rows without these columns.
+
+    SQLite's driver takes as long for two values of a row as SQLite for writing it.
+    """
+    columns = list(zip(*rows, strict=True))
+    literals = tuple(LITERALS.get(each[0]) if each.count(each[0]) == len(each) else None for each in columns)
+    rest = [each for each, literal in zip(columns, literals, strict=True) if literal is None]
+    return (literals, list(zip(*rest, strict=True))) if rest else ((), rows)
 
 
 def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str], row: Sequence[object]) -> int:
@@ -371,10 +391,19 @@ def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str],
 
 
 @cache
-def _insertion(dialect: str, table: sa.Table, names: tuple[str, ...], *, upsert: bool, as_json: bool) -> str:
+def _insertion(
+    dialect: str,
+    table: sa.Table,
+    names: tuple[str, ...],
+    *,
+    upsert: bool,
+    as_json: bool,
+    literals: tuple[str | None, ...] = (),
+) -> str:
     columns, mark = ", ".join(names), "?" if dialect == "sqlite" else "%s"
     records = f"json_populate_recordset(CAST(NULL AS {table.name}), CAST({mark} AS json))"
-    values = f"SELECT {columns} FROM {records}" if as_json else f"VALUES ({', '.join([mark] * len(names))})"  # noqa: S608 - names of columns
+    marks = [literal or mark for literal in literals or [None] * len(names)]
+    values = f"SELECT {columns} FROM {records}" if as_json else f"VALUES ({', '.join(marks)})"  # noqa: S608 - names of columns
     keys = [column.name for column in table.primary_key]
     new = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
     conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {new}" if upsert else ""

@@ -5,7 +5,8 @@ Content is kept as digests of its parts: that is enough to know it again, and te
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,21 +33,25 @@ class UndoneChange(NamedTuple):
     undone_by: str
 
     def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
-        """Whether content, or none, has all that the undone run had made of it."""
-        parts = parts_of(body, protect)
-        return all((mark[1:] in parts) is (mark[0] == "+") for mark in self.marks.split())
+        """Whether content, or none, has all that the undone run had made of it; nothing is made by no marks."""
+        parts, marks = parts_of(body, protect), self.marks.split()
+        return marks != [] and all((mark[1:] in parts) is (mark[0] == "+") for mark in marks)
+
+    def is_made_by_row(self, row: Recorded | None) -> bool:
+        """The same of a row that is recorded, or none."""
+        return self.is_made_by(_body(row), protect=row.protect if row else None)
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
     """To be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
 
-    lifted: Collection[Key] = ()
+    lifted: Collection[UndoneChange] = ()
     changes: Sequence[UndoneChange] = ()
 
 
 def made_of(before: Recorded | None, after: Recorded | None) -> str:
-    """The marks of a run's change of a row: the parts of it that differ from before."""
+    """The marks of the change that a run made of a row: its parts that differ from before, as manifests say them."""
     old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, after))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 
@@ -75,7 +80,17 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
         yield to_json(["protect", protect])
 
 
-def undone_of(values: Sequence[Any]) -> UndoneChange:
-    """From the values of COLUMNS; LookupError for a damaged one."""
-    kind, name, marks, run, by = values
-    return UndoneChange(Key(KINDS[kind], name), marks, run, by)
+def undone_of(values: Sequence[Any]) -> list[UndoneChange]:
+    """The changes of an address from the values of COLUMNS; LookupError or ValueError for damaged ones."""
+    kind, name, *columns = values
+    lines = zip(*(column.split("\n") for column in columns), strict=True)
+    return [UndoneChange(Key(KINDS[kind], name), *line) for line in lines]
+
+
+def rows_of(changes: Iterable[UndoneChange]) -> list[tuple[str, ...]]:
+    """The values of COLUMNS for each address: a line for each of its changes, in their order."""
+    by_key: dict[Key, list[UndoneChange]] = defaultdict(list)
+    for change in changes:
+        by_key[change.key].append(change)
+    columns = ((key, zip(*(change[1:] for change in of_key), strict=True)) for key, of_key in by_key.items())
+    return [(key.kind.value, key.name, *map("\n".join, each)) for key, each in columns]

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from syncengine.resource import Key
 from syncengine.state.queries import keyed
 from syncengine.state.tables import UNDONE, write_many
-from syncengine.state.undone import ALL, COLUMNS, UndoneChange, undone_of
+from syncengine.state.undone import ALL, COLUMNS, UndoneChange, rows_of, undone_of
 
 
 def changes(connection: sa.Connection) -> list[UndoneChange]:
     """All that is undone, by kind and name."""
-    return [undone_of(values) for values in connection.execute(sa.text(ALL))]
+    return [change for values in connection.execute(sa.text(ALL)) for change in undone_of(values)]
 
 
-def write(connection: sa.Connection, lifted: Iterable[Key], changes: Iterable[UndoneChange]) -> None:
-    """Drop changes that are no longer undone, and add those that are from now on."""
-    for part in keyed(connection, UNDONE, lifted):
+def write(connection: sa.Connection, lifted: Collection[UndoneChange], added: Collection[UndoneChange]) -> None:
+    """Drop changes that are no longer undone, and add those that are from now on; a run has one of an address."""
+    over, anew = {*lifted}, {(change.key, change.run) for change in added}
+    touched = {change.key for change in (*lifted, *added)}
+    others = [change for change in changes(connection) if change.key in touched and change not in over]
+    for part in keyed(connection, UNDONE, touched):
         connection.execute(sa.delete(UNDONE).where(part))
-    rows = [(each.key.kind.value, each.key.name, *each[1:]) for each in changes]
-    write_many(connection, UNDONE, COLUMNS, rows, upsert=True)
+    rows = rows_of((*(change for change in others if (change.key, change.run) not in anew), *added))
+    write_many(connection, UNDONE, COLUMNS, rows)

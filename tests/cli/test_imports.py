@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("jinja2", "ruamel.yaml", "httpx", "sqlalchemy", "deepdiff", "starlette", "uvicorn", "rich", "tenacity")
+HEAVY = (
+    "jinja2",
+    "ruamel.yaml",
+    "httpx",
+    "aiohttp",
+    "sqlalchemy",
+    "deepdiff",
+    "starlette",
+    "uvicorn",
+    "rich",
+    "tenacity",
+)
 PLAIN = "tags:\n" + "".join(f"  - {{name: Matter {n:04}, keywords: [docket {n:04}]}}\n" for n in range(600))
 """Large enough for the quick reader and for the cache."""
 PROGRAM = """\

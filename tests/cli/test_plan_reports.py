@@ -15,7 +15,7 @@ from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.plan_reports import PlanReports
 from syncengine.errors import Unreachable
-from syncengine.render.registry import PLAN_REPORTS, TROUBLE_REPORTS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS, VALIDATE_FORMATS
 
 from .program import Project, activity_type, category, ended, tag
 
@@ -166,4 +166,5 @@ def test_one_report_that_cannot_be_written_keeps_no_other_from_it(reported: Proj
 
 def test_every_report_of_a_plan_has_one_of_trouble() -> None:
     """Else it would stay as it was."""
-    assert list(TROUBLE_REPORTS) == list(PLAN_REPORTS)
+    assert list(DIAGNOSTIC_FORMATS) == list(PLAN_REPORTS)
+    assert DIAGNOSTIC_FORMATS.keys() >= set(VALIDATE_FORMATS)

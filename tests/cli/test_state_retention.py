@@ -77,6 +77,22 @@ def test_what_is_still_declared_is_not_erased(left: Project) -> None:
     assert left.rows() == before
 
 
+def test_what_was_undone_is_erased_once_no_manifest_asks_for_it(project: Project) -> None:
+    """The refusal to make it again would go with it."""
+    kept = [tag(name) for name in ("ACME-1", "ACME-2", "ACME-3", "ACME-4")]
+    project.settle(tags=kept)
+    project.settle(tags=[*kept, tag(PERSON)])
+    assert project.run("plan", "--undo", "last", "--out", "undo.plan").code == 0
+    assert project.run("apply", "undo.plan", *project.approvals()).code == 0
+    refused = project.run("state", "erase", f"tag/{PERSON}", "-y", "--format", "json")
+    assert (refused.code, refused.codes) == (1, ["not-erasable"])
+    assert "merge the revert" in refused.document["diagnostics"][0]["message"]
+    assert project.apply().codes[-1] == "undone"
+    project.wants(tags=kept)
+    assert project.apply().code == 0
+    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+
+
 def test_a_reader_in_the_way_is_told(left: Project) -> None:
     """What it still reads stays in the file: the next command that finds nobody there takes it out."""
     with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:

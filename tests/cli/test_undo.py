@@ -215,6 +215,53 @@ def test_an_undo_can_be_undone(project: Project) -> None:
     assert project.apply().codes[-1] == "undone"
 
 
+def test_each_undone_run_is_remembered(project: Project) -> None:
+    """Also two of one address: manifests that ask for the first that was undone are refused after the second."""
+    wanted = [[tag("A", description=word)] for word in ("one", "two", "three")]
+    runs = []
+    for tags in wanted:
+        project.settle(tags=tags)
+        runs.append(last(project))
+    undo(project)
+    undo(project, runs[1], "--force")
+    for run, tags in zip(runs[1:], wanted[1:], strict=True):
+        project.wants(tags=tags)
+        done = project.apply()
+        assert done.codes[-1] == "undone"
+        assert f"run {run} was undone" in done.document["diagnostics"][-1]["message"]
+    project.wants(tags=wanted[0])
+    assert project.apply().code == 0
+    project.wants(tags=wanted[2])
+    assert project.apply().code == 0  # all that was undone was forgotten
+
+
+def test_an_undo_that_brings_an_undone_change_back_lifts_it(project: Project) -> None:
+    """A run that was a revert itself is undone, and then the run that it reverted: all reverts are merged then."""
+    for word in ("one", "two", "one"):
+        project.settle(tags=[tag("A", description=word)])
+    with open_state(project.loaded().state, write=False) as state:
+        run = state.runs(2)[1].id
+    undo(project)
+    undo(project, run, "--force")
+    assert project.apply().code == 0
+    project.wants(tags=[tag("A", description="two")])
+    assert project.apply().code == 0
+
+
+def test_an_undo_that_is_undone_and_made_again_is_one(project: Project) -> None:
+    """Whatever it takes back, and in whichever order, only the last word counts."""
+    one, two = ([tag("A", description=word)] for word in ("one", "two"))
+    project.settle(tags=one)
+    project.settle(tags=two)
+    run = last(project)
+    undo(project)
+    undo(project)
+    undo(project, run)
+    assert project.apply().codes[-1] == "undone"
+    project.wants(tags=one)
+    assert project.apply().code == 0
+
+
 def test_what_another_run_changed_since_is_left_out_and_named(project: Project) -> None:
     """Unless it is forced."""
     project.settle(tags=[tag("A", description="one"), tag("B", description="one")])
@@ -243,6 +290,19 @@ def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service
         ("tag/T", "made-anew"),
     }
     assert project.rows() == rows
+
+
+def test_a_tag_that_no_manifest_had_before_the_run_is_not_asked_for(project: Project) -> None:
+    """Its absence is none of the run's making: it had left the manifests before its category took it along."""
+    acme, gone, kept = category("acme"), category("gone"), [tag(name) for name in "ABCD"]
+    project.settle(tagCategories=[acme, gone], tags=[*kept, tag("LEFT", category="gone")])
+    project.settle(tagCategories=[acme, gone], tags=kept)
+    project.settle(tagCategories=[acme], tags=kept)
+    undo(project)
+    assert "undone" in project.apply().codes  # for the category, which they still want deleted
+    project.wants(tagCategories=[acme, gone], tags=kept)
+    reverted = project.apply()
+    assert reverted.code == 0, reverted.out
 
 
 def test_a_renamed_category_keeps_its_id(project: Project, service: Service) -> None:

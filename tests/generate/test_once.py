@@ -84,8 +84,8 @@ def test_a_computed_template_is_run_once(tmp_path: Path, text: str, runs: int, i
     with ManifestCache(tmp_path / "cache", NO_DEFAULTS) as cache:
         for rows in ("[]", ROWS) if is_known else (ROWS,):
             (tmp_path / "rows.json").write_text(rows)
-            given = LoadContext(tmp_path, allowance=(allowance := Counting()))
-            file = ManifestFile(tmp_path / "manifests/m.yaml.j2", "manifests/m.yaml.j2", given=given)
+            context = LoadContext(tmp_path, allowance=(allowance := Counting()))
+            file = ManifestFile(tmp_path / "manifests/m.yaml.j2", "manifests/m.yaml.j2", context=context)
             (read,) = read_all([file], NO_DEFAULTS, cache, digests_of([file], cache))
     assert (allowance.runs, [resource.key.name for resource in read.reading.resources]) == (runs, ["Alpha", "Beta"])
 
@@ -133,7 +133,7 @@ def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[s
 
 def test_what_is_kept_of_a_run_is_bounded(tmp_path: Path) -> None:
     """Documents of very large manifests are parsed again rather than kept."""
-    given = LoadContext(tmp_path)
-    made = [given.once((n,), object, lambda _: 3_000_000) for n in (1, 1, 2, 2)]
+    context = LoadContext(tmp_path)
+    made = [context.once((n,), object, lambda _: 3_000_000) for n in (1, 1, 2, 2)]
     assert made[0] is made[1]
     assert made[2] is not made[3]

@@ -80,8 +80,9 @@ def _without_defaults(text: str, found: Plain) -> list[PlainItem]:
     if found.defaults is None:
         return items_fully(text)
     lines = text.split("\n")
-    start, count = found.defaults.line - 1, found.defaults.text.count("\n")
-    assert "\n".join([*lines, ""])[len("\n".join(["", *lines[:start]])) :].startswith(found.defaults.text) or start == 0
+    section = found.defaults.lstrip("\n")
+    start, count = len(found.defaults) - len(section), section.count("\n")
+    assert "\n".join([*lines, ""])[len("\n".join(["", *lines[:start]])) :].startswith(section) or start == 0
     return items_fully("\n".join([*lines[:start], *[""] * count, *lines[start + count :]]))
 
 
@@ -262,7 +263,7 @@ def test_the_slice_of_defaults_stands_where_it_stood() -> None:
     assert found is not None
     assert found.defaults is not None
     ((root,), (again,)) = (
-        read_fully(text.encode(), Collector("m")).roots for text in (TAKEN["defaults"], found.defaults.in_place())
+        read_fully(text.encode(), Collector("m")).roots for text in (TAKEN["defaults"], found.defaults)
     )
     assert isinstance(root, Mapping)
     assert isinstance(again, Mapping)

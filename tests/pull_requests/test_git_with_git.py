@@ -94,6 +94,30 @@ def test_a_live_source_that_only_the_base_has_is_named(fork: Clone) -> None:
     assert [d["file"] for d in plan["diagnostics"] if d["code"] == "source-left-out"].count("manifests/live.yaml") == 1
 
 
+LIVE_BLOCKS = {"gone": "tags: []\n", "rewritten": FROM_SQL.replace("name FROM", "code AS name FROM")}
+
+
+@pytest.mark.parametrize("text", LIVE_BLOCKS.values(), ids=LIVE_BLOCKS)
+def test_a_live_block_that_differs_is_no_change_of_nothing(fork: Clone, text: str) -> None:
+    """Its effect is unknown without its source: that is said at its place, and the exit code is that of changes."""
+    fork.commit(live=text)
+    plan = compared(fork)
+    (unknown,) = [d for d in plan["diagnostics"] if d["code"] == "unknown-effect"]
+    assert (unknown["severity"], unknown["file"]) == ("warning", "manifests/live.yaml")
+    assert unknown["line"] == (2 if "generate" in text else None)
+    shown = fork.run("plan", "--base", "origin/main", "--no-state").out
+    assert "changes nothing." not in shown
+    assert "effect of 1 file" in shown
+    assert fork.code("--no-state") == 2
+
+
+def test_a_live_block_that_is_the_same_changes_nothing(fork: Clone) -> None:
+    """What is left out on both sides alike is no change."""
+    fork.commit()
+    assert "This pull request changes nothing." in fork.run("plan", "--base", "origin/main", "--no-state").out
+    assert fork.code("--no-state") == 0
+
+
 def test_a_large_removal_needs_an_approval_there_too(fork: Clone) -> None:
     """The share is that of what the base declares."""
     fork.commit(tags=tags(Abel="one"))

@@ -315,6 +315,31 @@ def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
     assert all(change["reason"].split("; ")[-1].startswith("refused before: run ") for change in waiting)
 
 
+def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
+    """A branch that was never merged asked for other changes; what main asks for was never refused."""
+    clone.git("checkout", "-q", "-b", "stray")
+    clone.commit(tags=tags(Abel="one"))
+    assert clone.run("apply", "-y").code == 4
+    clone.git("checkout", "-q", "pr")
+    merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
+    (change,) = clone.plan()["changes"]
+    assert change["origin"] == "waiting"
+    assert change["reason"].startswith("merged and not yet applied: the last apply was run ")
+
+
+def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
+    """What was merged after a refused run was not in it."""
+    clone.git("checkout", "-q", "main")
+    clone.commit(settings=PROJECT + "  maxDeletes: {tags: 0}\n", tags=tags(**dict(list(FIRST.items())[1:])))
+    clone.push()
+    assert clone.run("apply", "-y").code == 4
+    clone.git("checkout", "-q", "pr")
+    clone.git("merge", "-q", "main")
+    merge_unapplied(clone, more=tags(New="one"))
+    reasons = {change["address"]: change["reason"].split("; ")[-1] for change in clone.plan()["changes"]}
+    assert reasons["tag/New"].startswith("merged and not yet applied: the last apply was run ")
+
+
 def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, server_state: str) -> None:
     """The reason of what waits comes from a database server's history as well."""
     clone.environ |= {"SYNCENGINE_STATE": server_state, "SYNCENGINE_BASE_URL": service_url, "SYNCENGINE_API_KEY": KEY}

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from syncengine.render.annotations import GITHUB_SHOWS, GITLAB_SHOWS, REVIEWDOG_SHOWS, SARIF_SHOWS
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS, TROUBLE_REPORTS
-from syncengine.render.style import Look
+from syncengine.render.registry import PLAN_REPORTS
 from tests.cli.program import Project, category, tag
 
 MORE = re.compile(r"… and ([0-9,]+) more; `--format json` and the HTML page have all of them")
@@ -170,10 +169,3 @@ def test_an_unmade_plan_annotates_its_findings(project: Project) -> None:
         assert "unknown-field" in (project.folder / f"report.{name}").read_text(), name
     (finding, *_) = items("rdjson", (project.folder / "report.rdjson").read_text())
     assert (finding["severity"], finding["location"]["range"]["start"]["line"]) == ("ERROR", 1)
-
-
-def test_each_report_of_a_plan_has_one_of_findings() -> None:
-    """Those of `validate`, where it has them."""
-    assert list(TROUBLE_REPORTS) == list(PLAN_REPORTS)
-    for name in set(DIAGNOSTIC_FORMATS) & {"github", "gitlab", "sarif"}:
-        assert TROUBLE_REPORTS[name]([], Look()) == DIAGNOSTIC_FORMATS[name]([], Look())

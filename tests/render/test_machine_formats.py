@@ -39,7 +39,7 @@ from syncengine.render.json import (
 )
 from syncengine.render.junit import report_junit
 from syncengine.render.outcomes import TROUBLES, findings, report_of
-from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, VALIDATE_FORMATS
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
 from syncengine.render.schemas.published import schemas
 from syncengine.render.style import PLAIN, Look
@@ -53,8 +53,7 @@ def test_every_published_format_is_there() -> None:
     """The names that docs/commands.md promises, in the order in which help lists them."""
     assert list(PLAN_FORMATS) == ["text", "json", "markdown", "html"]
     assert list(REPORT_FORMATS) == ["text", "json", "junit", "sarif", "github", "gitlab", "markdown"]
-    assert list(DIAGNOSTIC_FORMATS) == ["text", "json", "github", "gitlab", "sarif"]
-    assert list(TROUBLE_FORMATS) == list(PLAN_FORMATS)
+    assert list(VALIDATE_FORMATS) == ["text", "json", "github", "gitlab", "sarif"]
 
 
 @pytest.mark.parametrize("sample", PLANS)
@@ -69,7 +68,7 @@ def test_every_rendering_of_a_report_ends_with_a_line_end(sample: str, name: str
     assert REPORT_FORMATS[name](REPORTS[sample](), PLAIN).endswith("\n")
 
 
-@pytest.mark.parametrize("name", DIAGNOSTIC_FORMATS)
+@pytest.mark.parametrize("name", VALIDATE_FORMATS)
 def test_every_rendering_of_diagnostics_ends_with_a_line_end(name: str) -> None:
     assert DIAGNOSTIC_FORMATS[name](FOUND, PLAIN).endswith("\n")
 

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.render.html import plan_html
@@ -174,7 +175,7 @@ def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[
     shown = render(plan)
     assert re.findall(r"ACME-\d+", shown)[0] == "ACME-3333"
     assert SECRET in shown
-    assert re.search(r"4,[789]\d\d more tags, unlike each other", shown)
+    assert re.search(r"4,[4789]\d\d more tags, unlike each other", shown)
     assert "e.g." not in shown
 
 
@@ -206,6 +207,84 @@ def test_a_comment_keeps_removals_and_odd_ones() -> None:
     assert SECRET in page
     assert '**299 ×** `description: + " (reviewed)"`' in page
     assert page.count("<details>") == page.count("</details>")
+
+
+def rewritten(count: int) -> list[Change]:
+    """Updates whose new descriptions have nothing in common."""
+    return [change(n, f"Matter {n} of ACME", f"Matter {n * 7919 % 5003} of ACME") for n in range(count)]
+
+
+def shown_and_counted(page: str, prefix: str = "ACME") -> tuple[int, int]:
+    """The resources of a page that are named, and those that its only section counts as more."""
+    counted = re.findall(r"… and ([\d,]+) more tags", page)
+    return len(set(re.findall(rf"\*\*`({prefix}-\d+)`", page))), sum(int(n.replace(",", "")) for n in counted)
+
+
+def test_warnings_come_after_the_changes_and_are_folded() -> None:
+    """A warning for each change takes no room from the changes, and alike ones are one line with one example."""
+    warnings = tuple(
+        Diagnostic(
+            code=code,
+            message=f"tag {n} {'and its words ' * 8}",
+            severity=Severity.WARNING,
+            file="manifests/acme.yaml",
+            line=n + 1,
+        )
+        for n in range(400)
+        for code in ("closed-with-keywords", "same-keyword")
+    )
+    changes = rewritten(400)
+    changes[100] = change(100, "Matter 100 of ACME", SECRET)
+    page = plan_markdown(plan_of(*changes, diagnostics=warnings))
+    assert SECRET in page
+    assert shown_and_counted(page) == (400, 0)
+    assert page.count("**400 ×** **warning**") == 2
+    assert page.index("ACME-0399") < page.index("**400 ×** **warning** `same-keyword`, e.g. `manifests/acme.yaml:1`")
+
+
+def test_changes_without_room_are_counted_in_their_section() -> None:
+    """Named and counted ones are all; and the page says that it is cut."""
+    page = plan_markdown(plan_of(*rewritten(5_000)), limit=20_000)
+    named, counted = shown_and_counted(page)
+    assert len(page) <= 20_000
+    assert named > 100
+    assert named + counted == 5_000
+    assert "**Cut here" in page
+
+
+@pytest.mark.parametrize("limit", [65_536, 1_000_000])
+def test_every_removal_is_named_before_the_mass(limit: int) -> None:
+    """As far as the limit allows, whatever the mass is; and the mass goes on to the limit."""
+    lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(1_400)]
+    page = plan_markdown(plan_of(*lost, *rewritten(3_600), gate=TRIPPED), limit=limit)
+    assert len(page) <= limit
+    assert [n for n in range(1_400) if f"`LOST-{n:04}`" not in page] == []
+    named = len(set(re.findall(r"\*\*`(ACME-\d+)`", page)))
+    assert named == 3_600 if limit == 1_000_000 else named > 200
+    assert ("**Cut here" in page) is (named < 3_600)
+
+
+def test_names_without_room_are_said_to_be_cut() -> None:
+    """Where the limit does not allow all removals, their number is said, and that they are cut."""
+    lost = [Change(key=tag(f"LOST-{n:04}"), action=Action.FORGET, source=at(n)) for n in range(9_000)]
+    page = plan_markdown(plan_of(*lost), limit=65_536)
+    named = len(set(re.findall(r"`LOST-(\d+)`", page)))
+    assert named > 4_000
+    assert f"and {9_000 - named:,} more" in page
+    assert "**Cut here" in page
+
+
+@in_each
+def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[[Plan], str]) -> None:
+    """A row of many with a sum of keywords would hide it."""
+    losses = {n: ("kw",) if n != 177 else ("kw", "law firm", "client", "court") for n in range(1, 301)}
+    retired = [
+        Change(key=tag(f"ACME-{n:04}"), action=Action.RETIRE, source=at(n), keywords_deleted=words)
+        for n, words in losses.items()
+    ]
+    shown = render(plan_of(*retired))
+    assert "law firm" in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
 
 
 def test_removals_then_what_is_opened_then_the_odd_ones() -> None:

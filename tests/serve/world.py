@@ -34,11 +34,12 @@ LEDGER = """\
 
 
 def eventually(look: Callable[[], T]) -> T:
-    """The first true thing that is seen."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    """The first true thing that is seen; looked for less and less often, since each look costs both sides."""
+    end, pause = time.monotonic() + PATIENCE_SECONDS, 0.01
     while not (seen := look()):
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.5 * pause, 0.1)
     return seen
 
 

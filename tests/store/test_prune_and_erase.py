@@ -12,11 +12,15 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.effects import Effect
-from syncengine.resource import Key, Kind, Status
+from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.state import undone_table
 from syncengine.state.holder import Holder
 from syncengine.state.losses import Approved, Loss
+from syncengine.state.refusals import QuarantineRecord
 from syncengine.state.store import CallFailure, Intent, Run, State, open_state
-from syncengine.state.tables import METADATA
+from syncengine.state.tables import METADATA, STATE
+from syncengine.state.undone import UndoneChange, made_of
+from tests import postgresql
 
 from .estate import applied, run, tag, whole
 
@@ -170,6 +174,47 @@ def test_what_is_erased_is_in_no_byte_of_the_state(url: str) -> None:
         assert state.history(A)[1].detail.message == "no: (erased) belongs to (erased)"
         refused = next(each for each in state.runs(9) if each.outcome == "refused")
         assert refused.reason == "gate: tag/(erased) would be retired"
+
+
+def test_what_is_erased_is_in_no_file_of_a_server() -> None:
+    """Nor in what is left of rows that are gone: each table is written anew, and its indexes."""
+    with postgresql.running() as server:
+        held(server.url())
+        undone = UndoneChange(C, made_of(None, Recorded(C)), "run-1", "run-2")
+        with applying(server.url(), run(4)) as state:
+            state.fail([CallFailure("c9", (C,), "Jane Doe: no", {C: "digest"})])
+            state.set_aside(
+                [QuarantineRecord(key=C, origin="state", reason="her matter", until=None, at=1.0, content="")]
+            )
+            state.add_undone([undone])
+            applied(state, "c10", Effect(key=C, status=Status.DELETED))
+            with state.database.transaction() as connection:
+                undone_table.write(connection, [undone], [])
+            state.end_run("complete", {})
+        assert {*tables_with(C.name, server)} >= {"state_rows", "state_refusals", "state_quarantine", "state_undone"}
+        with applying(server.url(), run(3)) as state:
+            assert state.obstacles([C], 0.0) == []
+            state.erase([C])
+            state.end_run("complete", {"erased": 1})
+            assert state.compact()
+        assert [(text, file) for text in SECRETS for file in tables_with(text, server)] == []
+
+
+def test_every_table_of_the_state_is_written_anew() -> None:
+    """Also one that comes later; posted time stays where it is."""
+    others = {table for table in METADATA.sorted_tables if table.name.startswith("state_")}
+    assert {*STATE} == others
+
+
+def tables_with(text: str, server: postgresql.Server) -> list[str]:
+    """The tables and indexes of a server with the text in their files; a file that is none's by its number."""
+    engine = sa.create_engine(server.url(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CHECKPOINT")
+        query = "SELECT pg_relation_filenode(oid)::text, relname FROM pg_class WHERE relkind IN ('r', 'i', 't')"
+        names = dict(tuple(row) for row in connection.exec_driver_sql(query))
+    files = (server.folder / "data" / "base").glob("*/*")
+    return [names.get(path.name, path.name) for path in files if text.encode() in path.read_bytes()]
 
 
 def test_a_forgotten_resource_can_be_erased(url: str) -> None:

@@ -132,3 +132,11 @@ def test_what_was_made_is_known_again_by_its_parts() -> None:
         assert not made.is_made_by(other, protect=False)
     gone = UndoneChange(TAG, made_of(old, None), "run", "undo")
     assert (gone.is_made_by(None), gone.is_made_by(old.body, protect=False)) == (True, False)
+
+
+@pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED])
+def test_what_no_manifest_had_before_either_is_not_made(status: Status) -> None:
+    """By a run that deletes what had left the manifests long before."""
+    made = UndoneChange(TAG, made_of(Recorded(TAG, status=status), Recorded(TAG, status=Status.DELETED)), "run", "undo")
+    assert not made.is_made_by(None)
+    assert not made.is_made_by(Body())

@@ -7,13 +7,13 @@ with the places of its templates and is read like resources that were written by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, Sequence, place
+from syncengine.document.nodes import Scalar, Sequence
 from syncengine.errors import Diagnostic
-from syncengine.manifest.generate.fields import Fields, Results, Twice, Uncertain, fields_of, is_dynamic
+from syncengine.manifest.generate.fields import ResourceTemplate, Results, Twice, is_dynamic, resource_template
 from syncengine.manifest.generate.scalars import Compiled, Leaf
 from syncengine.manifest.generate_schema import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
@@ -22,26 +22,6 @@ from syncengine.templating.budget import OutOfBounds
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
-
-
-class ResourceTemplate(NamedTuple):
-    """One resource of a block: its fields, and its place."""
-
-    kind: Kind
-    node: MappingNode
-    fields: Fields
-    at: tuple[int, int]
-
-    def values(self, results: Results) -> dict[str, Any] | None:
-        """Return the block's values for the results of a row; None if any is uncertain without the full reader."""
-        try:
-            return self.fields.boring(results)
-        except Uncertain:
-            return None
-
-    def as_node(self, results: Results) -> MappingNode:
-        """The same resource as nodes, as if it had been written by hand."""
-        return self.fields.node(results, self.node)
 
 
 class Block:
@@ -87,7 +67,7 @@ class Block:
             for n, key in enumerate(item.keys):
                 if n not in constant and key.text not in table.readers:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
-            yield ResourceTemplate(kind, item, fields_of(kind, item, self._compiled), place(item))
+            yield resource_template(kind, item, self._compiled)
 
     def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Collector) -> None:
         """Compile, once everything has been looked at."""

@@ -22,8 +22,8 @@ from syncengine.document.nodes import Node, is_whole, place
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
-from syncengine.manifest.generate.block import Block, ResourceTemplate
-from syncengine.manifest.generate.fields import Results
+from syncengine.manifest.generate.block import Block
+from syncengine.manifest.generate.fields import ResourceTemplate, Results
 from syncengine.manifest.generate.queries import filled
 from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate

@@ -11,7 +11,7 @@ from syncengine.document.template_types import Written
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
-from syncengine.manifest.generate_schema import ForEach, HttpFrom, Paging, SqlFrom
+from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, Paging, SqlFrom
 from syncengine.manifest.sources.read import distinct, read_source
 from syncengine.manifest.sources.records import Records, SourceTrouble
 from syncengine.templating.values import Record
@@ -44,12 +44,12 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
     if path is None:
         return ForEach(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
-    if kind not in ("csv", "json", "jsonl", "yaml"):
+    if kind not in list(FILE_KINDS):  # it may be anything, also what has no hash
         raise SourceTrouble(f"`data`: {path!s:.60} does not end like a CSV, JSON or YAML file; write `kind='csv'`")
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
-    file: dict[str, Any] = {"json_" if kind == "json" else kind: Written(str(path), 1, 1)}
+    file: dict[str, Any] = {FILE_KINDS[kind]: Written(str(path), 1, 1)}
     return ForEach(
         **file,
         delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),

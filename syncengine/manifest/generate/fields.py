@@ -9,15 +9,13 @@ from jinja2 import Undefined
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import PlainShape
-from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
+from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, place, quoted
 from syncengine.manifest.generate.scalars import Compiled, without_undefined
-from syncengine.manifest.schema import NOT_TEXT, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import NEVER_EMPTY, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
 from syncengine.templating.filters import plain_text, with_line_feeds
 from syncengine.templating.values import is_template
 
-LEFT_OUT = NOT_TEXT | {"visibility"}
-"""Fields that are left out when they are empty, since empty text has no meaning for them."""
 _PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
 
 Results = tuple[Any, ...]
@@ -68,35 +66,43 @@ class _Map(NamedTuple):
     mark: Mark
 
 
-class Fields(NamedTuple):
-    """The fields of one resource: `constant` values are read once, `takes` compute the others from a row's results;
-    `parts` are all of them, for nodes."""
+class ResourceTemplate(NamedTuple):
+    """One resource of a block, at a line and a column.
 
+    `constant` values are read once, `takes` compute the others from a row's results; `parts` are all, for nodes.
+    """
+
+    kind: Kind
+    node: Mapping
+    at: tuple[int, int]
     constant: dict[str, Any]
     takes: list[tuple[str, Take]]
     parts: list[tuple[Scalar, Part]]
     is_boring: bool
 
-    def boring(self, results: Results) -> dict[str, Any]:
-        """The values; Uncertain unless all are beyond doubt."""
+    def values(self, results: Results) -> dict[str, Any] | None:
+        """Return the values for the results of a row; None unless all are certain without the full reader."""
         if not self.is_boring:
-            raise Uncertain
+            return None
         values = dict(self.constant)
-        for name, take in self.takes:
-            value = take(results)
-            if value is not MISSING:
-                values[name] = value
+        try:
+            for name, take in self.takes:
+                value = take(results)
+                if value is not MISSING:
+                    values[name] = value
+        except Uncertain:
+            return None
         return values
 
-    def node(self, results: Results, at: Mapping) -> Mapping:
+    def as_node(self, results: Results) -> Mapping:
         """The resource as it would have been parsed, had it been written by hand."""
         keys, values = [], []
         for key, part in self.parts:
-            value = _node(part, results, "" if key.text in LEFT_OUT else '"')
+            value = _node(part, results, "" if key.text in NEVER_EMPTY else '"')
             if value is not None:
                 keys.append(key)
                 values.append(value)
-        return Mapping(keys, values, at.mark)
+        return Mapping(keys, values, self.node.mark)
 
 
 def is_dynamic(node: Node) -> bool:
@@ -114,8 +120,8 @@ def is_dynamic(node: Node) -> bool:
     return False
 
 
-def fields_of(kind: Kind, node: Mapping, compiled: Compiled) -> Fields:
-    """The fields of a resource, their templates registered."""
+def resource_template(kind: Kind, node: Mapping, compiled: Compiled) -> ResourceTemplate:
+    """One resource of a block, the templates of its fields registered."""
     unheard = Collector("")
     constant: dict[str, Any] = {}
     takes: list[tuple[str, Take]] = []
@@ -131,12 +137,12 @@ def fields_of(kind: Kind, node: Mapping, compiled: Compiled) -> Fields:
             continue
         part = _part(value, compiled)
         parts.append((key, part))
-        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in LEFT_OUT)
+        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in NEVER_EMPTY)
         if take is None:
             boring = False
         else:
             takes.append((key.text, take))
-    return Fields(constant, takes, parts, boring and not unheard.found)
+    return ResourceTemplate(kind, node, place(node), constant, takes, parts, boring and not unheard.found)
 
 
 def _part(node: Node, compiled: Compiled) -> Part:

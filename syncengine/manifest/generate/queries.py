@@ -18,8 +18,8 @@ from syncengine.document.nodes import Position, Scalar
 from syncengine.document.template_types import Written
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.scalars import Compiled
-from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
-from syncengine.manifest.sources.read import FILE_KINDS, variables_of
+from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.sources.read import variables_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import plain_text
@@ -29,9 +29,9 @@ from syncengine.templating.values import is_template
 
 def filled(context: LoadContext, for_each: ForEach) -> ForEach:
     """The source as it is meant; SourceTrouble for a template that fails, and for a query that is one."""
-    for field in ("json_" if kind == "json" else kind for kind in FILE_KINDS):
-        if (path := getattr(for_each, field)) is not None:
-            return replace(for_each, **{field: _text(context, path)})
+    if for_each.file is not None:
+        kind, path = for_each.file
+        return replace(for_each, **{FILE_KINDS[kind]: _text(context, path)})
     if for_each.sql is not None:
         return replace(for_each, sql=_sql(context, for_each.sql))
     return for_each if for_each.http is None else replace(for_each, http=_http(context, for_each.http))

@@ -5,37 +5,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from syncengine.document.text import LINE_END
-from syncengine.resource import Row
+from syncengine.resource import Row, Source
 
-
-class Origin(NamedTuple):
-    """A line of a template, and the data row that was at hand there."""
-
-    file: str
-    line: int
-    data: Row | None = None
-
-
-class SourceMark(NamedTuple):
-    """An offset of the text, from which on `origin` wrote it."""
-
-    offset: int
-    origin: Origin
-
-
+Mark = tuple[int, Source]
+"""An offset of the text, and the line of a template that wrote it from there on, with the data row at hand there."""
 _VISIBLE = re.compile(r"\S")
 
 
 class Places:
     """The origin of each character of `text`: `marks` in their order, the first of them at its beginning."""
 
-    def __init__(self, text: str, marks: Sequence[SourceMark]) -> None:
+    def __init__(self, text: str, marks: Sequence[Mark]) -> None:
         self.marks = marks
         self._text = text
-        self._offsets = [mark.offset for mark in marks]
+        self._offsets = [offset for offset, _ in marks]
         self._lines = [0, *(end.end() for end in LINE_END.finditer(text)), len(text) + 1]
 
     def _offset(self, line: int, column: int) -> int:
@@ -49,9 +34,9 @@ class Places:
         """The template's line that wrote the beginning of a line."""
         return self.at(line, 1).line
 
-    def at(self, line: int, column: int) -> Origin:
+    def at(self, line: int, column: int) -> Source:
         """The origin of the text there."""
-        return self.marks[bisect_right(self._offsets, self._offset(line, column)) - 1].origin
+        return self.marks[bisect_right(self._offsets, self._offset(line, column)) - 1][1]
 
     def _line(self, line: int) -> tuple[int, int]:
         """The beginning and end of a line; those of the last one for lines beyond it."""
@@ -69,16 +54,16 @@ def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Seque
     return plain, Places(plain, list(_marks(pieces, files, rows)))
 
 
-def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[SourceMark]:
+def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[Mark]:
     """Yield a mark at each place where the text of another line or row begins."""
-    last, offset = SourceMark(0, Origin(files[0], 1)), len(pieces[0])
+    last, offset = (0, Source(files[0], 1)), len(pieces[0])
     for n in range(1, len(pieces), 4):
         row, file, line, piece = pieces[n : n + 4]
         if piece:
-            origin = Origin(files[int(file)], int(line), rows[int(row)] if row != "-1" else None)
-            if origin != last.origin:
+            origin = Source(files[int(file)], int(line), rows[int(row)] if row != "-1" else None)
+            if origin != last[1]:
                 if offset:
                     yield last
-                last = SourceMark(offset, origin)
+                last = (offset, origin)
             offset += len(piece)
     yield last

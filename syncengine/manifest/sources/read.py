@@ -21,17 +21,14 @@ from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
 
-FILE_KINDS = ("csv", "json", "jsonl", "yaml")
-
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
     """Read all rows of a source; SourceTrouble with the reason if they cannot be had."""
     leave_out_offline(context, for_each)
-    for kind in FILE_KINDS:
-        path: Written | None = getattr(for_each, "json_" if kind == "json" else kind)
-        if path is not None:
-            form = Form(for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or ())
-            return read_file(context, folder, path.text, kind, form)
+    if for_each.file is not None:
+        kind, path = for_each.file
+        form = Form(for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or ())
+        return read_file(context, folder, path.text, kind, form)
     if for_each.sql is not None:
         return _of_sql(context, folder, for_each.sql)
     assert for_each.http is not None

@@ -12,6 +12,8 @@ from syncengine.resource import Row
 from syncengine.templating.values import Record
 
 SOURCE_LEFT_OUT = "source-left-out"
+UNKNOWN_EFFECT = "unknown-effect"
+"""The code of a file whose sources are left out, and which is another than at the base."""
 """The code of a block, or a template, whose source is not asked."""
 
 

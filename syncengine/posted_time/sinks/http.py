@@ -24,7 +24,8 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
-from syncengine.service.connections import ConnectionPool, limits
+from syncengine.service.connection import lenient_connection
+from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
@@ -53,6 +54,8 @@ KEPT_SECONDS = 5.0
 
 LONG = 1.0
 """Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
+
+_HEADERS = {**HEADERS, "Accept": "*/*", "Connection": "keep-alive"}
 
 MAX_GROUP_ID = MAX_LINE - 200
 """The longest id of a group, in bytes, that fits into an Idempotency-Key beside the sink's name."""
@@ -120,7 +123,10 @@ class HttpSink:
         """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
         self._outages = 0
         self._tls = httpx.create_ssl_context()
-        self._connections = ConnectionPool(SIDE_BY_SIDE + 1, self._connect)  # one of them for probes
+        self._connections = ConnectionPool(
+            SIDE_BY_SIDE + 1,  # one of them for probes
+            lambda: lenient_connection(self._tls, KEPT_SECONDS),
+        )
 
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
@@ -181,22 +187,21 @@ class HttpSink:
     async def close(self) -> None:
         await self._connections.close()
 
-    def _connect(self) -> httpx.AsyncClient:
-        seconds = self._address.timeout
-        return httpx.AsyncClient(timeout=seconds, headers=HEADERS, limits=limits(KEPT_SECONDS), verify=self._tls)
-
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> httpx.Response:
         base = self._address.url()
         url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
         secrets = {name: read() for name, read in self._address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret is not one line of ASCII")
-        sent = httpx.Headers({} if body is None else {"Content-Type": "application/json"})
+        sent = httpx.Headers(_HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"})
         sent.update(secrets)
         sent.update(headers)
-        async with self._connections.one() as client:
-            request = client.build_request(method, url, headers=sent, content=body)
-            reply = await exchange(client, request, seconds=self._address.timeout, most=LARGEST)
+        timeout = httpx.Timeout(self._address.timeout).as_dict()
+        async with self._connections.one() as one:
+            cookies = one.cookies if one.cookies.jar else None
+            request = httpx.Request(method, url, headers=sent, cookies=cookies, content=body)
+            request.extensions["timeout"] = timeout
+            reply = await exchange(one, request, seconds=self._address.timeout, most=LARGEST)
         return httpx.Response(reply.status, content=reply.content or b"")  # what is too large is read by no template
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:

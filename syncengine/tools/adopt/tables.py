@@ -17,13 +17,12 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Position, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.text import decoded
-from syncengine.manifest.schema import IDENTITIES, NOT_TEXT, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import IDENTITIES, LISTS, NOT_TEXT, RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.sources.files import DELIMITERS, starts_of
 from syncengine.resource import Kind
 
 METADATA = "metadata."
 KIND, SERVER_ID = "kind", "serverId"
-LISTS = frozenset({"keywords", "assigneeExternalIds", "previously"})
 _BETWEEN = re.compile(r"\s*[;\n]\s*")
 _KINDS = {kind.value: section for section, kind in SECTIONS.items()}
 
