@@ -1,4 +1,4 @@
-"""Connections: one request at a time → its answer. By aiohttp, at a third of the processor time of httpx's own.
+"""Connections: one request at a time → its answer. By aiohttp, at half the processor time of httpx's own.
 
 httpx stays the interface: its requests, headers, errors, events, cookies and logins. Where the environment names a
 proxy, httpx's own client is used, which knows all kinds of them.

@@ -261,7 +261,7 @@ def _compact_server(engine: sa.Engine) -> bool:
     try:
         with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             notices: list[object] = []
-            connection.connection.driver_connection.add_notice_handler(notices.append)  # type: ignore[union-attr]
+            connection.connection.driver_connection.add_notice_handler(notices.append)  # type: ignore[union-attr] # psycopg
             connection.exec_driver_sql(f"SET lock_timeout = '{COMPACT_SECONDS}s'")
             for table in tables.STATE:
                 connection.exec_driver_sql(f"VACUUM FULL {table.name}")
