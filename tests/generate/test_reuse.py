@@ -48,7 +48,7 @@ def manifest(folder: Path, text: str = BLOCKS, **variables: str) -> ManifestFile
     (folder / "manifests").mkdir(exist_ok=True)
     path = folder / "manifests" / "m.yaml"
     path.write_text(text)
-    return ManifestFile(path, "manifests/m.yaml", given=LoadContext(folder, variables={"team": "A", **variables}))
+    return ManifestFile(path, "manifests/m.yaml", context=LoadContext(folder, variables={"team": "A", **variables}))
 
 
 def rows(folder: Path, *table: dict[str, Any]) -> None:

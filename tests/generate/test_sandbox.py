@@ -540,8 +540,8 @@ def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: 
     looks = count()
     write(tmp_path, FORTY[kind])
     manifests = manifest_set(load_project(folder=tmp_path, environ={}))
-    given = replace(manifests.files[0].given or LoadContext(), allowance=Allowance(500.0, lambda: float(next(looks))))
-    files = [replace(file, given=given) for file in manifests.files]
+    context = replace(manifests.files[0].context or LoadContext(), allowance=Allowance(500.0, lambda: float(next(looks))))
+    files = [replace(file, context=context) for file in manifests.files]
     with pytest.raises(Problems) as refused:
         desired(manifests, read_all(files))
     messages = [d.message for d in refused.value.found]
@@ -554,9 +554,9 @@ def test_what_others_left_no_time_for_is_not_remembered(tmp_path: Path) -> None:
     """A cache keeps what a file says by itself, and a template that was not begun has said nothing."""
     write(tmp_path, {"manifests/m.yaml.j2": "tags:\n  - name: Acme\n"})
     manifests = manifest_set(load_project(folder=tmp_path, environ={}))
-    given = manifests.files[0].given or LoadContext()
+    context = manifests.files[0].context or LoadContext()
     cache = ManifestCache(tmp_path / "cache", manifests.defaults)
-    exhausted = [replace(manifests.files[0], given=replace(given, allowance=Allowance(0.0)))]
+    exhausted = [replace(manifests.files[0], context=replace(context, allowance=Allowance(0.0)))]
     (read,) = read_all(exhausted, cache=cache)
     assert [d.code for d in read.reading.found] == ["bad-template"]
     (read,) = read_all(manifests.files, cache=cache)
