@@ -540,7 +540,9 @@ def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: 
     looks = count()
     write(tmp_path, FORTY[kind])
     manifests = manifest_set(load_project(folder=tmp_path, environ={}))
-    context = replace(manifests.files[0].context or LoadContext(), allowance=Allowance(500.0, lambda: float(next(looks))))
+    context = replace(
+        manifests.files[0].context or LoadContext(), allowance=Allowance(500.0, lambda: float(next(looks)))
+    )
     files = [replace(file, context=context) for file in manifests.files]
     with pytest.raises(Problems) as refused:
         desired(manifests, read_all(files))
