@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from syncengine.document.diagnostics import SUGGESTIONS, suggestion
@@ -32,8 +32,7 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
         if row is not None and key.kind is Kind.ACTIVITY_TYPE:
             yield from _not_revived(resource, row)
         elif key.kind is Kind.TAG:
-            if row is not None:
-                yield from _unsaid_visibility(resource, row)
+            yield from _unsaid_visibility(resource, row, [recorded[former] for former in aim.renames.get(key, ())])
             yield from _references_to_what_goes(aim, resource, going_ids)
 
 
@@ -44,10 +43,15 @@ def _not_revived(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
         yield found_at(resource.source, resource.key, "deleted-activity-type", message)
 
 
-def _unsaid_visibility(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
-    was_private = may_be_held(row) and row.body.fields.get("visibility") == "PRIVATE"
-    if was_private and "visibility" not in resource.body.fields:
-        message = "this tag was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
+def _unsaid_visibility(resource: Resource, row: Recorded | None, formers: Iterable[Recorded]) -> Iterator[Diagnostic]:
+    """Look for a tag that was private, under this name or one that it replaces, and does not say what it is now."""
+    if "visibility" in resource.body.fields:
+        return
+    rows = (*([row] if row is not None else ()), *formers)
+    private = next((r for r in rows if may_be_held(r) and r.body.fields.get("visibility") == "PRIVATE"), None)
+    if private is not None:
+        name = "this tag" if private is row else f"{private.key}, its former name,"
+        message = f"{name} was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
         yield found_at(resource.source, resource.key, "visibility-dropped", message)
 
 

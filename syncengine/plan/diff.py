@@ -125,6 +125,9 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 }
 """The meaning of a field that was never declared."""
 
+OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
+"""Content that only authorized members could read becomes readable for the whole team."""
+
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
 REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
@@ -162,7 +165,8 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
             differences.append(Difference(same(new), None, resource))
             continue
         row = row_to_compare(key, recorded, aim.renames)
-        change, record, remarks = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
+        formers = [recorded[former] for former in aim.renames.get(key, ())]
+        change, record, remarks = _compare(row, recorded.get(key), resource, formers)
         notes += remarks
         if change is not None:
             differences.append(Difference(same(change), row or recorded.get(key), resource))
@@ -182,12 +186,12 @@ def is_new(row: Recorded | None) -> bool:
 
 
 def _compare(
-    row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]
+    row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Recorded]
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
     """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
-    if row is None and own is None and resource.key.kind is Kind.TAG:
-        return appearance(resource.key, resource.body, resource.source, formers[0].name if formers else None), None, ()
     fields, unsaid = _field_changes(row, resource)
+    if is_opened_by_rename(own, resource, formers):
+        fields = [OPENED, *(each for each in fields if each.name != OPENED.name)]
     change = _change(row, resource, formers, fields)
     notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
     unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
@@ -211,7 +215,7 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
 
 
 def _change(
-    row: Recorded | None, resource: Resource, formers: Sequence[Key], fields: Iterable[FieldChange]
+    row: Recorded | None, resource: Resource, formers: Sequence[Recorded], fields: Iterable[FieldChange]
 ) -> Change | None:
     desired, before = resource.body, row.body if row else None
     gained = desired.keywords if before is None else _without(desired.keywords, before.keywords)
@@ -237,7 +241,7 @@ def _change(
         else {},
         reason=AGAIN.get(resource.status)
         or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
-        previously=formers[0].name if formers else None,
+        previously=formers[0].key.name if formers else None,
     )
 
 
@@ -252,6 +256,13 @@ def _reason(row: Recorded) -> str:
 def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     excluded = set(others)
     return tuple(k for k in keywords if k not in excluded)
+
+
+def is_opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> bool:
+    """Whether a name that is not in use becomes public with the content of a tag that was private."""
+    is_in_use = own is not None and own.status is Status.ACTIVE
+    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
+    return opens and not is_in_use and any(former.body.fields.get(OPENED.name) == OPENED.before for former in formers)
 
 
 # --- fields

@@ -33,9 +33,9 @@ from syncengine.plan.losses import (
     Earlier,
     Loss,
     leaves,
-    losses_of,
     totals_of,
     totals_with,
+    with_losses,
 )
 from syncengine.plan.shrinking import Shrunk, shrunk, with_fewer_rows
 from syncengine.plan.sweep import Sweep
@@ -263,7 +263,7 @@ def gate(
     runs took below the gate, which counts in. `lines`: tags of which a line under `removed:` says how they leave.
     `records`: the state's records of approvals.
     """
-    pairs = [(d.change, loss) for d in differences if d.row is not None for loss in losses_of(d.change)]
+    pairs = with_losses(differences)
     if not pairs and sweep is None:
         return Gate()
     known, all_losses = records(), [loss for _, loss in pairs]

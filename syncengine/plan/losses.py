@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from syncengine.plan.aim import may_be_held
-from syncengine.plan.diff import Action, Change, Difference
+from syncengine.plan.diff import OPENED, Action, Change, Difference
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves
 
@@ -51,8 +51,14 @@ LEFT = frozenset({Status.RELEASED, Status.RETIRED})
 
 
 def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """Return everything that a plan removes from recorded rows."""
-    return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
+    """Return everything that a plan removes from recorded rows, or makes public of them."""
+    return [loss for _, loss in with_losses(differences)]
+
+
+def with_losses(differences: Iterable[Difference]) -> list[tuple[Change, Loss]]:
+    """Return the losses with the change that each is of; a resource that is new may only open its former name."""
+    touching = (d.change for d in differences if d.row is not None or d.change.previously is not None)
+    return [(change, loss) for change in touching for loss in losses_of(change)]
 
 
 def losses_of(change: Change) -> Iterator[Loss]:
@@ -69,7 +75,7 @@ def losses_of(change: Change) -> Iterator[Loss]:
             continue
         if field.clears:
             yield Loss("fields", change.key, field.name)
-        elif field.name == "visibility" and (field.before, field.after) == ("PRIVATE", "PUBLIC"):
+        elif field == OPENED:
             yield Loss("opened", change.key, field.name)
 
 

@@ -101,10 +101,15 @@ def _find_renames(j: _Judgement) -> None:
             formers.append(twins[new.server_id])
         # A category whose rename has no known end belongs to the name that is wanted and has its id.
         free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
-        old_keys = [old.key for old in free if _can_become(old, new)]
-        if old_keys:
-            j.aim.renames[key] = tuple(old_keys if key.kind is Kind.TAG else old_keys[:1])
+        rows = sorted((old for old in free if _can_become(old, new)), key=_is_public)
+        if rows:
+            j.aim.renames[key] = tuple(row.key for row in (rows if key.kind is Kind.TAG else rows[:1]))
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
+
+
+def _is_public(row: Recorded) -> bool:
+    """For an order in which a private tag is the one that a rename names."""
+    return row.body.fields.get("visibility") != "PRIVATE"
 
 
 def _can_become(old: Recorded, new: Recorded | None) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syncengine.plan.aim import Note
-from syncengine.plan.diff import Change, FieldChange
-from syncengine.render.change_details import REMARKS, is_opening
+from syncengine.plan.diff import OPENED, Change, FieldChange
+from syncengine.render.change_details import REMARKS
 from syncengine.render.value_shapes import Aspect
 
 Aspects = tuple[Aspect, ...]
@@ -84,14 +84,14 @@ def cleared(change: Change) -> Aspects:
 
 
 def opening(change: Change) -> Aspects:
-    return fields(f for f in change.fields if is_opening(f))
+    return fields(f for f in change.fields if f == OPENED)
 
 
 def updated(change: Change) -> Aspects:
     """The aspects of an update that its removals do not show."""
     return (
         *former_name(change),
-        *fields(f for f in change.fields if not (is_opening(f) or f.clears)),
+        *fields(f for f in change.fields if not (f == OPENED or f.clears)),
         *(() if change.keywords_deleted else keywords(change)),
         *(() if change.metadata_deleted else metadata(change)),
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from syncengine.document.instants import instant
 from syncengine.manifest.schema import INSTANTS
-from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.plan.diff import OPENED, Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import comma_list
 from syncengine.resource import Kind, Value
@@ -225,27 +225,23 @@ def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
 
 def opening(change: Change, room: Room = BRIEF) -> Details:
     """Return the detail of a tag that becomes visible to everybody (PRIVATE → PUBLIC); none for other changes."""
-    return tuple(field_detail(f, room) for f in change.fields if is_opening(f))
+    return tuple(field_detail(f, room) for f in change.fields if f == OPENED)
 
 
 def cleared(change: Change, room: Room = BRIEF) -> Details:
     return tuple(field_detail(f, room) for f in change.fields if f.clears)
 
 
-def is_opening(field: FieldChange) -> bool:
-    return (field.name, field.before, field.after) == ("visibility", "PRIVATE", "PUBLIC")
-
-
 def takes(change: Change) -> bool:
     """Whether an update removes something or makes it public: that part is shown before the rest."""
     return bool(
-        change.keywords_deleted or change.metadata_deleted or any(is_opening(f) or f.clears for f in change.fields)
+        change.keywords_deleted or change.metadata_deleted or any(f == OPENED or f.clears for f in change.fields)
     )
 
 
 def updated(change: Change, room: Room = BRIEF) -> Details:
     """The details of an update besides its removals; empty if it has no others."""
-    rest = (f for f in change.fields if not (is_opening(f) or f.clears))
+    rest = (f for f in change.fields if not (f == OPENED or f.clears))
     return (
         *former_name(change),
         *(field_detail(f, room) for f in rest),

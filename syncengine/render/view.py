@@ -12,8 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from syncengine.plan.aim import Note
-from syncengine.plan.diff import Action, Change
-from syncengine.plan.losses import losses_of
+from syncengine.plan.diff import OPENED, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
@@ -90,8 +89,7 @@ def obstacles(plan: Plan) -> Iterator[str]:
 
 def _opens(plan: Plan) -> Iterator[str]:
     """How many tags everybody may see from now on."""
-    updates = (change for change in plan.changes if change.action is Action.UPDATE and change.fields)
-    if count := sum(loss.of == "opened" for change in updates for loss in losses_of(change)):
+    if count := sum(field == OPENED for change in plan.changes for field in change.fields):
         yield f"Opens {count_of(count, 'PRIVATE tag')}."
 
 
@@ -213,6 +211,7 @@ REMOVALS: tuple[Topic, ...] = (
     Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), *_METADATA),
     *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), *_CLEARED) for kind in Kind),
     Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
+    Topic(Kind.TAG, Action.CREATE, "Open {} under a new name: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
 )
 """All topics of removals but deleted categories and activity types, in the order in which people should read them."""
 
@@ -283,7 +282,7 @@ def _topic(topic: Topic, parts: Sequence[tuple[Change, Aspects]], extent: Extent
 def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[Entry]) -> RowMaker:
     def details(number: int, room: Room, whole: bool) -> Details:
         change = changes[number]
-        if topic.action is Action.CREATE:
+        if topic.tone is Tone.CREATE:
             found = change_details.created_details(change, room, whole=whole)
         else:
             found = topic.details(change, room)

@@ -90,8 +90,10 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
         return owns_activity_types
     if loss.of == RULED:
         return _is_made(loss, row)
-    if row is None or row.doubtful:
-        return row is None
+    if row is None:
+        return loss.of != "opened"  # the new name of a tag that is renamed
+    if row.doubtful:
+        return False
     if leaves(loss):
         unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
         return row.status in GONE.get(loss.what, ()) and not unfinished

@@ -232,6 +232,36 @@ def test_a_public_tag_may_say_what_it_likes(manifest: str) -> None:
     assert refused(manifest, rows) == {}
 
 
+RENAMED = "tags: [{name: NEW, previously: [PLAIN-1, SECRET-1]%s}]"
+
+
+def test_a_rename_of_a_private_tag_must_go_on_saying_so() -> None:
+    """A new name carries the content of the old one to whoever may see it."""
+    rows = [row("tag/PLAIN-1"), row("tag/SECRET-1", visibility="PRIVATE")]
+    assert refused(RENAMED % "", rows) == {"visibility-dropped": "tag/NEW"}
+    assert refused(RENAMED % ", visibility: PRIVATE", rows) == {}
+
+
+@pytest.mark.parametrize("own", [[], [gone("tag/NEW")], [row("tag/NEW", status=Status.RELEASED)]])
+def test_a_rename_that_opens_a_private_tag_asks(own: list[Recorded]) -> None:
+    """Counted as the same change without a rename is; of several former names the private one is shown."""
+    rows = [row("tag/PLAIN-1"), row("tag/SECRET-1", visibility="PRIVATE"), *own]
+    plan = planned(RENAMED % ", visibility: PUBLIC", rows)
+    change = change_of(plan, "tag/NEW")
+    assert change.previously == "SECRET-1"
+    assert ("visibility", "PRIVATE", "PUBLIC") in [(f.name, f.before, f.after) for f in change.fields]
+    assert "1 of 1 tag made public that was private (limit 0)" in plan.gate.reasons
+    assert [unit.name for unit in plan.gate.units if unit.kind == "opened"] == ["tag/NEW"]
+
+
+def test_a_name_in_use_that_takes_over_a_private_tag_opens_nothing() -> None:
+    """It was public with what it is given, and a former name that is protected does not make every edit ask."""
+    rows = [row("tag/NEW", visibility="PUBLIC"), row("tag/SECRET-1", visibility="PRIVATE", protect=True)]
+    plan = planned(RENAMED % ", visibility: PUBLIC, url: 'https://a.example'", rows)
+    assert [f.name for f in change_of(plan, "tag/NEW").fields] == ["url"]
+    assert not plan.gate.units
+
+
 def test_a_deleted_private_tag_guards_nothing() -> None:
     """It is not there any more."""
     assert refused(PLAIN, [gone("tag/ACME-1")]) == {}

@@ -140,9 +140,9 @@ def test_a_forged_plan_without_its_denial(closing: Project, service: Service) ->
 
 RENAMES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "of a tag": (
-        {"tags": [tag("A", visibility="PRIVATE")]},
+        {"tags": [tag("A", description="closed")]},
         {"tags": [tag("B-new", previously=["A"])]},
-        "before.visibility == 'PRIVATE' and after and after.visibility != 'PRIVATE'",
+        "before.description == 'closed' and after and after.description != 'closed'",
         "tag/B-new",
     ),
     "of a category": (
