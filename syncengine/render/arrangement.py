@@ -6,11 +6,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from syncengine.render.unusual_letters import unusual_letters
-from syncengine.render.value_shapes import ALIKE, Aspect, ValueShape, middle, shapes_of
+from syncengine.render.value_shapes import ALIKE, Aspect, ValueColumn, ValueShape, middle, shapes_of
+from syncengine.resource import Value
 
 SAME = 6
 """The number of resources with the same shapes from which on they are one row."""
@@ -25,8 +25,18 @@ RARE_PER_CENT = 1
 """Changes of a shape that fewer of a section have are odd."""
 
 
+class SectionEntry(Protocol):
+    """A resource of a section, and its changes; they may be made each time they are looked at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def aspects(self) -> tuple[Aspect, ...]: ...
+
+
 class Entry(NamedTuple):
-    """A resource of a section, and its changes."""
+    """An entry that holds its changes."""
 
     name: str
     aspects: tuple[Aspect, ...]
@@ -39,9 +49,6 @@ class ShapedAspect(NamedTuple):
     note: str
     shape: ValueShape | None
 
-
-_LABEL = itemgetter(0, 3)
-"""The label and the note of an aspect."""
 
 Combination = tuple[ShapedAspect, ...]
 
@@ -62,7 +69,7 @@ class Arrangement(NamedTuple):
     groups: list[AlikeGroup]
 
 
-def arranged(entries: Sequence[Entry], *, folding: bool) -> Arrangement:
+def arranged(entries: Sequence[SectionEntry], *, folding: bool) -> Arrangement:
     """All entries; without `folding` those of groups stand alone as well."""
     combinations = _combinations(entries)
     members: dict[Combination, list[int]] = defaultdict(list)
@@ -123,30 +130,61 @@ def _is_shaped(combination: Combination) -> bool:
     return all(each.shape for each in combination)
 
 
-def _combinations(entries: Sequence[Entry]) -> list[Combination]:
+Label = tuple[str, str]
+"""The label and the note of an aspect."""
+
+
+class _Block(NamedTuple):
+    """The entries, by their number, that have the same labels, and their values."""
+
+    numbers: list[int]
+    before: list[tuple[Value | None, ...]]
+    after: list[tuple[Value | None, ...]]
+
+
+def _combinations(entries: Sequence[SectionEntry]) -> list[Combination]:
     """The shapes of each entry, in which equal things are looked for among all entries."""
-    blocks: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
-    for number, entry in enumerate(entries):
-        blocks[tuple(map(_LABEL, entry.aspects))].append(number)
-    columns: dict[tuple[str, str], tuple[list[int], list[Aspect]]] = defaultdict(lambda: ([], []))
-    for labels, numbers in blocks.items():
-        for label, aspects in zip(labels, zip(*[entries[n].aspects for n in numbers], strict=True), strict=True):
-            columns[label][0].extend(numbers)
-            columns[label][1].extend(aspects)
-    shaped = {label: iter(_shaped(label, entries, *column)) for label, column in columns.items()}
+    blocks = _blocks(entries)
+    shaped = {label: iter(_shaped(label, column)) for label, column in _columns(entries, blocks).items()}
     combinations: list[Combination] = [()] * len(entries)
-    for labels, numbers in blocks.items():
-        parts = zip(*[islice(shaped[label], len(numbers)) for label in labels], strict=True)
-        for number, part in zip(numbers if labels else (), parts, strict=True):
+    for labels, block in blocks.items():
+        parts = zip(*[islice(shaped[label], len(block.numbers)) for label in labels], strict=True)
+        for number, part in zip(block.numbers, parts, strict=True):
             combinations[number] = part
     return combinations
 
 
-def _shaped(
-    label: tuple[str, str], entries: Sequence[Entry], numbers: Sequence[int], aspects: Sequence[Aspect]
-) -> list[ShapedAspect]:
-    """Aspects of one label with their shapes, of equal ones the same object."""
-    shapes = shapes_of([entries[number].name for number in numbers], aspects)
+def _blocks(entries: Sequence[SectionEntry]) -> Mapping[tuple[Label, ...], _Block]:
+    """The entries that have aspects, by their labels."""
+    blocks: dict[tuple[tuple[str, ...], tuple[str, ...]], _Block] = defaultdict(lambda: _Block([], [], []))
+    for number, entry in enumerate(entries):
+        if aspects := entry.aspects:
+            labels, before, after, notes = zip(*aspects, strict=True)
+            block = blocks[labels, notes]
+            block.numbers.append(number)
+            block.before.append(before)
+            block.after.append(after)
+    return {tuple(zip(*each, strict=True)): block for each, block in blocks.items()}
+
+
+def _columns(
+    entries: Sequence[SectionEntry], blocks: Mapping[tuple[Label, ...], _Block]
+) -> Mapping[Label, ValueColumn]:
+    """The values of each label, block by block."""
+    columns: dict[Label, ValueColumn] = defaultdict(lambda: ValueColumn([], [], []))
+    for labels, block in blocks.items():
+        names = [entries[number].name for number in block.numbers]
+        values = zip(zip(*block.before, strict=True), zip(*block.after, strict=True), strict=True)
+        for label, (before, after) in zip(labels, values, strict=True):
+            columns[label].names.extend(names)
+            columns[label].before.extend(before)
+            columns[label].after.extend(after)
+    return columns
+
+
+def _shaped(label: Label, column: ValueColumn) -> list[ShapedAspect]:
+    """Values of one label with their shapes, of equal ones the same object."""
+    shapes = shapes_of(column)
     once = {shape: ShapedAspect(*label, shape) for shape in dict.fromkeys(shapes)}
     return [once[shape] for shape in shapes]
 
@@ -159,7 +197,7 @@ _DIGITS = re.compile(r"\d+")
 def _by_rarity(
     numbers: list[int],
     combinations: Sequence[Combination],
-    entries: Sequence[Entry],
+    entries: Sequence[SectionEntry],
     members: Mapping[Combination, Sequence[int]],
 ) -> list[int]:
     """The entries that have the least in common with the others first; few stay in their order."""
@@ -177,7 +215,7 @@ ChangeOutline = tuple[tuple[str, ...], tuple[TextOutline, ...]]
 """The labels of a change, and its values without a shape: the same for nearly all of a large section."""
 
 
-def _outline(entry: Entry, combination: Combination) -> ChangeOutline:
+def _outline(entry: SectionEntry, combination: Combination) -> ChangeOutline:
     shapeless = {each.label for each in combination if each.shape is None}
     texts = tuple([_text_outline(aspect) for aspect in entry.aspects if aspect.label in shapeless])
     return tuple([each.label for each in combination]), texts

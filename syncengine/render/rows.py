@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from syncengine.render.arrangement import MANY, AlikeGroup, Entry, arranged
+from syncengine.render.arrangement import MANY, AlikeGroup, SectionEntry, arranged
 from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
 from syncengine.render.shape_details import example_of, group_details
@@ -155,7 +155,7 @@ class RowMaker(NamedTuple):
         )
 
 
-def folded(entries: Sequence[Entry], make: RowMaker, how: Folding) -> FoldedRows:
+def folded(entries: Sequence[SectionEntry], make: RowMaker, how: Folding) -> FoldedRows:
     """The rows of all entries: what is odd first, then what is alike, then what is not."""
     found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries) > how.least)
     fold = _Rows(entries, make, how)
@@ -175,7 +175,7 @@ def _or(rank: Rank | None, other: Rank) -> Rank:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    entries: Sequence[Entry]
+    entries: Sequence[SectionEntry]
     make: RowMaker
     how: Folding
 

@@ -55,17 +55,27 @@ class ShapeRule(NamedTuple):
     level: int = 0
 
 
-def shapes_of(names: Sequence[str], aspects: Sequence[Aspect]) -> list[ValueShape | None]:
-    """The shape of each aspect of the resources of these names; None: the same was not done to enough others."""
-    if all(aspect.before is None for aspect in aspects):
-        return _first_shapes(names, [aspect.after for aspect in aspects])
-    shapes: list[ValueShape | None] = [None] * len(aspects)
+class ValueColumn(NamedTuple):
+    """Values of one label, before and after, each with the name of its resource."""
+
+    names: list[str]
+    before: list[Value | None]
+    after: list[Value | None]
+
+
+def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
+    """The shape of each value; None: the same was not done to enough others."""
+    names, before, after = column
+    if before.count(None) == len(before):
+        return _first_shapes(names, after)
+    shapes: list[ValueShape | None] = [None] * len(names)
     for level in LEVELS:
         rest = [n for n, shape in enumerate(shapes) if shape is None]
-        found = _elected([_candidates(level, names[n], aspects[n]) for n in rest] if len(rest) >= ALIKE else [])
+        enough = rest if len(rest) >= ALIKE else []
+        found = _elected([_candidates(level, names[n], before[n], after[n]) for n in enough])
         for n, shape in zip(rest, found, strict=False):
             shapes[n] = shape
-        _join_popular(level, names, aspects, shapes)
+        _join_popular(level, column, shapes)
     return shapes
 
 
@@ -75,15 +85,14 @@ def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[
     often = {value: ValueShape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
     shapes: list[ValueShape | None] = [often.get(value) for value in values]
     rest = [n for n, shape in enumerate(shapes) if shape is None]
-    found = _elected([_first_candidates(names[n], values[n]) for n in rest])
-    for n, shape in zip(rest, found, strict=True):
+    likely = [n for n in rest if not isinstance(value := values[n], str) or names[n] in value]  # few are
+    found = _elected([_first_candidates(names[n], values[n]) for n in likely])
+    for n, shape in zip(likely, found, strict=True):
         shapes[n] = shape
     return shapes
 
 
 def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:
-    if isinstance(value, str) and name not in value:  # as most are
-        return []
     return [
         ValueShape(rule, parameters)
         for rule, is_possible in FIRST_RULES
@@ -91,9 +100,8 @@ def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:
     ]
 
 
-def _candidates(level: int, name: str, aspect: Aspect) -> list[ValueShape]:
+def _candidates(level: int, name: str, before: Value | None, after: Value | None) -> list[ValueShape]:
     """Shapes that make the value after of the one before."""
-    _, before, after, _ = aspect
     return [
         ValueShape(rule, parameters)
         for rule, find in FINDERS[level]
@@ -109,16 +117,17 @@ def _elected(candidates: Sequence[list[ValueShape]]) -> list[ValueShape | None]:
     return [shape if sizes[shape] >= ALIKE else None for shape in best]
 
 
-def _join_popular(level: int, names: Sequence[str], aspects: Sequence[Aspect], shapes: list[ValueShape | None]) -> None:
+def _join_popular(level: int, column: ValueColumn, shapes: list[ValueShape | None]) -> None:
     """Give values without a shape that of others which makes just this of them: a word that occurs twice, say."""
+    names, before, after = column
     popular = [
         (shape, make)
         for shape, count in Counter(shape for shape in shapes if shape).most_common(POPULAR)
-        if (make := RULES[shape.rule].make) and RULES[shape.rule].level == level and count * 50 > len(aspects)
+        if (make := RULES[shape.rule].make) and RULES[shape.rule].level == level and count * 50 > len(names)
     ]
-    for n, aspect in enumerate(aspects if popular else ()):
+    for n, name in enumerate(names if popular else ()):
         if shapes[n] is None:
-            matches = (s for s, make in popular if make(s.parameters, names[n], aspect.before) == aspect.after)
+            matches = (s for s, make in popular if make(s.parameters, name, before[n]) == after[n])
             shapes[n] = next(matches, None)
 
 

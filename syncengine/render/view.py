@@ -16,7 +16,7 @@ from syncengine.plan.diff import OPENED, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
-from syncengine.render.arrangement import MANY, Entry
+from syncengine.render.arrangement import MANY, Entry, SectionEntry
 from syncengine.render.change_aspects import Aspects
 from syncengine.render.change_details import ChangeDetail, Details, Room, Span, SpanMark
 from syncengine.render.escape import quoted, visible
@@ -255,16 +255,31 @@ class _TopicRows(NamedTuple):
 
 def _topics(topics: Sequence[Topic], changes: Buckets, extent: Extent) -> list[_TopicRows]:
     found = ((topic, _taking_part(topic, changes.get((topic.kind, topic.action), ()))) for topic in topics)
-    return [_topic(topic, parts, extent) for topic, parts in found if parts]
+    return [_topic(topic, entries, extent) for topic, entries in found if entries]
 
 
-def _taking_part(topic: Topic, changes: Sequence[Change]) -> list[tuple[Change, Aspects]]:
-    return [(change, aspects) for change in changes if (aspects := topic.aspects(change)) is not None]
+class _TopicEntry(NamedTuple):
+    """A change in its topic. Its aspects are made each time they are looked at: a plan may create very many."""
+
+    topic: Topic
+    change: Change
+
+    @property
+    def name(self) -> str:
+        return self.change.key.name
+
+    @property
+    def aspects(self) -> Aspects:
+        return self.topic.aspects(self.change) or ()
 
 
-def _topic(topic: Topic, parts: Sequence[tuple[Change, Aspects]], extent: Extent) -> _TopicRows:
-    changes = [change for change, _ in parts]
-    entries = [Entry(change.key.name, aspects) for change, aspects in parts]
+def _taking_part(topic: Topic, changes: Sequence[Change]) -> list[_TopicEntry]:
+    belongs_here = (each for each in changes if topic.tone is Tone.CREATE or topic.aspects(each) is not None)
+    return [_TopicEntry(topic, change) for change in belongs_here]
+
+
+def _topic(topic: Topic, entries: Sequence[_TopicEntry], extent: Extent) -> _TopicRows:
+    changes = [entry.change for entry in entries]
     is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
     how = Folding(
         extent.fold,
@@ -276,10 +291,10 @@ def _topic(topic: Topic, parts: Sequence[tuple[Change, Aspects]], extent: Extent
         total=None if is_update or is_fresh else partial(_total, changes),
         most=extent.most,
     )
-    return _TopicRows(topic, len(parts), folded(entries, _maker(topic, changes, entries), how), how.more)
+    return _TopicRows(topic, len(entries), folded(entries, _maker(topic, changes, entries), how), how.more)
 
 
-def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[Entry]) -> RowMaker:
+def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[SectionEntry]) -> RowMaker:
     def details(number: int, room: Room, whole: bool) -> Details:
         change = changes[number]
         if topic.tone is Tone.CREATE:
@@ -291,7 +306,7 @@ def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[Entry]) ->
     return RowMaker(topic.action.value, lambda number: _member(changes[number]), details)
 
 
-def _unusual(entry: Entry) -> Details:
+def _unusual(entry: SectionEntry) -> Details:
     """The letters of new values that look like nothing, or like others."""
     texts = [text for aspect in entry.aspects for text in _new_texts(aspect.before, aspect.after)]
     letters = dict.fromkeys(letter for text in texts for letter in unusual_letters(text))

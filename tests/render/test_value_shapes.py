@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from syncengine.render.arrangement import Entry, arranged
 from syncengine.render.unusual_letters import unusual_letters
-from syncengine.render.value_shapes import ALIKE, RULES, Aspect, shapes_of
+from syncengine.render.value_shapes import ALIKE, RULES, Aspect, ValueColumn, shapes_of
 from syncengine.resource import Value
 
 WORDS = st.sampled_from(["GmbH", "AG", "of", "", " ", "(new)", "-", "T-1", "ä", "\u0435", "\u200b", "1", "12"])
@@ -28,10 +30,16 @@ def test_a_shape_makes_the_value_after(name: str, before: Value | None, after: V
             assert (rule, make(parameters, name, before)) == (rule, after)
 
 
+def column(values: Iterable[tuple[str, Value | None, Value | None]]) -> ValueColumn:
+    """Names, with values before and after."""
+    rows = list(values)
+    return ValueColumn([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+
+
 @given(st.lists(st.tuples(NAMES, VALUES, VALUES), max_size=30))
 def test_whoever_shares_a_shape_had_the_same_done_to_it(values: list[tuple[str, Value | None, Value | None]]) -> None:
     """In whatever company: shapes that others vote for never take in a value that they do not make."""
-    shapes = shapes_of([name for name, _, _ in values], [Aspect("x", before, after) for _, before, after in values])
+    shapes = shapes_of(column(values))
     for (name, before, after), shape in zip(values, shapes, strict=True):
         if shape is not None:
             make = RULES[shape.rule].make
@@ -57,13 +65,11 @@ def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str
 
 def test_replaced_by_something_else_is_no_shape() -> None:
     """However often it is done."""
-    aspects = [Aspect("x", f"old{n}", f"new{n * 7}") for n in range(50)]
-    assert set(shapes_of(["T"] * 50, aspects)) == {None}
+    assert set(shapes_of(column([("T", f"old{n}", f"new{n * 7}") for n in range(50)]))) == {None}
 
 
 def test_too_few_make_no_shape() -> None:
-    aspects = [Aspect("x", f"old {n}", f"old {n} (new)") for n in range(ALIKE - 1)]
-    assert set(shapes_of(["T"] * len(aspects), aspects)) == {None}
+    assert set(shapes_of(column([("T", f"old {n}", f"old {n} (new)") for n in range(ALIKE - 1)]))) == {None}
 
 
 def test_text_of_one_script_has_no_unusual_letters() -> None:
