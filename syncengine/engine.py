@@ -301,7 +301,7 @@ class Application:
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
                     patience=Patience(service.landing, machine_seconds() + self._patience, now=self._runtime.now),
-                    plan_leaves=plan.leaves,
+                    plan_leaves=plan.effects,
                     content=RefusedContent(plan),
                     set_aside=frozenset(plan.set_aside),
                     unproven=unproven_paths(self._project, state),

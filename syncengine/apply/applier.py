@@ -9,7 +9,7 @@ from functools import partial
 from syncengine.apply import batches, singles, sweep_session
 from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiting
 from syncengine.apply.report import Outcome
-from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, leaves_of
+from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Action
@@ -88,8 +88,8 @@ async def _send_stages(
 
 async def _send_sweep(run: ApplyRun, sweep: Sweep) -> None:
     run.journal.flush()
-    uploads = leaves_of(item for call in sweep.uploads for item in call.items)
-    removals = leaves_of(sweep.complete.items)
+    uploads = effects_of(item for call in sweep.uploads for item in call.items)
+    removals = effects_of(sweep.complete.items)
     if not run.halted and run.landing.waits((*uploads, *removals), sweep.needs):
         run.landing.defer_sweep(removals)
         return
@@ -167,15 +167,15 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], d
 
 def _reach(calls: Iterable[Call]) -> int:
     """The number of resources of which something ends with these calls."""
-    return sum(len(item.leaves) for call in calls for item in call.items)
+    return sum(len(item.effects) for call in calls for item in call.items)
 
 
 def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:
     """Whether an interrupted run of the same plan got this call acknowledged (docs/planning.md 6)."""
     if call.id not in done:
         return False
-    for leave in leaves_of(call.items):
-        run.tell(ItemEnded(leave.key, Outcome.APPLIED, source=leave.source))
+    for effect in effects_of(call.items):
+        run.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
     return True
 
 
@@ -224,7 +224,7 @@ def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
     for item in call.items:
         if unmet := next((key for key in item.needs if key in run.blocked), None):
             run.skipped([item], f"waited for {unmet}, which was not applied")
-        elif run.landing.waits(item.leaves, _needs(item)):
+        elif run.landing.waits(item.effects, _needs(item)):
             waiting.append(item)
         elif missing := _missing_category(run, item):
             run.skipped([item], f"waited for the id of {missing}, which was not applied")
@@ -238,13 +238,13 @@ def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
 def _needs(item: Item) -> Iterator[Key]:
     """The keys that an item needs, a tag's category included."""
     yield from item.needs
-    if (category := category_of(item.leaves[0])) is not None and item.leaves[0].whole:
+    if (category := category_of(item.effects[0])) is not None and item.effects[0].whole:
         yield Key(Kind.CATEGORY, category)
 
 
 def _missing_category(run: ApplyRun, item: Item) -> Key | None:
     """The category whose id nobody knows."""
-    category = category_of(item.leaves[0]) if item.leaves[0].whole else None
+    category = category_of(item.effects[0]) if item.effects[0].whole else None
     return Key(Kind.CATEGORY, category) if category is not None and category not in run.category_ids else None
 
 
@@ -273,7 +273,7 @@ async def _send_strays(run: ApplyRun, plan: Plan) -> None:
     """Members of categories whose ids changed, save those that the plan sends anyway (docs/planning.md 4.8)."""
     strays, run.strays = run.strays, {}
     upserts = {
-        leave.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for leave in leaves_of(call.items)
+        effect.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for effect in effects_of(call.items)
     }
     await _send_more(run, "members", [item for key, item in strays.items() if key not in upserts])
 

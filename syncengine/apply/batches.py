@@ -26,18 +26,18 @@ again; what is left then fails with the same words."""
 def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
     """The body of a batch. `with_ids`: categories are named by the ids that they are recorded with."""
     if operation is UPSERT_TAG_CATEGORIES:
-        entries = [wire.category(item.leaves[0], run.category_id(item) if with_ids else None) for item in items]
+        entries = [wire.category(item.effects[0], run.category_id(item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
         entries = [_tag(run, item) for item in items]
     else:
-        entries = [wire.activity_type(item.leaves[0]) for item in items]
+        entries = [wire.activity_type(item.effects[0]) for item in items]
     assert operation.items is not None
     return {operation.items: entries}
 
 
 def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
-    leave = item.leaves[0]
-    return wire.tag(leave, run.category_ids.get(category_of(leave) or ""), spell_name=item.spell_name)
+    effect = item.effects[0]
+    return wire.tag(effect, run.category_ids.get(category_of(effect) or ""), spell_name=item.spell_name)
 
 
 async def deliver(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
@@ -189,11 +189,11 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
         run.repeated_ids.add(item.key.name)
     elif recorded_id is not None:
         _send_members(run, item.key, server_id, _name_of(run, item, recorded_id))
-    if item.leaves[0].former is not None and recorded_id != server_id:
+    if item.effects[0].former is not None and recorded_id != server_id:
         _settle_new_instead(run, call, item, server_id, recorded_id)
     else:
         run.acknowledge(call, [item], {item.key: server_id})
-        if item.leaves[0].former is not None:
+        if item.effects[0].former is not None:
             _settle_other_names(run, call, item, server_id)
 
 
@@ -201,13 +201,13 @@ def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) ->
     """The category that was renamed has none of the names any more that earlier renames may have left it with."""
     effects = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
     if effects:
-        run.journal.settle(call, [Item(leaves=tuple(effects))])
+        run.journal.settle(call, [Item(effects=tuple(effects))])
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
     """Other names that the category of this id had before renames without a known end."""
     names = {Key(Kind.CATEGORY, name) for name, id in run.former_ids.items() if id == server_id}
-    rows = run.ledger.get(names - {leave.key for leave in item.leaves}).values()
+    rows = run.ledger.get(names - {effect.key for effect in item.effects}).values()
     return sorted(row.key for row in rows if row.status is Status.DELETED)
 
 
@@ -221,13 +221,13 @@ def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
     match verdict:
         case Accepted(errors):
             accepted = (item for i, item in enumerate(items) if i not in errors)
-            run.accepted_ids.update(name for item in accepted if (name := category_of(item.leaves[0])))
+            run.accepted_ids.update(name for item in accepted if (name := category_of(item.effects[0])))
             refused = errors
         case ItemsRefused(errors):
             refused = errors
         case RefusedCall(_, status) if status in REFUSED_IDS and (len(items) == 1 or status not in HALVED):
             refused = range(len(items))
-    run.refused_ids.update(name for i in refused if (name := category_of(items[i].leaves[0])))
+    run.refused_ids.update(name for i in refused if (name := category_of(items[i].effects[0])))
 
 
 def doubt_refused_ids(run: ApplyRun) -> None:
@@ -247,8 +247,8 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, re
 
     Deleting the old one, by whichever name, would delete tags that others put there, which no plan has announced.
     """
-    own, *others = item.leaves
-    old_names = (*(leave.key for leave in others), *_doubted_names(run, item, recorded_id))
+    own, *others = item.effects
+    old_names = (*(effect.key for effect in others), *_doubted_names(run, item, recorded_id))
     message = (
         f"the service made a new category ({server_id}) instead of renaming {own.former}: if that is still there, it"
         " stays, without the tags of this project; delete it in the console once nobody needs it"
@@ -257,14 +257,14 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, re
     run.remark("category-not-renamed", message)
     releases = tuple(Effect(key=key, status=Status.RELEASED) for key in old_names)
     run.journal.settle(
-        call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in releases)], {item.key: server_id}
+        call, [Item(effects=(own,)), *(Item(effects=(effect,)) for effect in releases)], {item.key: server_id}
     )
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 
 def _name_of(run: ApplyRun, item: Item, server_id: str) -> str | None:
     """The other name by which the category is recorded that had this id: in a rename the former one."""
-    former = item.leaves[0].former
+    former = item.effects[0].former
     others = (name for name, id in run.former_ids.items() if id == server_id and name != item.key.name)
     return former.name if former else next(others, None)
 
@@ -283,7 +283,7 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
     again = f": its {count} tags are sent again" if count else ""
     run.remark("category-id-changed", f"{category} has another id than recorded ({server_id}){again}")
     for row in (row for row in rows if row.key not in run.set_aside):
-        leave = Effect(
+        effect = Effect(
             key=Key(Kind.TAG, row.key.name),
             fields=row.body.fields,
             keywords=row.body.keywords,
@@ -291,7 +291,7 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
             whole=True,
             source=row.source,
         )
-        run.strays[row.key] = Item(leaves=(leave,), spell_name=row.key.name in row.body.keywords)
+        run.strays[row.key] = Item(effects=(effect,), spell_name=row.key.name in row.body.keywords)
 
 
 def _there(row: Recorded, other_name: str, category: Key) -> Effect:

@@ -42,8 +42,8 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
 class _Aims:
     """The aims for the few resources that late calls name; looked up when they are first needed."""
 
-    def __init__(self, leaves: Callable[[], Iterable[Effect]], rows: Rows) -> None:
-        self._leaves = leaves
+    def __init__(self, effects: Callable[[], Iterable[Effect]], rows: Rows) -> None:
+        self._leaves = effects
         self._rows = rows
         self._aims: dict[Key, Recorded | None] = {}
         self._missing: set[Key] = set()
@@ -67,7 +67,7 @@ class Landing:
     def __init__(
         self,
         patience: Patience,
-        leaves: Callable[[], Iterable[Effect]],
+        effects: Callable[[], Iterable[Effect]],
         rows: Rows,
         id_of: Callable[[str], str | None],
     ) -> None:
@@ -77,7 +77,7 @@ class Landing:
         self.question: Question | None = None
         self.gave_up = False
         self.number = 1
-        self._aims = _Aims(leaves, rows)
+        self._aims = _Aims(effects, rows)
         self._questions = Questions(self._aims, id_of)
         self._waiting: set[Key] = set()
 
@@ -92,17 +92,17 @@ class Landing:
         self._add(attempt, at + self.patience.window)
 
     def _add(self, attempt: Attempt, until: float) -> None:
-        self._aims.expect(leave.key for leave in attempt.leaves)
+        self._aims.expect(effect.key for effect in attempt.effects)
         self._questions.add(attempt, until)
 
-    def waits(self, leaves: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
+    def waits(self, effects: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
         """Whether something must not be sent yet: a late call would disturb it, or it needs a key that waits."""
         if not (self._questions or self._waiting):
             return False
-        leaves = tuple(leaves)
-        if not self._waiting.isdisjoint((*needs, *(leave.key for leave in leaves))):
+        effects = tuple(effects)
+        if not self._waiting.isdisjoint((*needs, *(effect.key for effect in effects))):
             return True
-        question = self._questions.of(leaves, self.patience.seconds())
+        question = self._questions.of(effects, self.patience.seconds())
         if question is not None and (self.question is None or question.until > self.question.until):
             self.question = question
         return question is not None
@@ -111,12 +111,12 @@ class Landing:
         """Send these items of a call last."""
         part = Call(call.id, call.operation, tuple(items))
         self.deferred.append((step, part))
-        self._waiting.update(leave.key for item in part.items for leave in item.leaves)
+        self._waiting.update(effect.key for item in part.items for effect in item.effects)
 
     def defer_sweep(self, removals: Iterable[Effect]) -> None:
         """Sweep last."""
         self.defers_sweep = True
-        self._waiting.update(leave.key for leave in removals)
+        self._waiting.update(effect.key for effect in removals)
 
     @property
     def remaining(self) -> float:

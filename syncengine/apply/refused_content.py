@@ -22,9 +22,9 @@ class RefusedContent:
         self._plan = plan
 
     def __call__(self, item: Item) -> str:
-        leave = item.leaves[0]
-        whole = leave if leave.whole else self._upserts.get(leave.key)
-        return _asked(whole) if whole is not None else removal_by(leave)
+        effect = item.effects[0]
+        whole = effect if effect.whole else self._upserts.get(effect.key)
+        return _asked(whole) if whole is not None else removal_by(effect)
 
     def of(self, key: Key, action: Action) -> str:
         """The content of a change."""
@@ -34,15 +34,15 @@ class RefusedContent:
     @cached_property
     def _upserts(self) -> Mapping[Key, Effect]:
         """The upserts of all that is sent, of tags also where single calls send a part."""
-        upserts = {key: item.leaves[0] for key, item in self._plan.wholes.items()}
+        upserts = {key: item.effects[0] for key, item in self._plan.wholes.items()}
         items = (item for stage in self._plan.stages for call in stage.calls for item in call.items)
-        return upserts | {item.key: item.leaves[0] for item in items if item.leaves[0].whole}
+        return upserts | {item.key: item.effects[0] for item in items if item.effects[0].whole}
 
 
-def _asked(leave: Effect) -> str:
-    return content_of(Body(leave.fields, leave.keywords, leave.metadata))
+def _asked(effect: Effect) -> str:
+    return content_of(Body(effect.fields, effect.keywords, effect.metadata))
 
 
-def removal_by(leave: Effect) -> str:
+def removal_by(effect: Effect) -> str:
     """The content of a removal."""
-    return REMOVAL + WAYS.get(leave.status, "")
+    return REMOVAL + WAYS.get(effect.status, "")

@@ -55,7 +55,7 @@ class Ledger(Protocol):
     def intend(self, entries: Sequence[Intent]) -> None: ...
     def settle(self, entries: Sequence[Settlement]) -> None: ...
     def fail(self, entries: Sequence[CallFailure]) -> None: ...
-    def record(self, leaves: Sequence[Effect]) -> None: ...
+    def record(self, effects: Sequence[Effect]) -> None: ...
     def doubt(self, keys: Iterable[Key]) -> None: ...
     def doubt_ids(self, categories: Iterable[Key]) -> None: ...
     def path_answered(self, operation: str, path: str) -> None: ...
@@ -96,12 +96,12 @@ class Journal:
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Record the removals of a call, and that there is no doubt any more."""
-        self._settled.append(Settlement(call, leaves_of(items), server_ids or {}))
+        self._settled.append(Settlement(call, effects_of(items), server_ids or {}))
         self._flush_when_full()
 
     def fail(self, call: str, items: Sequence[Item], message: str, refused: Mapping[Key, str] = NOTHING) -> None:
         """Write that a call has no known good end for these items; `refused` as in CallFailure."""
-        self._failed.append(CallFailure(call, tuple(leave.key for leave in leaves_of(items)), message, refused))
+        self._failed.append(CallFailure(call, tuple(effect.key for effect in effects_of(items)), message, refused))
         self._flush_when_full()
 
     def give_up(self, call: str, at: float) -> Attempt:
@@ -137,13 +137,13 @@ class Journal:
             self.flush()
 
 
-def leaves_of(items: Iterable[Item]) -> tuple[Effect, ...]:
-    return tuple(leave for item in items for leave in item.leaves)
+def effects_of(items: Iterable[Item]) -> tuple[Effect, ...]:
+    return tuple(effect for item in items for effect in item.effects)
 
 
-def category_of(leave: Effect) -> str | None:
+def category_of(effect: Effect) -> str | None:
     """The externalId of the category that a tag is to be in, if one is named."""
-    name = leave.fields.get("category")
+    name = effect.fields.get("category")
     return name if isinstance(name, str) and name else None
 
 
@@ -207,7 +207,7 @@ class ApplyRun:
             self.journal.intend(intents)
             # Not before: until the rename is intended, no row says that both names are one category.
             if self.members_renamed:
-                self._record_members({leave.former for intent in intents for leave in intent.leaves})
+                self._record_members({effect.former for intent in intents for effect in intent.effects})
 
     def announce(self, plan: Plan, done: Container[str]) -> None:
         """Have the state know of all calls before the first is sent, where it writes to others only now and then."""
@@ -222,7 +222,7 @@ class ApplyRun:
                 yield self._intent(OPERATIONS[call.operation], call.id, call.items, codes)
 
     def _intent(self, operation: Operation, call: str, items: Sequence[Item], survivors: tuple[str, ...]) -> Intent:
-        return Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
+        return Intent(call, operation.id, effects_of(items), self._ids_of(operation, items), survivors)
 
     def _record_members(self, renamed: set[Key | None]) -> None:
         """Write that the members of categories are in them by their new names."""
@@ -232,7 +232,7 @@ class ApplyRun:
     def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
         """The server's ids of the categories that a call names."""
         if operation is UPSERT_TAGS:
-            names = {category for item in items if (category := category_of(item.leaves[0]))}
+            names = {category for item in items if (category := category_of(item.effects[0]))}
             return {name: self.category_ids[name] for name in names if name in self.category_ids}
         if operation not in (UPSERT_TAG_CATEGORIES, DELETE_TAG_CATEGORY):
             return {}
@@ -241,7 +241,7 @@ class ApplyRun:
 
     def category_id(self, item: Item) -> str | None:
         """The id a category is known by: its own, or in a rename its former one's."""
-        former = item.leaves[0].former
+        former = item.effects[0].former
         return self.category_ids.get(item.key.name) if former is None else self.former_ids.get(former.name)
 
     async def send(self, operation: Operation, call: str, body: object) -> Answer:
@@ -268,8 +268,8 @@ class ApplyRun:
     def acknowledge(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Acknowledged."""
         self.journal.settle(call, items, server_ids)
-        for leave in leaves_of(items):
-            self.tell(ItemEnded(leave.key, Outcome.APPLIED, source=leave.source))
+        for effect in effects_of(items):
+            self.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
 
     def answered(self, operation: Operation) -> None:
         """A 2xx: the operation is where the project file says."""
@@ -290,9 +290,9 @@ class ApplyRun:
 
     def blocked_items(self, items: Sequence[Item], outcome: Outcome, error: CallError) -> None:
         """Report items that were not applied and block those that need them. The journal has them already."""
-        for leave in leaves_of(items):
-            self.blocked.setdefault(leave.key, error.message)
-            self.tell(ItemEnded(leave.key, outcome, error, leave.source))
+        for effect in effects_of(items):
+            self.blocked.setdefault(effect.key, error.message)
+            self.tell(ItemEnded(effect.key, outcome, error, effect.source))
 
     def stop_unauthorized(self, message: str) -> None:
         """401 stops at once (docs/planning.md 4.6)."""

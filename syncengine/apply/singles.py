@@ -34,7 +34,7 @@ async def deliver(run: ApplyRun, operation: Operation, call: str, item: Item, wh
     if reason := run.halted:
         run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
         return
-    answer = await run.send(operation, call, SPELLS[operation.id](item.leaves[0]))
+    answer = await run.send(operation, call, SPELLS[operation.id](item.effects[0]))
     match judge(operation, 1, answer):
         case RefusedCall(message, 404) if operation.id in run.unproven and operation is not ADD_KEYWORDS:
             run.missing.append((operation, call, item, message))

@@ -11,7 +11,7 @@ from syncengine.apply.batches import MAX_OFFENDERS, spell
 from syncengine.apply.events import SessionEnded, SessionOpened
 from syncengine.apply.refused_content import removal_by
 from syncengine.apply.report import CallError, Outcome
-from syncengine.apply.run import ApplyRun, leaves_of
+from syncengine.apply.run import ApplyRun, effects_of
 from syncengine.plan.calls import Item
 from syncengine.plan.sweep import Sweep
 from syncengine.service.operations import (
@@ -215,8 +215,8 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
         case RefusedCall(message, status):
             if status == 401 or (status == 403 and await run.key_is_refused()):
                 run.stop_unauthorized(message)
-            leaves = () if run.unauthorized else leaves_of(items)
-            run.journal.fail(call, items, message, {leave.key: removal_by(leave) for leave in leaves})
+            effects = () if run.unauthorized else effects_of(items)
+            run.journal.fail(call, items, message, {effect.key: removal_by(effect) for effect in effects})
             session.removals = Outcome.FAILED
             return session.end(End.CANCELLED, message)
         case verdict:

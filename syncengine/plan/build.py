@@ -1,6 +1,6 @@
 """desired, recorded → a plan: stages of calls, sweep, gate, summary; pure. The stations of planning are called here.
 
-Folding all that a plan's calls and records leave over the recorded rows gives the aim: a plan proves itself
+Folding the effects of a plan's calls and records over the recorded rows gives the aim: a plan proves itself
 without any IO.
 """
 
@@ -286,7 +286,7 @@ def _prior(
 ) -> dict[Key, str]:
     """Digests of the rows that are touched; of every activity type if the plan sweeps (docs/planning.md 6)."""
     keys = {change.key: None for change in changes}
-    keys |= {leave.key: None for leave in records if leave.says_something(recorded.get(leave.key))}
+    keys |= {effect.key: None for effect in records if effect.says_something(recorded.get(effect.key))}
     keys |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
     if sweep is not None:
         keys |= {key: None for key, row in recorded.items() if is_type(key) and may_be_held(row)}

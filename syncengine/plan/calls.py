@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from syncengine.document.text import folded
 from syncengine.effects import Effect
@@ -28,23 +28,23 @@ from syncengine.service.operations import (
 class Item(Struct, frozen=True, gc=False, kw_only=True):
     """One resource's part of a call, described by its effects; `service/wire.py` encodes it for the service.
 
-    `leaves[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
+    `effects[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
     is not known to hold it. `spell_name`: the tag's name must be listed as a keyword, since an upsert of an existing
     tag may not add it by itself. `needs` are keys whose calls must be true before this is sent (docs/planning.md 4.2).
     """
 
-    leaves: tuple[Effect, ...]
+    effects: tuple[Effect, ...] = field(name="leaves")
     new: bool = False
     spell_name: bool = False
     needs: tuple[Key, ...] = ()
 
     @property
     def key(self) -> Key:
-        return self.leaves[0].key
+        return self.effects[0].key
 
     @property
     def source(self) -> Source | None:
-        return self.leaves[0].source
+        return self.effects[0].source
 
 
 class Call(Struct, frozen=True, gc=False):
@@ -107,15 +107,15 @@ def calls_for(
 
 
 def _category(difference: Difference) -> list[Needed]:
-    leaves = [whole(difference)]
+    effects = [whole(difference)]
     if difference.change.previously is not None:
         former = Key(Kind.CATEGORY, difference.change.previously)
-        leaves = [whole(difference, former), Effect(key=former, status=Status.DELETED)]
-    return [(Step.CATEGORIES, Item(leaves=tuple(leaves), new=is_new(difference.row)))]
+        effects = [whole(difference, former), Effect(key=former, status=Status.DELETED)]
+    return [(Step.CATEGORIES, Item(effects=tuple(effects), new=is_new(difference.row)))]
 
 
 def _activity_type(difference: Difference) -> list[Needed]:
-    return [(Step.ACTIVITY_TYPES, Item(leaves=(whole(difference),), new=is_new(difference.row)))]
+    return [(Step.ACTIVITY_TYPES, Item(effects=(whole(difference),), new=is_new(difference.row)))]
 
 
 def whole(difference: Difference, former: Key | None = None) -> Effect:
@@ -158,8 +158,8 @@ def _tag(difference: Difference) -> list[Needed]:
     dropped = [k for k in change.keywords_deleted if k not in variants]
     items += [(Step.KEYWORD_DELETES, item) for item in _keyword_deletes(change, dropped, own)]
     if change.metadata_deleted:
-        leave = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
-        items.append((Step.METADATA_DELETES, Item(leaves=(leave,), needs=own)))
+        effect = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
+        items.append((Step.METADATA_DELETES, Item(effects=(effect,), needs=own)))
     return items
 
 
@@ -180,33 +180,33 @@ def whole_tag(difference: Difference) -> Item:
     """The upsert of one tag with everything that is desired of it."""
     row, name = difference.row, difference.change.key.name
     if row is None:
-        return Item(leaves=(whole(difference),), new=True)
+        return Item(effects=(whole(difference),), new=True)
     new = is_new(row)
     spell_name = not new and (row.doubtful or name not in row.body.keywords)
     variants = spelling_variants(difference.change.keywords_deleted, _resource(difference).body.keywords)
-    leave = whole(difference)
-    return Item(leaves=(leave,), new=new, spell_name=(spell_name or bool(variants)) and name in leave.keywords)
+    effect = whole(difference)
+    return Item(effects=(effect,), new=new, spell_name=(spell_name or bool(variants)) and name in effect.keywords)
 
 
 def _keyword_add(difference: Difference) -> Item:
     resource = _resource(difference)
     external_id = resource.body.fields.get("externalId")
-    leave = Effect(
+    effect = Effect(
         key=resource.key,
         fields={"externalId": external_id} if external_id else {},
         keywords=difference.change.keywords_added,
         status=Status.ACTIVE,
         source=resource.source,
     )
-    return Item(leaves=(leave,))
+    return Item(effects=(effect,))
 
 
 def _keyword_deletes(
     change: Change, keywords: Iterable[str], needs: tuple[Key, ...] = (), status: Status | None = None
 ) -> Iterator[Item]:
     for keyword in keywords:
-        leave = Effect(key=change.key, keywords_dropped=(keyword,), status=status, source=change.source)
-        yield Item(leaves=(leave,), needs=needs)
+        effect = Effect(key=change.key, keywords_dropped=(keyword,), status=status, source=change.source)
+        yield Item(effects=(effect,), needs=needs)
 
 
 def spelling_variants(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
@@ -238,11 +238,11 @@ def _departure(difference: Difference, cascade: Iterable[PlannedRemoval], movers
     if leaving.own_way is not RemovalKind.DELETE:
         return []
     if change.key.kind is not Kind.CATEGORY:
-        return [(Step.TAG_DELETES, Item(leaves=(Effect(key=change.key, status=Status.DELETED),), needs=after))]
+        return [(Step.TAG_DELETES, Item(effects=(Effect(key=change.key, status=Status.DELETED),), needs=after))]
     cascade = tuple(cascade)
-    leaves = (Effect(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
+    effects = (Effect(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
     needs = (*dict.fromkeys(movers), *(member.row.key for member in cascade if member.own_way is not None))
-    return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=needs))]
+    return [(Step.CATEGORY_DELETES, Item(effects=effects, needs=needs))]
 
 
 OTHERWISE: Mapping[RemovalKind, Status] = {

@@ -127,14 +127,14 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
     """KnownApprovals that say more than another place; the others must say just that, of rows that are there."""
     telling = []
-    for leave in records:
-        row = rows.get(leave.key)
+    for effect in records:
+        row = rows.get(effect.key)
         if row is None:
-            raise inconsistent(f"it would write to {leave.key}, which is not recorded")
-        if leave.says_something(row):
-            telling.append((leave.key, leave))
-        elif leave != Effect(key=leave.key, source=leave.source, protect=row.protect):
-            raise inconsistent(f"it would write a different row of {leave.key} than its changes leave")
+            raise inconsistent(f"it would write to {effect.key}, which is not recorded")
+        if effect.says_something(row):
+            telling.append((effect.key, effect))
+        elif effect != Effect(key=effect.key, source=effect.source, protect=row.protect):
+            raise inconsistent(f"it would write a different row of {effect.key} than its changes leave")
     return sorted(telling, key=lambda pair: (pair[0], repr(pair[1])))
 
 

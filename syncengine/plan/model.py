@@ -273,9 +273,9 @@ class Plan(Struct, frozen=True, gc=False):
         if self.sweep is not None:
             yield from (*self.sweep.uploads, self.sweep.complete)
 
-    def leaves(self) -> Iterator[Effect]:
+    def effects(self) -> Iterator[Effect]:
         """All that will be true once everything is acknowledged."""
         yield from self.records
         for call in self.calls():
             for item in call.items:
-                yield from item.leaves
+                yield from item.effects

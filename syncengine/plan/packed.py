@@ -85,7 +85,7 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> RestoredPlan:
             upserts.leave(changes[-1].key)
             if digest is not None:
                 prior[changes[-1].key] = ABSENT if digest == ABSENT else digest  # not one for each
-        wholes |= {leave.key: item for item in part.wholes for leave in item.leaves[:1]}
+        wholes |= {effect.key: item for item in part.wholes for effect in item.effects[:1]}
         records += part.records
         prior |= part.prior
     stages = (Stage(step, tuple(call for _, call in some)) for step, some in groupby(calls, lambda pair: pair[0]))
@@ -100,7 +100,7 @@ class _Upserts:
 
     def __init__(self, calls: Iterable[tuple[Step, Call]]) -> None:
         items = (item for step, call in calls if step is Step.TAGS for item in call.items)
-        self._rest = (leave for item in items for leave in item.leaves[:1])
+        self._rest = (effect for item in items for effect in item.effects[:1])
         self._next = next(self._rest, None)
 
     def change(self) -> Change:

@@ -360,7 +360,7 @@ class _Remembering:
 
     def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
         """Remember the manifests that are settled now, or will be once the plan is applied."""
-        if draft.notes or any(leave.unsure for leave in draft.leaves()):
+        if draft.notes or any(effect.unsure for effect in draft.effects()):
             return draft
         if any(d.code == REMOVED_UNKNOWN for d in draft.diagnostics):  # a plan of what changed does not look again
             return draft

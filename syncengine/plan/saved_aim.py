@@ -61,9 +61,11 @@ class _Reading:
         changes = self.plan.changes
         self._changed = frozenset(change.key for change in changes)
         items = (*self.plan.wholes.values(), *(item for call in self.plan.calls() for item in call.items))
-        if not all(item.leaves for item in items) or not all(stage.calls for stage in self.plan.stages):
+        if not all(item.effects for item in items) or not all(stage.calls for stage in self.plan.stages):
             raise inconsistent("a call changes nothing")
-        self.records = {leave.key: leave for leave in self.plan.records if leave.key in self.rows and not leave.former}
+        self.records = {
+            effect.key: effect for effect in self.plan.records if effect.key in self.rows and not effect.former
+        }
         self._deleted = frozenset(item.key for item in self._items(frozenset({Step.TAG_DELETES})))
         self.taken_over = {Key(c.key.kind, c.previously): c.key for c in changes if c.previously is not None}
         self._read_wanted()
@@ -87,13 +89,13 @@ class _Reading:
 
     def _upserts(self) -> dict[Key, Effect]:
         items = (*self.plan.wholes.values(), *self._items(UPSERTS))
-        return {**self._staying(), **{item.key: item.leaves[0] for item in items}}
+        return {**self._staying(), **{item.key: item.effects[0] for item in items}}
 
     def _staying(self) -> dict[Key, Effect]:
         """Activity types that a sweep keeps since they are wanted."""
         uploads = self.plan.sweep.uploads if self.plan.sweep else ()
-        leaves = (item.leaves[0] for call in uploads for item in call.items)
-        return {leave.key: leave for leave in leaves if leave.status is Status.ACTIVE}
+        effects = (item.effects[0] for call in uploads for item in call.items)
+        return {effect.key: effect for effect in effects if effect.status is Status.ACTIVE}
 
     def _order(self) -> Iterator[Key]:
         """All that is wanted, in an order that the changes and the uploads of a sweep agree with."""
@@ -109,18 +111,18 @@ class _Reading:
         yield from staying
         yield from (
             key
-            for key, leave in self.records.items()
-            if key not in self._changed and leave.status not in (Status.RELEASED, Status.RETIRED)
+            for key, effect in self.records.items()
+            if key not in self._changed and effect.status not in (Status.RELEASED, Status.RETIRED)
         )
 
     def _unsent(self, key: Key) -> Resource:
         """A resource of which only the record is written."""
-        leave, row = self.records.get(key), self.rows.get(key)
-        if leave is None or row is None:
+        effect, row = self.records.get(key), self.rows.get(key)
+        if effect is None or row is None:
             raise inconsistent(f"no call makes the change that is shown of {key}")
-        fields = {name: value for name, value in row.body.fields.items() if name not in leave.cleared}
-        body = Body({**fields, **leave.fields}, row.body.keywords, row.body.metadata)
-        return _resource(replace(leave, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
+        fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
+        body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
+        return _resource(replace(effect, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
 
     def _read_renames(self) -> None:
         for former, key in self.taken_over.items():
@@ -161,7 +163,9 @@ class _Reading:
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
         deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
         needs = {item.key: item.needs for item in deletes}
-        unsure = {(i.key, leave.key): leave.unsure for i in deletes for leave in i.leaves if leave.unsure is not None}
+        unsure = {
+            (i.key, effect.key): effect.unsure for i in deletes for effect in i.effects if effect.unsure is not None
+        }
         ids = Counter(row.server_id for row in going.values() if row.server_id)
         for key, members in members_of(self.rows, going).items():
             self.aim.movers[key] = []
@@ -219,25 +223,25 @@ class _Reading:
             others = (row for row in types if row.key not in self.aim.desired and row.key not in self.aim.leaving)
             self.aim.staying = [row for row in others if row.status is not Status.DELETED]
         noted = {note.key for note in self.plan.notes if note.kind == "kept"}
-        for key, leave in self.records.items():
+        for key, effect in self.records.items():
             desired = self.aim.desired.get(key)
             if desired is not None and desired.status is Status.RELEASED:  # by an undo, and its change says so
                 continue
-            if leave.status is Status.RELEASED and key not in self.aim.leaving:
+            if effect.status is Status.RELEASED and key not in self.aim.leaving:
                 if key not in noted or desired is not None:
                     raise inconsistent(f"{key} would no longer be managed, which is not shown")
                 self.aim.released.append(self.rows[key])
 
 
-def _resource(leave: Effect) -> Resource:
-    if leave.source is None:
-        raise inconsistent(f"{leave.key} is declared nowhere")
-    if len(set(leave.keywords)) < len(leave.keywords):
-        raise inconsistent(f"{leave.key} has a keyword twice")
+def _resource(effect: Effect) -> Resource:
+    if effect.source is None:
+        raise inconsistent(f"{effect.key} is declared nowhere")
+    if len(set(effect.keywords)) < len(effect.keywords):
+        raise inconsistent(f"{effect.key} has a keyword twice")
     return Resource(
-        leave.key,
-        Body(leave.fields, leave.keywords, leave.metadata),
-        leave.source,
-        bool(leave.protect),
-        status=leave.status or Status.ACTIVE,
+        effect.key,
+        Body(effect.fields, effect.keywords, effect.metadata),
+        effect.source,
+        bool(effect.protect),
+        status=effect.status or Status.ACTIVE,
     )

@@ -45,8 +45,8 @@ def sweep_of(
     staying = [_staying(resource, recorded.get(key)) for key, resource in target.desired.items() if is_type(key)]
     staying += [_held(row) for row in target.staying]
     uploads = batches(numbers, UPLOAD_ACTIVITY_TYPES, staying)
-    leaves = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
-    complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(leaves=leaves)] if leaves else [])
+    effects = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
+    complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(effects=effects)] if effects else [])
     return Sweep(codes, uploads, complete, _still_carrying(codes, target, recorded), first)
 
 
@@ -55,7 +55,7 @@ def is_type(key: Key) -> bool:
 
 
 def _staying(resource: Resource, row: Recorded | None) -> Item:
-    leave = Effect(
+    effect = Effect(
         key=resource.key,
         fields=resource.body.fields,
         cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
@@ -64,11 +64,11 @@ def _staying(resource: Resource, row: Recorded | None) -> Item:
         source=resource.source,
         protect=resource.protect,
     )
-    return Item(leaves=(leave,), new=is_new(row))
+    return Item(effects=(effect,), new=is_new(row))
 
 
 def _held(row: Recorded) -> Item:
-    return Item(leaves=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
+    return Item(effects=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
 
 
 def _still_carrying(codes: Iterable[str], target: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:

@@ -61,20 +61,20 @@ def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneC
 def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
     """The content and protection that a plan gives each resource; None where it lets go or removes."""
     contents: dict[Key, tuple[Body | None, bool | None]] = {}
-    for leave in plan.records:
-        if (row := rows.get(leave.key)) is not None:
-            contents[leave.key] = (None if leave.status in LET_GO else _with(row.body, leave), leave.protect)
+    for effect in plan.records:
+        if (row := rows.get(effect.key)) is not None:
+            contents[effect.key] = (None if effect.status in LET_GO else _with(row.body, effect), effect.protect)
     items = (*plan.wholes.values(), *(item for call in plan.calls() for item in call.items))
-    wholes = (leave for item in items for leave in item.leaves if leave.whole)
+    wholes = (effect for item in items for effect in item.effects if effect.whole)
     contents |= {each.key: (Body(each.fields, each.keywords, each.metadata), each.protect) for each in wholes}
     formers = (Key(change.key.kind, change.previously) for change in plan.changes if change.previously)
     removals = (change.key for change in plan.changes if change.action in REMOVALS)
     return contents | dict.fromkeys((*formers, *removals), (None, None))
 
 
-def _with(body: Body, leave: Effect) -> Body:
-    fields = {name: value for name, value in body.fields.items() if name not in leave.cleared}
-    return Body({**fields, **leave.fields}, body.keywords, body.metadata)
+def _with(body: Body, effect: Effect) -> Body:
+    fields = {name: value for name, value in body.fields.items() if name not in effect.cleared}
+    return Body({**fields, **effect.fields}, body.keywords, body.metadata)
 
 
 def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:

@@ -88,7 +88,7 @@ def in_question(connection: sa.Connection, clock: Clock, window: float, keys: It
     requested = set(keys)
     seconds: dict[Key, float] = {}
     for late in outstanding(connection, clock, window):
-        for leave in late.attempt.leaves:
-            if leave.key in requested:
-                seconds[leave.key] = max(seconds.get(leave.key, 0.0), late.remaining)
+        for effect in late.attempt.effects:
+            if effect.key in requested:
+                seconds[effect.key] = max(seconds.get(effect.key, 0.0), late.remaining)
     return seconds

@@ -62,12 +62,12 @@ class Intent:
 
     call: str
     operation: str
-    leaves: tuple[Effect, ...]
+    effects: tuple[Effect, ...]
     ids: Mapping[str, str] = field(default_factory=dict)
     survivors: tuple[str, ...] = ()
 
     def attempt(self) -> Attempt:
-        return Attempt(operation=self.operation, leaves=self.leaves, ids=self.ids, survivors=self.survivors)
+        return Attempt(operation=self.operation, effects=self.effects, ids=self.ids, survivors=self.survivors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Settlement:
     """The effects of a call that a 2xx acknowledged, all or some, and the ids that the service gave."""
 
     call: str
-    leaves: tuple[Effect, ...]
+    effects: tuple[Effect, ...]
     server_ids: Mapping[Key, str] = field(default_factory=dict)
 
 
@@ -116,15 +116,15 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
     parts = []
     for entry in entries:
         lines = []
-        for leave in entry.leaves:
-            key, before = leave.key, rows.get(leave.key)
-            after = intended(before, leave)
-            rows[key] = after = after if leave.former is None else _renamed(after, leave, rows)
+        for effect in entry.effects:
+            key, before = effect.key, rows.get(effect.key)
+            after = intended(before, effect)
+            rows[key] = after = after if effect.former is None else _renamed(after, effect, rows)
             values_of[key] = values = stamp.signed(after)
-            ended = settled(after, leave) if _takes(leave, after) else after
+            ended = settled(after, effect) if _takes(effect, after) else after
             body = values[-1] if before is None and ended is after else None
-            lines.append(_line(leave.source, last.get(key), before, ended, body))
-        parts.append(CallLines(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
+            lines.append(_line(effect.source, last.get(key), before, ended, body))
+        parts.append(CallLines(entry.call, entry.operation, [str(effect.key) for effect in entry.effects], lines))
     _write(connection, stamp, INTENDED, values_of, parts)
     _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
@@ -132,17 +132,19 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
     """Record acknowledged calls (2xx): rows lose their removals, and their keys are no longer in flight."""
     confirmed = _confirm(connection, stamp, _only_confirmed(entries))
-    before = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
+    before = fetch(
+        connection, (effect.key for entry in entries for effect in entry.effects if effect.key not in confirmed)
+    )
     rows = dict(before)
     for entry in entries:
-        for leave in entry.leaves:
-            if leave.key in confirmed:
+        for effect in entry.effects:
+            if effect.key in confirmed:
                 continue
             # A row that somebody forgot meanwhile is nevertheless held by the service.
-            row = rows.get(leave.key) or intended(None, leave)
-            rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
+            row = rows.get(effect.key) or intended(None, effect)
+            rows[effect.key] = _identified(settled(row, effect), entry.server_ids.get(effect.key))
     _rewrite(connection, stamp, before, rows)
-    ends = [CallEnd(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
+    ends = [CallEnd(entry.call, [str(effect.key) for effect in entry.effects]) for entry in entries]
     _end(connection, stamp, SETTLED, ends)
 
 
@@ -153,17 +155,17 @@ def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]
     _end(connection, stamp, FAILED, ends)
 
 
-def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) -> None:
+def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -> None:
     """Record facts about rows without a request. Changes no doubt, creates nothing."""
-    rows, last = fetch_chained(connection, (leave.key for leave in leaves))
+    rows, last = fetch_chained(connection, (effect.key for effect in effects))
     values_of: dict[Key, Values] = {}
     keys, lines = [], []
-    for leave in leaves:
-        if before := rows.get(leave.key):
-            rows[leave.key] = after = _recorded(before, leave)
-            values_of[leave.key] = stamp.signed(after)
-            keys.append(str(leave.key))
-            lines.append(_line(leave.source, last[leave.key], before, after))
+    for effect in effects:
+        if before := rows.get(effect.key):
+            rows[effect.key] = after = _recorded(before, effect)
+            values_of[effect.key] = stamp.signed(after)
+            keys.append(str(effect.key))
+            lines.append(_line(effect.source, last[effect.key], before, after))
     _write(connection, stamp, RECORDED, values_of, [CallLines(None, None, keys, lines)] if keys else [])
 
 
@@ -227,21 +229,21 @@ def open_calls(connection: sa.Connection) -> set[str]:
 
 def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
     for entry in entries:
-        for leave in entry.leaves:
-            yield leave.key
-            if leave.former:
-                yield leave.former
+        for effect in entry.effects:
+            yield effect.key
+            if effect.former:
+                yield effect.former
 
 
-def _takes(leave: Effect, row: Recorded) -> bool:
+def _takes(effect: Effect, row: Recorded) -> bool:
     """Whether the row after the answer differs from `row`, the one before, in more than its doubt."""
-    moves = leave.status is Status.DELETED or leave.status not in (None, row.status)
-    return moves or bool(leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
+    moves = effect.status is Status.DELETED or effect.status not in (None, row.status)
+    return moves or bool(effect.cleared or effect.keywords_dropped or effect.metadata_dropped)
 
 
-def _renamed(row: Recorded, leave: Effect, rows: Rows) -> Recorded:
+def _renamed(row: Recorded, effect: Effect, rows: Rows) -> Recorded:
     """Return the row; a renamed category keeps the id that it had under its former key (docs/planning.md 2.2)."""
-    former = rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
+    former = rows.get(effect.former) if effect.former and effect.former.kind is effect.key.kind else None
     return _identified(row, row.server_id or (former.server_id if former else None))
 
 
@@ -251,9 +253,9 @@ def _identified(row: Recorded, server_id: str | None) -> Recorded:
     return replace(row, server_id=server_id)
 
 
-def _recorded(row: Recorded, leave: Effect) -> Recorded:
-    after = settled(intended(row, leave), leave)
-    status = leave.status or row.status
+def _recorded(row: Recorded, effect: Effect) -> Recorded:
+    after = settled(intended(row, effect), effect)
+    status = effect.status or row.status
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
 
 
@@ -305,17 +307,17 @@ def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
     plain: set[Key] = set()
     others: set[Key] = set()
     for entry in entries:
-        for leave in entry.leaves:
-            (others if _takes_or_gives(leave) or leave.key in entry.server_ids else plain).add(leave.key)
+        for effect in entry.effects:
+            (others if _takes_or_gives(effect) or effect.key in entry.server_ids else plain).add(effect.key)
     return plain - others
 
 
-def _takes_or_gives(leave: Effect) -> bool:
+def _takes_or_gives(effect: Effect) -> bool:
     return (
-        not leave.whole
-        or leave.unsure is not None
-        or leave.status not in (None, Status.ACTIVE)
-        or bool(leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
+        not effect.whole
+        or effect.unsure is not None
+        or effect.status not in (None, Status.ACTIVE)
+        or bool(effect.cleared or effect.keywords_dropped or effect.metadata_dropped)
     )
 
 

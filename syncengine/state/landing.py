@@ -28,7 +28,7 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     """
 
     operation: str
-    leaves: tuple[Effect, ...]
+    effects: tuple[Effect, ...] = field(name="leaves")
     ids: Mapping[str, str] = field(default_factory=dict)
     survivors: tuple[str, ...] = ()
 
@@ -42,12 +42,12 @@ class Outstanding(NamedTuple):
     remaining: float
 
 
-def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Effect]) -> dict[Key, Recorded | None]:
-    """The rows of `keys` once all of `leaves` are acknowledged."""
+def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], effects: Iterable[Effect]) -> dict[Key, Recorded | None]:
+    """The rows of `keys` once all `effects` are acknowledged."""
     aims: dict[Key, Recorded | None] = {key: rows.get(key) for key in keys}
-    for leave in leaves:
-        if leave.key in aims:
-            aims[leave.key] = settled(intended(aims[leave.key], leave), leave)
+    for effect in effects:
+        if effect.key in aims:
+            aims[effect.key] = settled(intended(aims[effect.key], effect), effect)
     return aims
 
 
@@ -82,7 +82,7 @@ class _Late(NamedTuple):
     """A part of an attempt that may be executed `until`, on the clock of this run."""
 
     until: float
-    leave: Effect
+    effect: Effect
     attempt: Attempt
 
 
@@ -115,43 +115,43 @@ class Questions:
         if attempt.operation == COMPLETE_SYNC_SESSION.id:
             self._completions.append(_Late(until, _ANY_CODE, attempt))
         # The members that a category takes along are disturbed where they are in it, and nowhere else.
-        own = attempt.leaves[:1] if attempt.operation == DELETE_TAG_CATEGORY.id else attempt.leaves
-        for leave in own:
-            late = _Late(until, leave, attempt)
-            self._by_key[leave.key].append(late)
+        own = attempt.effects[:1] if attempt.operation == DELETE_TAG_CATEGORY.id else attempt.effects
+        for effect in own:
+            late = _Late(until, effect, attempt)
+            self._by_key[effect.key].append(late)
             if attempt.operation == DELETE_TAG_CATEGORY.id:
-                self._categories[str(leave.key)].append(late)
-                if server_id := attempt.ids.get(leave.key.name):
+                self._categories[str(effect.key)].append(late)
+                if server_id := attempt.ids.get(effect.key.name):
                     self._categories[f"id/{server_id}"].append(late)
 
-    def of(self, leaves: Iterable[Effect], now: float) -> Question | None:
-        """The question that is open longest, of all that these leaves bring about; None where there is none."""
-        questions = [question for leave in leaves for question in self._about(leave) if question.until > now]
+    def of(self, effects: Iterable[Effect], now: float) -> Question | None:
+        """The question that is open longest, of all that these effects bring about; None where there is none."""
+        questions = [question for effect in effects for question in self._about(effect) if question.until > now]
         return max(questions, key=lambda question: question.until, default=None)
 
-    def _about(self, leave: Effect) -> Iterable[Question]:
-        for late in self._by_key.get(leave.key, ()):
+    def _about(self, effect: Effect) -> Iterable[Question]:
+        for late in self._by_key.get(effect.key, ()):
             if self._disturbs(late):
-                yield Question(leave.key, late.attempt.operation, late.until)
-        if not leave.whole:
+                yield Question(effect.key, late.attempt.operation, late.until)
+        if not effect.whole:
             return
-        for reference in category_references(leave.fields) if leave.key.kind is Kind.TAG else ():
+        for reference in category_references(effect.fields) if effect.key.kind is Kind.TAG else ():
             for late in self._categories.get(reference, ()):
-                yield Question(late.leave.key, late.attempt.operation, late.until)
-        if leave.key.kind is Kind.ACTIVITY_TYPE:
+                yield Question(late.effect.key, late.attempt.operation, late.until)
+        if effect.key.kind is Kind.ACTIVITY_TYPE:
             for late in self._completions:
-                if leave.key.name not in late.attempt.survivors:
-                    yield Question(leave.key, late.attempt.operation, late.until)
+                if effect.key.name not in late.attempt.survivors:
+                    yield Question(effect.key, late.attempt.operation, late.until)
 
     def _disturbs(self, late: _Late) -> bool:
-        aim = self._aim_of(late.leave.key)
-        return disturbs(late.leave, aim) or (aim is not None and self._has_another_id(late))
+        aim = self._aim_of(late.effect.key)
+        return disturbs(late.effect, aim) or (aim is not None and self._has_another_id(late))
 
     def _has_another_id(self, late: _Late) -> bool:
         """Whether a late upsert names a category by an id that it has no more."""
-        if not late.leave.whole:
+        if not late.effect.whole:
             return False
-        category = late.leave.key.name if late.leave.key.kind is Kind.CATEGORY else late.leave.fields.get("category")
+        category = late.effect.key.name if late.effect.key.kind is Kind.CATEGORY else late.effect.fields.get("category")
         sent_id = late.attempt.ids.get(str(category))
         return sent_id is not None and self._id_of(str(category)) not in (None, sent_id)
 

@@ -21,11 +21,13 @@ class PublishedCalls:
     def __post_init__(self) -> None:
         by_key: dict[Key, list[Effect]] = {}
         for intent in self.intents:
-            for leave in intent.leaves:
-                by_key.setdefault(leave.key, []).append(leave)
+            for effect in intent.effects:
+                by_key.setdefault(effect.key, []).append(effect)
         object.__setattr__(self, "_by_key", by_key)
 
     def covers(self, entries: Iterable[Intent]) -> bool:
         """Whether a reader of the published state would expect everything that these calls may do."""
-        leaves = (leave for entry in entries for leave in entry.leaves)
-        return all(any(leave is each or leave == each for each in self._by_key.get(leave.key, ())) for leave in leaves)
+        effects = (effect for entry in entries for effect in entry.effects)
+        return all(
+            any(effect is each or effect == each for each in self._by_key.get(effect.key, ())) for effect in effects
+        )

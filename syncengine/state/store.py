@@ -462,10 +462,10 @@ class State:
                 self._shared = None
         self._publish_intents()
 
-    def record(self, leaves: Sequence[Effect]) -> None:
+    def record(self, effects: Sequence[Effect]) -> None:
         """Record effects without a request; one whose key is not recorded is passed over."""
         with self._writing() as connection:
-            journal.record(connection, self._stamp(), leaves)
+            journal.record(connection, self._stamp(), effects)
 
     def put(self, rows: Sequence[Recorded]) -> None:
         """Write whole rows in place of whatever is recorded: `adopt`, `state import`."""
@@ -744,4 +744,4 @@ def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[st
 
 
 def _keys_of(entries: Iterable[Intent | Settlement]) -> list[Key]:
-    return [leave.key for entry in entries for leave in entry.leaves]
+    return [effect.key for entry in entries for effect in entry.effects]

@@ -582,7 +582,7 @@ class House:
             asyncio.Event(),
             concurrency=3,
             patience=Patience(BOUND, seconds=self._time.seconds, pause=self.pause),
-            plan_leaves=planned.leaves,
+            plan_leaves=planned.effects,
             content=RefusedContent(planned),
             set_aside=frozenset(planned.set_aside),
         )

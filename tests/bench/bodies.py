@@ -21,12 +21,12 @@ def request(call: Call) -> tuple[str, object]:
     operation = OPERATIONS[call.operation]
     if operation.items:
         return operation.path, {operation.items: [tag(item) for item in call.items]}
-    return operation.path, SPELLS[operation.id](call.items[0].leaves[0])
+    return operation.path, SPELLS[operation.id](call.items[0].effects[0])
 
 
 def tag(item: Item) -> wire.JsonObject:
     """A tag of no category."""
-    return wire.tag(item.leaves[0], None, spell_name=item.spell_name)
+    return wire.tag(item.effects[0], None, spell_name=item.spell_name)
 
 
 if __name__ == "__main__":

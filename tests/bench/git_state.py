@@ -48,25 +48,25 @@ def commit(number: int) -> str:
     return hashlib.sha1(str(number).encode(), usedforsecurity=False).hexdigest()
 
 
-def apply(place: str, number: int, leaves: list[Effect]) -> None:
+def apply(place: str, number: int, effects: list[Effect]) -> None:
     """The verbs of one apply."""
     holder = Holder.here("apply", {})
     with open_state(place, write=True, create=True) as state, state.lock(holder, wait=5, request_timeout=1):
         run = Run(f"run-{number}", time.time(), "apply", f"plan-{number}", "h", "u", None, commit(number), True)
         state.begin_run(run, ancestors=[commit(each) for each in range(number - 1, number - 1 - ANCESTORS, -1)])
         intents = [
-            Intent(f"{number}", "upsertTags", tuple(leaves[start : start + BATCH]))
-            for number, start in enumerate(range(0, len(leaves), BATCH))
+            Intent(f"{number}", "upsertTags", tuple(effects[start : start + BATCH]))
+            for number, start in enumerate(range(0, len(effects), BATCH))
         ]
         state.announce(lambda: PublishedCalls(intents))
         for intent in intents:
             send(state, intent)
-        state.end_run("complete", {"applied": len(leaves)})
+        state.end_run("complete", {"applied": len(effects)})
 
 
 def send(state: State, intent: Intent) -> None:
     state.intend([intent])
-    state.settle([Settlement(intent.call, intent.leaves)])
+    state.settle([Settlement(intent.call, intent.effects)])
     state.end_attempts([intent.call], {})
 
 

@@ -331,9 +331,9 @@ def test_a_member_that_no_change_shows_keeps_its_category(project: Project, serv
 def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
     """A database gives rows that are looked up by name in any order, as PostgreSQL does once they were written anew."""
     settings = project.loaded()
-    stays, leaves = [tag("M-1"), tag("M-2")], [tag("IN-1", category="c"), tag("IN-2", category="c")]
+    stays, effects = [tag("M-1"), tag("M-2")], [tag("IN-1", category="c"), tag("IN-2", category="c")]
     moves = [tag(each["name"], category="c") for each in stays]
-    project.settle(tagCategories=[category("c"), category("d")], tags=[*moves, *leaves])
+    project.settle(tagCategories=[category("c"), category("d")], tags=[*moves, *effects])
     project.wants(tagCategories=[category("d")], tags=stays)
     plan = project.plan()
     assert len([change for change in plan.changes if change.cascade is not None]) == 2

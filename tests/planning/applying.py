@@ -50,13 +50,13 @@ class _Apply:
     blocked: set[Key] = field(default_factory=set)
     over: bool = False
 
-    def record(self, leaves: Iterable[Effect]) -> None:
+    def record(self, effects: Iterable[Effect]) -> None:
         """Without a request: nothing is created and doubt stays as it is."""
-        for leave in leaves:
-            if (old := self.rows.get(leave.key)) is not None:
-                new = settled(intended(old, leave), leave)
-                status = leave.status or old.status
-                self.rows[leave.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
+        for effect in effects:
+            if (old := self.rows.get(effect.key)) is not None:
+                new = settled(intended(old, effect), effect)
+                status = effect.status or old.status
+                self.rows[effect.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
 
     def send(self, items: Sequence[Item]) -> bool:
         """Send one call; whether all of it was taken. Nothing is sent once the process is dead."""
@@ -68,7 +68,7 @@ class _Apply:
             self._place(item, fate)
             (self._settle if fate is Fate.TAKEN else self._doubt)(item)
         taken = {id(item) for item, fate in fates if fate is Fate.TAKEN}
-        self.blocked.update(leave.key for item in items if id(item) not in taken for leave in item.leaves)
+        self.blocked.update(effect.key for item in items if id(item) not in taken for effect in item.effects)
         return len(taken) == len(items)
 
     def _fate(self) -> Fate:
@@ -77,8 +77,8 @@ class _Apply:
         return fate
 
     def _is_ready(self, item: Item) -> bool:
-        category = item.leaves[0].fields.get("category")
-        if item.leaves[0].whole and category and self._server_id(Key(Kind.CATEGORY, str(category))) is None:
+        category = item.effects[0].fields.get("category")
+        if item.effects[0].whole and category and self._server_id(Key(Kind.CATEGORY, str(category))) is None:
             return False
         return not any(key in self.blocked for key in item.needs)
 
@@ -87,17 +87,17 @@ class _Apply:
         return row.server_id if row and row.status is not Status.DELETED else None
 
     def _intend(self, item: Item) -> None:
-        for leave in item.leaves:
-            row = intended(self.rows.get(leave.key), leave)
-            inherited = row.server_id or self._server_id(leave.former)
-            self.rows[leave.key] = replace(row, server_id=inherited)
+        for effect in item.effects:
+            row = intended(self.rows.get(effect.key), effect)
+            inherited = row.server_id or self._server_id(effect.former)
+            self.rows[effect.key] = replace(row, server_id=inherited)
 
     def _settle(self, item: Item) -> None:
-        for leave in item.leaves:
-            row = settled(self.rows[leave.key], leave)
-            if leave.key.kind is Kind.CATEGORY and row.status is not Status.DELETED:
-                row = replace(row, server_id=row.server_id or self._new_id(leave.key.name))
-            self.rows[leave.key] = row
+        for effect in item.effects:
+            row = settled(self.rows[effect.key], effect)
+            if effect.key.kind is Kind.CATEGORY and row.status is not Status.DELETED:
+                row = replace(row, server_id=row.server_id or self._new_id(effect.key.name))
+            self.rows[effect.key] = row
 
     def _new_id(self, name: str) -> str:
         """An id that no category has."""
@@ -106,7 +106,7 @@ class _Apply:
 
     def _place(self, item: Item, fate: Fate) -> None:
         """Keep track of where each tag may be, whatever its row says."""
-        own, *_ = item.leaves
+        own, *_ = item.effects
         if own.key.kind is Kind.TAG and own.whole:
             named = own.fields.get("category")
             held = self._server_id(Key(Kind.CATEGORY, str(named))) if named else own.fields.get("tagCategoryId")
@@ -118,8 +118,8 @@ class _Apply:
                 held_in.discard(str(self.rows[own.key].server_id))
 
     def _doubt(self, item: Item) -> None:
-        for leave in item.leaves:
-            self.rows[leave.key] = replace(self.rows[leave.key], doubtful=True)
+        for effect in item.effects:
+            self.rows[effect.key] = replace(self.rows[effect.key], doubtful=True)
 
 
 def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken, places: Places | None = None) -> Rows:

@@ -167,8 +167,8 @@ def items(plan: Plan, step: Step) -> list[Item]:
 
 def sent(plan: Plan, step: Step, address: str) -> Effect:
     """What the one item for a resource in a stage leaves of it."""
-    (leave,) = [item.leaves[0] for item in items(plan, step) if str(item.key) == address]
-    return leave
+    (effect,) = [item.effects[0] for item in items(plan, step) if str(item.key) == address]
+    return effect
 
 
 def addresses(keys: Iterable[Key]) -> list[str]:

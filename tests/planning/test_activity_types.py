@@ -158,7 +158,7 @@ def test_removing_a_recorded_code_sweeps() -> None:
     assert plan.sweep is not None
     assert (plan.sweep.known, plan.sweep.requests, plan.summary.requests) == (("A102",), 3, 3)
     assert [str(item.key) for call in plan.sweep.uploads for item in call.items] == ["activity-type/A101"]
-    (removal,) = plan.sweep.complete.items[0].leaves
+    (removal,) = plan.sweep.complete.items[0].effects
     assert (str(removal.key), removal.status) == ("activity-type/A102", "deleted")
     assert plan.sweep.complete.operation == "completeSyncSession"
 
@@ -223,7 +223,7 @@ def test_a_sweep_by_hand_spares_what_additive_keeps() -> None:
     rows = {A101: row("activity-type/A101", label="Plan", status=Status.RELEASED)}
     plan = planned("{}", rows, activity_types=Ownership.ADDITIVE, sweep=True)
     assert plan.sweep is not None
-    (held,) = [item.leaves[0] for call in plan.sweep.uploads for item in call.items]
+    (held,) = [item.effects[0] for call in plan.sweep.uploads for item in call.items]
     assert (held.key, held.fields) == (A101, {"label": "Plan"})
     assert applied(rows, plan)[A101] == rows[A101]
 

@@ -36,7 +36,7 @@ def test_a_category_that_is_not_recorded_is_created() -> None:
     """Nothing recorded: create, in the first stage, as new to the service."""
     plan = planned(ACME)
     assert actions(plan) == {"category/acme": "create"}
-    assert [(item.new, item.leaves[0].fields) for item in items(plan, Step.CATEGORIES)] == [(True, {"label": "ACME"})]
+    assert [(item.new, item.effects[0].fields) for item in items(plan, Step.CATEGORIES)] == [(True, {"label": "ACME"})]
 
 
 def test_a_deleted_category_is_created_again() -> None:
@@ -66,8 +66,8 @@ def test_an_equal_category_is_left_alone() -> None:
 def test_fields_of_a_category_that_are_gone_are_sent_as_empties() -> None:
     """2.4: explicit empties for recorded fields that are gone."""
     recorded = [row("category/acme", label="ACME", description="old", keywords=("k",))]
-    leave = sent(planned(ACME, recorded), Step.CATEGORIES, "category/acme")
-    assert (leave.fields, sorted(leave.cleared)) == ({"label": "ACME"}, ["description", "keywords"])
+    effect = sent(planned(ACME, recorded), Step.CATEGORIES, "category/acme")
+    assert (effect.fields, sorted(effect.cleared)) == ({"label": "ACME"}, ["description", "keywords"])
 
 
 def test_an_unconfirmed_category_is_created_again() -> None:
@@ -88,7 +88,7 @@ def test_a_renamed_category_keeps_its_id() -> None:
     plan = planned(RENAMED, [row("category/old", label="ACME")])
     assert actions(plan) == {"category/new": "update"}
     (item,) = items(plan, Step.CATEGORIES)
-    own, former = item.leaves
+    own, former = item.effects
     assert (own.former, own.whole, former.key, former.status) == (
         former.key,
         True,
@@ -207,7 +207,7 @@ def test_a_deleted_category_lists_the_tags_that_it_takes_along(member: Recorded)
     assert change.cascade == Key(Kind.CATEGORY, "acme")
     assert (plan.summary.cascaded_tags, plan.summary.delete) == (1, 2)
     (item,) = items(plan, Step.CATEGORY_DELETES)
-    assert [(str(leave.key), leave.status) for leave in item.leaves] == [
+    assert [(str(effect.key), effect.status) for effect in item.effects] == [
         ("category/acme", "deleted"),
         ("tag/T", "deleted"),
     ]
@@ -274,14 +274,14 @@ def test_a_member_that_moves_elsewhere_is_not_cascaded_and_goes_first() -> None:
     (item,) = items(plan, Step.CATEGORY_DELETES)
     assert actions(plan)["tag/MOVED"] == "update"
     assert addresses(item.needs) == ["tag/MOVED"]
-    assert addresses(leave.key for leave in item.leaves) == ["category/acme", "tag/LEFT"]
+    assert addresses(effect.key for effect in item.effects) == ["category/acme", "tag/LEFT"]
 
 
 def test_a_tag_that_may_be_in_two_categories_is_named_by_both_deletes() -> None:
     """1.2: a category delete names its members, and nobody knows which one has it."""
     member = row("tag/T", category="zeta", doubtful=True, former_categories=("category/acme",))
     plan = planned("{}", [row("category/acme"), row("category/zeta"), member])
-    named = [addresses(leave.key for leave in item.leaves) for item in items(plan, Step.CATEGORY_DELETES)]
+    named = [addresses(effect.key for effect in item.effects) for item in items(plan, Step.CATEGORY_DELETES)]
     assert named == [["category/acme", "tag/T"], ["category/zeta", "tag/T"]]
     assert plan.summary.cascaded_tags == 1
 

@@ -33,7 +33,7 @@ def test_doubtful_rows_are_sent_again_and_say_why() -> None:
     plan = planned(MANIFEST, rows)
     assert actions(plan) == {"category/acme": "update", "activity-type/A101": "update", "tag/ACME-1": "update"}
     assert {change.reason for change in plan.changes} == {WHY}
-    assert all(item.leaves[0].whole for call in plan.calls() for item in call.items)
+    assert all(item.effects[0].whole for call in plan.calls() for item in call.items)
 
 
 def test_an_acknowledged_whole_ends_the_doubt() -> None:

@@ -133,7 +133,7 @@ def test_a_tag_that_moves_to_another_file_is_only_recorded(bench: Bench) -> None
     settle(bench, estate)
     estate.files["2.yaml"]["tags"].append(estate.files["1.yaml"]["tags"].pop())
     planned = after(bench, estate)
-    assert (planned.changes, [leave.key.name for leave in planned.records]) == ((), ["T-2"])
+    assert (planned.changes, [effect.key.name for effect in planned.records]) == ((), ["T-2"])
 
 
 def test_a_comment_that_moves_lines_is_only_recorded(bench: Bench) -> None:

@@ -50,15 +50,15 @@ def test_a_keyword_gained_is_a_keyword_add() -> None:
     """addKeywords, with the external id that is recorded, and no upsert."""
     plan = planned(declared("keywords: [k1, k2], externalId: '47'"), [row("tag/ACME-1", "k1", externalId="47")])
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["keyword adds"])
-    leave = sent(plan, Step.KEYWORD_ADDS, "tag/ACME-1")
-    assert (leave.keywords, leave.fields, leave.whole) == (("k2",), {"externalId": "47"}, False)
+    effect = sent(plan, Step.KEYWORD_ADDS, "tag/ACME-1")
+    assert (effect.keywords, effect.fields, effect.whole) == (("k2",), {"externalId": "47"}, False)
     assert plan.summary.keyword_adds == 1
 
 
 def test_a_keyword_add_can_be_replaced_by_the_whole_tag() -> None:
     """4.7: for a tag that turns out not to be there, the plan holds its upsert."""
     plan = planned(declared("keywords: [k]"), [row("tag/ACME-1")])
-    assert plan.wholes[TAG].leaves[0].whole
+    assert plan.wholes[TAG].effects[0].whole
 
 
 def many(count: int, keywords: str) -> str:
@@ -77,7 +77,7 @@ def test_many_tags_that_gain_keywords_ride_on_a_batch() -> None:
     rows = [row(f"tag/ACME-{n}") for n in range(RIDE_ALONG)]
     plan = planned(many(RIDE_ALONG, "new"), rows)
     assert (steps(plan), plan.summary.requests, plan.summary.keyword_adds) == (["tags"], 1, RIDE_ALONG)
-    assert all(item.leaves[0].whole for item in items(plan, Step.TAGS))
+    assert all(item.effects[0].whole for item in items(plan, Step.TAGS))
 
 
 def test_deletes_do_not_ride() -> None:
@@ -91,7 +91,7 @@ def test_a_keyword_lost_is_one_delete() -> None:
     """Each lost keyword is one request; no upsert is needed for it."""
     plan = planned(declared("keywords: [k1]"), [row("tag/ACME-1", "k1", "k2", "k3")])
     assert (steps(plan), plan.summary.requests, plan.summary.keyword_deletes) == (["keyword deletes"], 2, 2)
-    assert [item.leaves[0].keywords_dropped for item in items(plan, Step.KEYWORD_DELETES)] == [("k2",), ("k3",)]
+    assert [item.effects[0].keywords_dropped for item in items(plan, Step.KEYWORD_DELETES)] == [("k2",), ("k3",)]
 
 
 def test_keywords_of_other_people_stay() -> None:
@@ -111,7 +111,7 @@ def test_including_the_name_again_spells_it_out() -> None:
     plan = planned(declared("url: http://u"), [row("tag/ACME-1", "k", excludeTagNameKeyword=True)])
     (item,) = items(plan, Step.TAGS)
     assert item.spell_name
-    assert wire.tag(item.leaves[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
+    assert wire.tag(item.effects[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
 
 
 def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:

@@ -113,7 +113,7 @@ def the_next_plan_is_empty(case: Case) -> None:
 
 def past_unsure_cascades(case: Case, after: Rows) -> Rows:
     """A doubtful member may have left the category that was deleted: one more plan lets it go by its own."""
-    unsure = {leave.key for leave in case.plan.leaves() if leave.unsure}
+    unsure = {effect.key for effect in case.plan.effects() if effect.unsure}
     if not unsure:
         return after
     plan = planned(case.desired, after, **whole_how(case.step))
@@ -128,13 +128,13 @@ def planning_is_deterministic(case: Case) -> None:
 
 def nothing_that_is_desired_is_taken_away(case: Case) -> None:
     """Neither a resource, nor a keyword, nor a metadata entry that some manifest names."""
-    for leave in case.plan.leaves():
-        resource = case.desired.resources.get(leave.key)
+    for effect in case.plan.effects():
+        resource = case.desired.resources.get(effect.key)
         if resource is not None:
-            assert leave.status in (None, Status.ACTIVE)
-            assert not set(leave.keywords_dropped) & set(resource.body.keywords)
-            assert not resource.body.metadata.keys() & set(leave.metadata_dropped)
-            assert not resource.body.fields.keys() & set(leave.cleared)
+            assert effect.status in (None, Status.ACTIVE)
+            assert not set(effect.keywords_dropped) & set(resource.body.keywords)
+            assert not resource.body.metadata.keys() & set(effect.metadata_dropped)
+            assert not resource.body.fields.keys() & set(effect.cleared)
 
 
 def protected_rows_do_not_leave(case: Case) -> None:
@@ -143,7 +143,7 @@ def protected_rows_do_not_leave(case: Case) -> None:
     assert not protected & case.aim.leaving.keys()
     removed = {Status.DELETED, Status.RETIRED}
     renamed = {key for old in case.aim.renames.values() for key in old if key.kind is Kind.CATEGORY}
-    assert not (protected - renamed) & {leave.key for leave in case.plan.leaves() if leave.status in removed}
+    assert not (protected - renamed) & {effect.key for effect in case.plan.effects() if effect.status in removed}
 
 
 def what_is_not_selected_is_not_touched(case: Case) -> None:
@@ -152,8 +152,8 @@ def what_is_not_selected_is_not_touched(case: Case) -> None:
     assert {change.key for change in case.plan.changes} <= allowed
     if not case.scope.whole:
         assert case.plan.sweep is None
-    for leave in case.plan.leaves():
-        assert leave.key in allowed or follows_a_rename(leave, case)
+    for effect in case.plan.effects():
+        assert effect.key in allowed or follows_a_rename(effect, case)
 
 
 def touchable(case: Case) -> Iterator[Key]:
@@ -171,11 +171,11 @@ def touchable(case: Case) -> Iterator[Key]:
             yield from (needed, *aimed.renames.get(needed, ()))
 
 
-def follows_a_rename(leave: Effect, case: Case) -> bool:
+def follows_a_rename(effect: Effect, case: Case) -> bool:
     """A member of a renamed category is only written down under its new name."""
-    new = Key(Kind.CATEGORY, str(leave.fields.get("category")))
-    return new in case.aim.renames and leave == Effect(
-        key=leave.key, fields={"category": new.name}, former=leave.former
+    new = Key(Kind.CATEGORY, str(effect.fields.get("category")))
+    return new in case.aim.renames and effect == Effect(
+        key=effect.key, fields={"category": new.name}, former=effect.former
     )
 
 
@@ -188,9 +188,9 @@ def a_plan_without_deletes_takes_nothing_away(case: Case) -> None:
     assert all(loss.of == "opened" or is_in_a_category_that_is_gone(loss, case) for loss in losses)
     renamed = {Key(change.key.kind, str(change.previously)) for change in plan.changes if change.previously}
     kept = {note.key for note in plan.notes if note.kind == "kept"}
-    for leave in plan.leaves():
-        assert leave.status in (None, Status.ACTIVE) or leave.key in renamed or leave.key in kept
-        assert not (leave.keywords_dropped or leave.metadata_dropped)
+    for effect in plan.effects():
+        assert effect.status in (None, Status.ACTIVE) or effect.key in renamed or effect.key in kept
+        assert not (effect.keywords_dropped or effect.metadata_dropped)
 
 
 def is_in_a_category_that_is_gone(loss: Loss, case: Case) -> bool:
@@ -209,7 +209,7 @@ def every_tag_that_a_category_takes_along_is_listed(case: Case) -> None:
             continue
         known = case.rows[item.key].server_id
         inside = {key for key, places in case.places.items() if known in places and may_be_held(case.rows[key])}
-        named = {leave.key for leave in item.leaves}
+        named = {effect.key for effect in item.effects}
         assert inside <= cascaded.keys() | set(item.needs)
         assert {key for key, category in cascaded.items() if category == item.key} <= named
         assert named - {item.key} <= cascaded.keys()

@@ -250,7 +250,7 @@ def test_without_deletes_the_rest_of_a_change_is_made() -> None:
     change = change_of(plan, "tag/ACME-1")
     assert (change.keywords_added, change.keywords_deleted, change.metadata_deleted) == (("new",), (), ())
     assert [field.name for field in change.fields] == ["externalId"]
-    assert items(plan, Step.TAGS)[0].leaves[0].cleared == ()
+    assert items(plan, Step.TAGS)[0].effects[0].cleared == ()
 
 
 def test_without_deletes_a_tag_may_move() -> None:
@@ -284,7 +284,7 @@ def test_a_renamed_category_keeps_what_it_has_without_deletes() -> None:
     recorded = [row("category/old", label="L", description="d")]
     manifest = "tagCategories: [{externalId: new, label: L, previously: [old]}]"
     plan = planned(manifest, recorded, scope=NO_DELETE)
-    assert items(plan, Step.CATEGORIES)[0].leaves[0].fields == {"label": "L", "description": "d"}
+    assert items(plan, Step.CATEGORIES)[0].effects[0].fields == {"label": "L", "description": "d"}
 
 
 def test_a_category_that_a_tag_keeps_follows_its_rename() -> None:

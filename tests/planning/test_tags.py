@@ -42,8 +42,8 @@ def test_a_tag_that_is_not_recorded_is_created() -> None:
     plan = planned(declared("category: acme, description: Case, metadata: {Client: ACME}, keywords: [k]"), [CATEGORY])
     (item,) = items(plan, Step.TAGS)
     assert (actions(plan), item.new) == ({"tag/ACME-1": "create"}, True)
-    assert item.leaves[0].fields == {"category": "acme", "description": "Case", "excludeTagNameKeyword": False}
-    assert (item.leaves[0].keywords, item.leaves[0].metadata) == (("k", "ACME-1"), {"Client": "ACME"})
+    assert item.effects[0].fields == {"category": "acme", "description": "Case", "excludeTagNameKeyword": False}
+    assert (item.effects[0].keywords, item.effects[0].metadata) == (("k", "ACME-1"), {"Client": "ACME"})
 
 
 def test_a_deleted_tag_is_created_again() -> None:
@@ -99,10 +99,10 @@ def test_an_upsert_carries_the_whole_declared_tag_and_nothing_else() -> None:
     """2.4: all declared fields, metadata and keywords; what was never declared is never sent."""
     recorded = [CATEGORY, row("tag/ACME-1", "k", description="Old", url="http://u", metadata={"Client": "ACME"})]
     fields = "description: New, url: http://u, keywords: [k], metadata: {Client: ACME}"
-    leave = sent(planned(declared(fields), recorded), Step.TAGS, "tag/ACME-1")
-    assert leave.fields == {"description": "New", "url": "http://u", "excludeTagNameKeyword": False}
-    assert (leave.keywords, leave.metadata) == (("k", "ACME-1"), {"Client": "ACME"})
-    assert (leave.cleared, leave.whole) == ((), True)
+    effect = sent(planned(declared(fields), recorded), Step.TAGS, "tag/ACME-1")
+    assert effect.fields == {"description": "New", "url": "http://u", "excludeTagNameKeyword": False}
+    assert (effect.keywords, effect.metadata) == (("k", "ACME-1"), {"Client": "ACME"})
+    assert (effect.cleared, effect.whole) == ((), True)
 
 
 def test_whether_the_name_is_a_keyword_is_always_explicit() -> None:

@@ -79,7 +79,7 @@ def whole(**given: Any) -> Effect:
 
 def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() -> None:
     """Lists as lists, metadata as a map, the category as the service's id."""
-    leave = whole(
+    effect = whole(
         fields={
             "description": "d",
             "category": "acme",
@@ -91,7 +91,7 @@ def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() ->
         keywords=("EP 1", "T-1"),
         metadata={"Client": "Acme"},
     )
-    assert wire.tag(leave, "id-7", spell_name=False) == {
+    assert wire.tag(effect, "id-7", spell_name=False) == {
         "name": "T-1",
         "description": "d",
         "tagCategoryId": "id-7",
@@ -125,23 +125,23 @@ def test_the_name_is_listed_where_the_service_would_not_add_it(
     excluded: bool, spell_name: bool, listed: list[str]
 ) -> None:
     """Excluded names that are keywords all the same, and names that an update must bring back."""
-    leave = whole(fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
-    assert wire.additional_keywords(leave, spell_name=spell_name) == listed
+    effect = whole(fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
+    assert wire.additional_keywords(effect, spell_name=spell_name) == listed
 
 
 def test_a_category_carries_its_id_once_the_service_gave_one() -> None:
     """And explicit empties for what is gone."""
-    leave = Effect(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
+    effect = Effect(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
     body = {"externalId": "acme", "description": "", "label": "Acme", "keywords": ["a", "b"]}
-    assert wire.category(leave, None) == body
-    assert wire.category(leave, "id-1") == {"id": "id-1", **body}
+    assert wire.category(effect, None) == body
+    assert wire.category(effect, "id-1") == {"id": "id-1", **body}
     assert wire.category(Effect(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
 
 
 def test_an_activity_type_carries_its_flags_as_declared() -> None:
     """A flag that was never said is not sent."""
-    leave = Effect(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
-    assert wire.activity_type(leave) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
+    effect = Effect(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
+    assert wire.activity_type(effect) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
 
 
 SINGLES = {

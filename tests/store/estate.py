@@ -51,8 +51,10 @@ def applying(url: str, given: Run | None = None) -> Iterator[State]:
         yield state
 
 
-def applied(state: State, call: str, *leaves: Effect, **server_ids: str) -> None:
+def applied(state: State, call: str, *effects: Effect, **server_ids: str) -> None:
     """A call, sent and acknowledged."""
-    state.intend([Intent(call, "upsertTags", leaves)])
-    state.settle([Settlement(call, leaves, {leave.key: server_ids[leave.key.name] for leave in leaves if server_ids})])
+    state.intend([Intent(call, "upsertTags", effects)])
+    state.settle(
+        [Settlement(call, effects, {effect.key: server_ids[effect.key.name] for effect in effects if server_ids})]
+    )
     state.end_attempts([call], {})

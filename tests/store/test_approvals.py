@@ -35,8 +35,8 @@ def held(url: str) -> None:
 
 
 def retire(state: State, call: str, *names: str) -> None:
-    leaves = (Effect(key=tag(name), keywords_dropped=("k",), status=Status.RETIRED) for name in names)
-    applied(state, call, *leaves)
+    effects = (Effect(key=tag(name), keywords_dropped=("k",), status=Status.RETIRED) for name in names)
+    applied(state, call, *effects)
 
 
 def the_one(url: str) -> ApprovalRecord:

@@ -36,9 +36,9 @@ def statements(url: str, number: int, size: int) -> int:
             "changes": tuple(whole(key, description="b") for key in keys),
             "takes": tuple(Effect(key=key, status=Status.DELETED) for key in keys),
         }
-        for call, leaves in calls.items():
-            state.intend([Intent(call, "upsertTags", leaves)])
-            state.settle([Settlement(call, leaves)])
+        for call, effects in calls.items():
+            state.intend([Intent(call, "upsertTags", effects)])
+            state.settle([Settlement(call, effects)])
             state.end_attempts([call], {})
         state.intend([Intent("refused", "upsertTags", calls["makes"])])
         state.fail([CallFailure("refused", tuple(keys), "no")])

@@ -37,7 +37,7 @@ LEAVES = st.builds(
     | st.builds(Source, WORDS, st.integers(1, 9), st.none() | st.builds(Row, WORDS, st.integers(1, 9))),
     protect=st.none() | st.booleans(),
 )
-CALLS = st.lists(LEAVES, min_size=1, max_size=3, unique_by=lambda leave: leave.key).map(tuple)
+CALLS = st.lists(LEAVES, min_size=1, max_size=3, unique_by=lambda effect: effect.key).map(tuple)
 ENDS = st.sampled_from(["settle", "identify", "part", "fail", "crash", "stop", "record"])
 
 
@@ -48,32 +48,32 @@ class Model:
     rows: dict[Key, Recorded] = field(default_factory=dict)
     open: set[Key] = field(default_factory=set)
 
-    def intend(self, leaves: tuple[Effect, ...]) -> None:
-        for leave in leaves:
-            row = intended(self.rows.get(leave.key), leave)
-            former = self.rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
+    def intend(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            row = intended(self.rows.get(effect.key), effect)
+            former = self.rows.get(effect.former) if effect.former and effect.former.kind is effect.key.kind else None
             if former and row.server_id is None and row.status is not Status.DELETED:
                 row = replace(row, server_id=former.server_id)
-            self.rows[leave.key] = row
-            self.open.add(leave.key)
+            self.rows[effect.key] = row
+            self.open.add(effect.key)
 
-    def settle(self, leaves: tuple[Effect, ...], server_id: str | None = None) -> None:
-        for leave in leaves:
-            row = settled(self.rows[leave.key], leave)
+    def settle(self, effects: tuple[Effect, ...], server_id: str | None = None) -> None:
+        for effect in effects:
+            row = settled(self.rows[effect.key], effect)
             named = server_id is not None and row.status is not Status.DELETED
-            self.rows[leave.key] = replace(row, server_id=server_id) if named else row
-            self.open.discard(leave.key)
+            self.rows[effect.key] = replace(row, server_id=server_id) if named else row
+            self.open.discard(effect.key)
 
     def doubt(self, keys: set[Key]) -> None:
         self.rows |= {key: replace(self.rows[key], doubtful=True) for key in keys}
         self.open -= keys
 
-    def record(self, leaves: tuple[Effect, ...]) -> None:
-        for leave in leaves:
-            if old := self.rows.get(leave.key):
-                new = settled(intended(old, leave), leave)
-                status = leave.status or old.status
-                self.rows[leave.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
+    def record(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            if old := self.rows.get(effect.key):
+                new = settled(intended(old, effect), effect)
+                status = effect.status or old.status
+                self.rows[effect.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
 
     def seen(self) -> dict[Key, Recorded]:
         return {key: replace(row, doubtful=row.doubtful or key in self.open) for key, row in self.rows.items()}
@@ -87,11 +87,11 @@ class Life:
     model: Model
     runs: int = 1
 
-    def step(self, number: int, end: str, leaves: tuple[Effect, ...]) -> None:
+    def step(self, number: int, end: str, effects: tuple[Effect, ...]) -> None:
         call = f"call-{number}"
         if end != "record":
-            self.state.intend([Intent(call, "upsertTags", leaves)])
-            self.model.intend(leaves)
+            self.state.intend([Intent(call, "upsertTags", effects)])
+            self.model.intend(effects)
         ends: dict[str, Callable[[str, tuple[Effect, ...]], None]] = {
             "settle": self._settle,
             "identify": self._identify,
@@ -101,32 +101,32 @@ class Life:
             "stop": self._stop,
             "record": self._record,
         }
-        ends[end](call, leaves)
+        ends[end](call, effects)
 
-    def _identify(self, call: str, leaves: tuple[Effect, ...]) -> None:
-        self._settle(call, leaves, call)
+    def _identify(self, call: str, effects: tuple[Effect, ...]) -> None:
+        self._settle(call, effects, call)
 
-    def _record(self, _call: str, leaves: tuple[Effect, ...]) -> None:
-        self.state.record(leaves)
-        self.model.record(leaves)
+    def _record(self, _call: str, effects: tuple[Effect, ...]) -> None:
+        self.state.record(effects)
+        self.model.record(effects)
 
-    def _stop(self, call: str, leaves: tuple[Effect, ...]) -> None:
+    def _stop(self, call: str, effects: tuple[Effect, ...]) -> None:
         self.state.end_run("interrupted", {})
-        self._crash(call, leaves)
+        self._crash(call, effects)
 
-    def _settle(self, call: str, leaves: tuple[Effect, ...], server_id: str | None = None) -> None:
-        ids = {leave.key: server_id for leave in leaves} if server_id else {}
-        self.state.settle([Settlement(call, leaves, ids)])
-        self.model.settle(leaves, server_id)
+    def _settle(self, call: str, effects: tuple[Effect, ...], server_id: str | None = None) -> None:
+        ids = {effect.key: server_id for effect in effects} if server_id else {}
+        self.state.settle([Settlement(call, effects, ids)])
+        self.model.settle(effects, server_id)
 
-    def _part(self, call: str, leaves: tuple[Effect, ...]) -> None:
-        self._settle(call, leaves[:1])
-        if leaves[1:]:
-            self._fail(call, leaves[1:])
+    def _part(self, call: str, effects: tuple[Effect, ...]) -> None:
+        self._settle(call, effects[:1])
+        if effects[1:]:
+            self._fail(call, effects[1:])
 
-    def _fail(self, call: str, leaves: tuple[Effect, ...]) -> None:
-        self.state.fail([CallFailure(call, tuple(leave.key for leave in leaves), "no")])
-        self.model.doubt({leave.key for leave in leaves})
+    def _fail(self, call: str, effects: tuple[Effect, ...]) -> None:
+        self.state.fail([CallFailure(call, tuple(effect.key for effect in effects), "no")])
+        self.model.doubt({effect.key for effect in effects})
 
     def _crash(self, _call: str, _leaves: tuple[Effect, ...]) -> None:
         """To a state, a dead run is one without an end that another begins after."""
@@ -141,7 +141,7 @@ def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Eff
     """Intents, ends, partial ends and deaths leave the rows that `effects` computes; open intents are doubt."""
     with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
         life = Life(state, Model())
-        for number, (end, leaves) in enumerate(steps):
-            life.step(number, end, leaves)
+        for number, (end, effects) in enumerate(steps):
+            life.step(number, end, effects)
             rows = {row.key: replace(row, run=None, plan=None) for row in state.rows()}
             assert rows == life.model.seen()

@@ -103,14 +103,14 @@ def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
             assert isinstance(found, SqliteReader)
             return {row.key.name for row in found.rows() if row.doubtful}
 
-    leaves = (whole(tag("A")), whole(category("A")))
+    effects = (whole(tag("A")), whole(category("A")))
     with applying(str(path)) as state:
         applied(state, "c0", whole(tag("B")))
-        state.intend([Intent("c1", "upsertTags", leaves[:1])])
+        state.intend([Intent("c1", "upsertTags", effects[:1])])
     assert doubtful() == {"A"}
     with applying(str(path), run(2)) as state:
-        state.intend([Intent("c2", "upsertTags", leaves[:1])])
-        state.settle([Settlement("c2", leaves[:1], {})])
+        state.intend([Intent("c2", "upsertTags", effects[:1])])
+        state.settle([Settlement("c2", effects[:1], {})])
         state.end_run("complete", {})
     assert doubtful() == set()
 

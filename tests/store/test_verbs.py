@@ -39,12 +39,12 @@ def test_a_settled_call_leaves_a_certain_row_with_its_writers(url: str) -> None:
 def test_a_call_may_settle_partly(url: str) -> None:
     """Only the effects that were acknowledged are certain; the rest is under way still."""
     with applying(url) as state:
-        leaves = whole(A), whole(B)
-        state.intend([Intent("c", "upsertTags", leaves)])
-        state.settle([Settlement("c", leaves[:1])])
+        effects = whole(A), whole(B)
+        state.intend([Intent("c", "upsertTags", effects)])
+        state.settle([Settlement("c", effects[:1])])
         assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: False, B: True}
         assert state.settled_calls("plan-1") == set()
-        state.settle([Settlement("c", leaves[1:])])
+        state.settle([Settlement("c", effects[1:])])
         assert not state.get([B])[B].doubtful
         assert state.settled_calls("plan-1") == {"c"}
 
@@ -235,14 +235,14 @@ def test_a_plan_is_used_up_by_a_run_to_its_end(url: str, outcome: str, used: boo
 
 def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
     """In whichever run of its plan: the last word counts, for each key."""
-    leaves = whole(A), whole(B)
+    effects = whole(A), whole(B)
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", leaves), Intent("d", "upsertTags", leaves)])
-        state.settle([Settlement("c", leaves)])
+        state.intend([Intent("c", "upsertTags", effects), Intent("d", "upsertTags", effects)])
+        state.settle([Settlement("c", effects)])
         state.fail([CallFailure("d", (A, B), "no")])
         assert state.settled_calls("plan-1") == {"c"}
     with applying(url, run(2, plan="plan-1")) as state:
-        applied(state, "d", *leaves)
+        applied(state, "d", *effects)
         assert state.settled_calls("plan-1") == {"c", "d"}
 
 
