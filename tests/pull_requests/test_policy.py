@@ -150,6 +150,14 @@ def test_a_changed_policy_is_said_beside_rules_that_cannot_be_read(eight: Clone)
     assert others
 
 
+@pytest.mark.parametrize("revision", ["", " "])
+def test_an_empty_revision_is_a_usage_error_of_its_own(eight: Clone, revision: str) -> None:
+    """A variable that is not set: no history is missing."""
+    done = eight.run("plan", "--base", revision)
+    assert done.code == 64
+    assert done.err.endswith("error[usage]: --base names no revision: it is empty, as a variable is that is not set\n")
+
+
 def test_what_makes_a_plan_is_the_heads_and_said_too(eight: Clone) -> None:
     """How tags leave, and the defaults of all manifests."""
     settings = PROJECT.replace("retire", "forget") + "defaults: {tags: {path: /matters}}\n"
