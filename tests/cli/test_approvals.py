@@ -334,7 +334,7 @@ def test_a_refusal_names_the_approval_of_a_rule_that_is_missing(project: Project
 
 
 def test_a_plan_of_all_tags_is_saved_and_applied_whatever_the_limit(firm: Project) -> None:
-    """The reason of its gate is one that a saved plan may have."""
+    """The reason of its gate is one that a saved plan may have, also where the limit is another by then."""
     firm.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}")
     assert applied(firm).code == 0  # a loosened limit counts from the next apply on
     others(firm, [])
@@ -343,6 +343,7 @@ def test_a_plan_of_all_tags_is_saved_and_applied_whatever_the_limit(firm: Projec
     gate_of_all = done.document["gate"]
     always = "96 of 96 tags forgotten, retired or deleted (limit 100%, and all of a kind always ask)"
     assert always in gate_of_all["reasons"]
+    firm.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 5, keywords: 100%}}")
     assert firm.run("apply", "saved.plan").code == 4
     assert firm.run("apply", "saved.plan", "--approve-deletes", gate_of_all["approve"]).code == 0
 
