@@ -96,7 +96,7 @@ def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, p
     if review is None:
         return
     if review.required and (review.missing or not review.plans):
-        what = f"{', '.join(review.missing)} is not there" if review.missing else "no --reviewed names one"
+        what = "not all that --reviewed names are there" if review.missing else "no --reviewed names one"
         raise StalePlan(f"a reviewed plan is required, and {what}; nothing was sent", code=NOT_REVIEWED)
     if review.plans:
         valid = [each for each in review.plans if not each.is_denied]

@@ -13,6 +13,7 @@ import click
 from msgspec import structs
 
 from syncengine.apply.report import RunStatus
+from syncengine.apply.reviewed import DENIED, MISSING
 from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
@@ -32,6 +33,7 @@ from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.plan.uses import CODES
 from syncengine.project import folder
 from syncengine.project.model import Project
+from syncengine.render.gate import asks_about_removals_alone
 from syncengine.render.outcomes import report_of
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 
@@ -108,6 +110,10 @@ def apply(
     return done.exit_code
 
 
+REPORTED, NONE = frozenset({MISSING, DENIED}), frozenset[str]()
+"""Remarks that only a person who is asked is told before the report has them."""
+
+
 class _Applying:
     """One call of `apply`: its question, its progress and its output."""
 
@@ -133,7 +139,7 @@ class _Applying:
         if saved is None and not self._auto_approve and not sys.stdin.isatty():
             raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
         announce(project, self.output)
-        with Progress(self.output) as progress:
+        with Progress(self.output, hides=REPORTED if self._auto_approve else NONE) as progress:
             runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, runtime, lambda: serving(project))
             if saved is not None:
@@ -181,7 +187,8 @@ class _Applying:
         elif done.plan is not None and done.plan.is_undone and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: the manifests still ask for undone changes, as shown above.", level="error")
         elif done.plan is not None and done.plan.gate.is_closed and done.exit_code is ExitCode.GATE:
-            self.output.say("Not applied: the removals above need an approval.", level="error")
+            what = "removals above need" if asks_about_removals_alone(done.plan.gate) else "plan above needs"
+            self.output.say(f"Not applied: the {what} an approval.", level="error")
         else:
             errors = [d for d in done.report.diagnostics if d.severity is Severity.ERROR]
             if [error.code for error in errors] == [NOT_CONFIRMED]:

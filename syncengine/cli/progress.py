@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -52,12 +52,13 @@ EVERY_SECONDS = 10.0
 class Progress:
     """A bar a stage on a terminal, else lines; errors are always shown. Use as a context manager.
 
-    `now` counts seconds, from any beginning.
+    `now` counts seconds, from any beginning. `hides`: the codes of remarks that are left to the report.
     """
 
-    def __init__(self, output: Output, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, output: Output, now: Callable[[], float] = time.monotonic, hides: Collection[str] = ()) -> None:
         self._output = output
         self._now = now
+        self._hides = hides
         self._stage: _Stage | None = None
         self._bars: Bars | None = None
         self._task: TaskID | None = None
@@ -95,8 +96,9 @@ class Progress:
             case SessionEnded(id, outcome, reason):
                 if outcome != "completed":
                     self._say(f"sync session {id or '(none)'} {outcome or 'not completed'}: {reason}")
-            case Remark(_, message):
-                self._say(message)
+            case Remark(code, message):
+                if code not in self._hides:
+                    self._say(message)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

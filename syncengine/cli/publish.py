@@ -114,7 +114,8 @@ def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Out
     elif done.outcome is Published.OLDER:
         output.say(f"Not written: {done.reason}.")
     else:
-        output.data(f"{done.outcome.value.capitalize()}: {done.url or 'the comment'}\n")
+        word = done.outcome.value
+        output.data(f"{word.capitalize()}: {done.url}\n" if done.url else f"Comment {word}.\n")
 
 
 def _document(outcome: str, **parts: object) -> str:

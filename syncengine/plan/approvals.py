@@ -40,6 +40,11 @@ class KnownApprovals:
     spent: Mapping[str, ApprovalRecord] = field(default_factory=dict)
     under_way: Mapping[tuple[str, Key], tuple[tuple[Loss, ApprovalRecord], ...]] = field(default_factory=dict)
 
+    @property
+    def texts_under_way(self) -> frozenset[str]:
+        """The approvals of removals that were begun and are not settled."""
+        return frozenset(record.text for pairs in self.under_way.values() for _, record in pairs)
+
     def covering(self, loss: Loss) -> ApprovalRecord | None:
         """The approval under which this removal was begun and is not settled, if there is one."""
         begun = self.under_way.get((loss.of, loss.key), ())

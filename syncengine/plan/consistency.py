@@ -21,7 +21,7 @@ from syncengine.plan.approvals import KnownApprovals, Owner, approvals_of_plan, 
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
-from syncengine.plan.gate import NO_RECORDS, Gate, Unit, gate
+from syncengine.plan.gate import ALL_ASK, NO_RECORDS, Gate, Unit, gate
 from syncengine.plan.losses import SAYS, SAYS_OF_ONE, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import without_rules
@@ -35,7 +35,7 @@ FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
 
 COUNTED = re.compile(
     r"([0-9,]{1,24}) of [0-9,]+ (.+?)(?:, ([0-9,]{1,24}) of them in runs since [0-9: -]{16} UTC)?"
-    r" \(limit [0-9.]+%?(?: and [0-9.]+%)?\)"
+    rf" \(limit [0-9.]+%?(?: and [0-9.]+%)?(?:{ALL_ASK})?\)"
 )
 SHRUNK = re.compile(
     r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources made from it(?: at .+)? are removed) \(limit 25%\)"

@@ -56,6 +56,8 @@ from syncengine.resource import Key, Recorded, Resource
 
 NO_ROWS: Mapping[str, int] = MappingProxyType({})
 NO_RECORDS = KnownApprovals()
+ALL_ASK = ", and all of a kind always ask"
+"""The end of a reason where no limit is exceeded."""
 
 
 class Unit(Struct, frozen=True, gc=False):
@@ -112,10 +114,15 @@ class Total(Struct, frozen=True, gc=False):
             self.of not in ALWAYS_ASKS and now < there and not self.limit.is_exceeded(count, there + self.missing)
         ):
             return None
-        limit = 0 if self.of in ALWAYS_ASKS else self.limit
-        total = there + self.missing
+        limit, total = self._limit(count, there + self.missing), there + self.missing
         says = SAYS_OF_ONE[self.of] if total == 1 else SAYS[self.of]
         return f"{count:,} of {total:,} {says}{self._of_before()} (limit {limit})"
+
+    def _limit(self, count: int, total: int) -> str:
+        """The limit that is exceeded, or that all of a kind are within."""
+        if self.of in ALWAYS_ASKS:
+            return "0"
+        return str(self.limit) if self.limit.is_exceeded(count, total) else f"{self.limit}{ALL_ASK}"
 
     def _of_before(self) -> str:
         if not self.earlier:

@@ -6,8 +6,10 @@ What judges a plan (limits, levels of diagnostics) counts in its stricter form; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+
+from msgspec import structs
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
@@ -16,6 +18,7 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.schema import SECTIONS
 from syncengine.plan.origins import LIMIT_LOOSENED, POLICY_CHANGED
+from syncengine.project.load import level_cure
 from syncengine.project.model import Policy, Project
 from syncengine.project.quarantine import QuarantineEntry, until_text
 from syncengine.project.schema import Level, Limit, limit
@@ -45,6 +48,20 @@ def with_stricter_judge(head: Project, base: Project) -> Project:
 
 def _level(project: Project, name: str) -> Level:
     return project.policy.diagnostics.get(name, Level.WARNING)
+
+
+def at_levels_of_base(found: Iterable[Diagnostic], base: Project, name: str) -> Iterator[Diagnostic]:
+    """Findings of the head; none names a level as its cure that the base, called `name`, forbids."""
+    strict = {code for code, level in base.policy.diagnostics.items() if level is Level.ERROR}
+    return (_without_cure(each, name) if each.code in strict else each for each in found)
+
+
+def _without_cure(found: Diagnostic, name: str) -> Diagnostic:
+    if not found.message.endswith(cure := level_cure(found.code)):
+        return found
+    level = f"{name} has `{found.code}: error` under `policy.diagnostics`"
+    why = f"{level}, and the stricter level of both sides counts"
+    return structs.replace(found, message=f"{found.message.removesuffix(cure)}; {why}")
 
 
 def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:

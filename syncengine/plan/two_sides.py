@@ -7,20 +7,20 @@ revision count as recorded, and neither state nor key nor any other secret is re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.errors import Problems, SyncengineError
+from syncengine.errors import Diagnostic, Problems, SyncengineError
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.git_with_git import plan_in_git
 from syncengine.plan.model import Base, BasePlan, Plan
-from syncengine.plan.origins import MERGED, NO_BASE
+from syncengine.plan.origins import MERGED, NO_BASE, POLICY_CHANGED
 from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
-from syncengine.plan.policy_changes import policy_changes, with_stricter_judge
+from syncengine.plan.policy_changes import at_levels_of_base, policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.sides import Sides, invalid
@@ -52,7 +52,8 @@ def plan_two_sides(
         commit = repo.commit(revision)
         sides = _sides(repo, commit, revision, project, load)
         make = _with_state if uses_state else plan_in_git
-        draft = make(sides, revision, request, around)
+        with _policy_before_errors(sides, revision):
+            draft = make(sides, revision, request, around)
     base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
     return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
 
@@ -78,9 +79,32 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
         sides.warn(*invalid(name, problems))
     sides.found += files.found
     if sides.base is not None:
-        sides.found[:0] = policy_changes(sides.head, sides.base)
-        sides.head = with_stricter_judge(sides.head, sides.base)
+        with _policy_before_errors(sides, name):
+            _judge_by_both(sides, sides.base)
     return sides
+
+
+def _judge_by_both(sides: Sides, base: Project) -> None:
+    """Say the changes of the policy first, also where the head's rules cannot be read."""
+    changes: list[Diagnostic] = []
+    try:
+        for change in policy_changes(sides.head, base):
+            changes.append(change)
+    finally:
+        sides.found[:0] = changes
+    sides.head = with_stricter_judge(sides.head, base)
+
+
+@contextmanager
+def _policy_before_errors(sides: Sides, name: str) -> Iterator[None]:
+    """Problems of the head come after the changes of the policy by which they are judged."""
+    try:
+        yield
+    except Problems as problems:
+        if sides.base is None:
+            raise
+        changes = [each for each in sides.found if each.code == POLICY_CHANGED]
+        raise Problems([*changes, *at_levels_of_base(problems.found, sides.base, name)]) from None
 
 
 def has_project(checkout: Checkout) -> bool:

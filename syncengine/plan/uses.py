@@ -66,13 +66,16 @@ def _of_lines(plan: Plan) -> dict[str, tuple[Loss, ...]]:
 
 
 def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownApprovals) -> Iterator[Diagnostic]:
-    """Warnings of approvals at hand that were used before, or that match no removal of the plan."""
+    """Warnings of approvals at hand that were used before, or that match no removal of the plan.
+
+    One that a run began with is in use until all that it covers has settled, also where nothing of it is planned.
+    """
     gate = gate.with_approvals(())
     texts = {gate.whole, as_printed_before(gate.whole), *(unit.approve for unit in gate.units)}
-    going_on = {unit.approve for unit in gate.begun}
+    in_use = {*(unit.approve for unit in gate.begun), *records.texts_under_way}
     for approval in approvals:
         spent = records.spent.get(approval.text)
-        if approval.text in texts or approval.text in going_on:
+        if approval.text in texts or approval.text in in_use:
             continue
         code, message = (USED, _used(approval, spent)) if spent else (UNUSED, _unused(approval))
         yield Diagnostic(

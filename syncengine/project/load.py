@@ -89,10 +89,14 @@ def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> lis
         if diagnostic.severity is Severity.ERROR or level is Level.WARNING:
             result.append(diagnostic)
         elif level is Level.ERROR:
-            cure = f"`{diagnostic.code}: warning` under `policy.diagnostics` of the project file makes it a warning"
-            message = f"{diagnostic.message}; {cure}"
+            message = f"{diagnostic.message}{level_cure(diagnostic.code)}"
             result.append(structs.replace(diagnostic, severity=Severity.ERROR, message=message))
     return result
+
+
+def level_cure(code: str) -> str:
+    """The end of the message of a warning that the project makes an error."""
+    return f"; `{code}: warning` under `policy.diagnostics` of the project file makes it a warning"
 
 
 def project_folder(folder: Path) -> Path:

@@ -28,6 +28,8 @@ class Host(ABC):
     """One host's interface. `number` is that of the pull request."""
 
     title: ClassVar[str]
+    request: ClassVar[str]
+    """The host's own word for a pull request."""
     needs: ClassVar[str]
     """The right that the token needs to write."""
     variable: ClassVar[str]
@@ -86,7 +88,8 @@ class Host(ABC):
 
 
 class GitHub(Host):
-    title, needs, variable = "GitHub", "`permissions: {pull-requests: write}`", "GITHUB_TOKEN"
+    title, request = "GitHub", "pull request"
+    needs, variable = "`permissions: {pull-requests: write}`", "GITHUB_TOKEN"
     update_method = "PATCH"
 
     @property
@@ -120,7 +123,8 @@ class GitHub(Host):
 
 
 class GitLab(Host):
-    title, needs, variable = "GitLab", "the scope `api` and the role Reporter", "GITLAB_TOKEN"
+    title, request = "GitLab", "merge request"
+    needs, variable = "the scope `api` and the role Reporter", "GITLAB_TOKEN"
     update_method = "PUT"
 
     @property

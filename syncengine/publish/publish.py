@@ -55,13 +55,13 @@ def publish(kind: HostKind, place: CommentPlace, marker: Marker, text: str) -> P
         try:
             number = place.number or number_of_commit(kind, api, place)
             if number is None:
-                return Publishing(Published.SUMMARY, reason="this job belongs to no pull request")
+                return Publishing(Published.SUMMARY, reason=f"this job belongs to no {host_class.request}")
             return _OneComment(host_class(api, place, number), marker, text).write()
         except NotAllowed as refusal:
             cure = "" if place.is_fork else f"; it needs {host_class.needs}"
             return Publishing(Published.SUMMARY, reason=f"the token may not write here ({refusal}){cure}")
         except NotThere as refusal:
-            cause = f"is {place.project} right, is the pull request there, and may the token see both?"
+            cause = f"is {place.project} right, is the {host_class.request} there, and may the token see both?"
             raise SyncengineError(f"{title} knows no such place ({refusal}): {cause}", code="publish-place") from None
 
 

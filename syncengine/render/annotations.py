@@ -38,7 +38,8 @@ REVIEWDOG_SHOWS = 30
 """Comments that reviewdog writes at a time."""
 SHOWN_VALUES = 3
 _LONGEST = 300
-
+LEAVING = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
+"""Actions by which a resource leaves."""
 RDJSON_LEVELS = {ERROR: "ERROR", WARNING: "WARNING", NOTICE: "INFO"}
 
 
@@ -130,10 +131,11 @@ def _groups(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 def _removes(change: Change) -> bool:
     """Whether the change takes something away."""
-    return change.action in (Action.DELETE, Action.RETIRE, Action.FORGET) or any(losses_of(change))
+    return change.action in LEAVING or any(losses_of(change))
 
 
 def _annotation(level: str, group: Sequence[Change]) -> Annotation:
+    """Name the file of what leaves, and no line: where it stood last, another resource may stand now."""
     source: Source | None = group[0].source
     return Annotation(
         level,
@@ -142,7 +144,7 @@ def _annotation(level: str, group: Sequence[Change]) -> Annotation:
             code=group[0].action.word,
             message=_words(group),
             file=source.file if source else None,
-            line=source.line if source else None,
+            line=source.line if source and group[0].action not in LEAVING else None,
             address=str(group[0].key),
         ),
     )

@@ -56,7 +56,7 @@ def heading(gate: Gate) -> str:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:
             return f"Approved: {file_name(str(gate.approved))} approves these removals."
-    return "Approved: nothing else needs an approval."
+    return "Approved: everything that needs an approval has one."
 
 
 def unit_lines(gate: Gate) -> Iterator[UnitLine]:

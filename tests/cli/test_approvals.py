@@ -331,3 +331,65 @@ def test_a_refusal_names_the_approval_of_a_rule_that_is_missing(project: Project
     assert everything not in project.run("apply", "-y", "--approve-deletes", everything).out.split("Blocked")[-1]
     again = ("--approve-deletes", everything, "--approve-deletes", missing)
     assert project.run("apply", "-y", *again).code == 0
+
+
+def test_a_plan_of_all_tags_is_saved_and_applied_whatever_the_limit(firm: Project) -> None:
+    """The reason of its gate is one that a saved plan may have, also where the limit is another by then."""
+    firm.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}")
+    assert applied(firm).code == 0  # a loosened limit counts from the next apply on
+    others(firm, [])
+    firm.wants(tagCategories=[category("jacobi")])
+    done = firm.run("plan", "--out", "saved.plan", "--format", "json")
+    gate_of_all = done.document["gate"]
+    always = "96 of 96 tags forgotten, retired or deleted (limit 100%, and all of a kind always ask)"
+    assert always in gate_of_all["reasons"]
+    firm.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 5, keywords: 100%}}")
+    assert firm.run("apply", "saved.plan").code == 4
+    assert firm.run("apply", "saved.plan", "--approve-deletes", gate_of_all["approve"]).code == 0
+
+
+def unused(project: Project) -> list[str]:
+    found = project.run("plan", "--format", "json").document["diagnostics"]
+    return [each["code"] for each in found if each["code"].startswith("approval-")]
+
+
+def test_approvals_in_use_after_a_kill_are_not_warned_of(firm: Project, service: Service) -> None:
+    """Each that covers what is left: that of the unit and that of everything, though one of them is enough."""
+    others(firm, OTHERS[30:])
+    asked = gate(firm)
+    approve(firm, units(asked)["manifests/others.yaml"], asked["approve"])
+    assert unused(firm) == []
+    service.fault("deleteKeyword", after=10, times=None, **DELAYED)
+    process = firm.start("apply", "-y")
+    service.wait_for("deleteKeyword", 11)
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    service.heal()
+    assert unused(firm) == []
+    assert applied(firm).code == 0
+    assert unused(firm) == []  # calls of the run that was killed may still be executed
+    assert applied(firm).code == 0
+    assert unused(firm) == ["approval-used", "approval-used"]
+
+
+def test_a_refusal_for_a_rule_is_not_said_of_removals(firm: Project) -> None:
+    """Nothing is removed."""
+    (firm.folder / "policies").mkdir()
+    rule = "{name: named, for: tag, approve: action == 'create'}"
+    (firm.folder / "policies/all.yaml").write_text(f"rules: [{rule}]\n", encoding="utf-8")
+    others(firm, [*OTHERS, "NEW-1"])
+    done = firm.run("apply", "-y")
+    assert done.code == 4
+    assert done.err.endswith("Not applied: the plan above needs an approval.\n")
+    others(firm, OTHERS[30:])
+    assert firm.run("apply", "-y").err.endswith("Not applied: the removals above need an approval.\n")
+
+
+def test_a_plan_with_all_its_approvals_says_so(firm: Project) -> None:
+    """In several places."""
+    others(firm, OTHERS[30:])
+    firm.wants(tagCategories=[])
+    found = units(gate(firm))
+    approve(firm, found["category/jacobi"])
+    text = firm.run("plan", "--approve-deletes", found["manifests/others.yaml"]).out
+    assert "Approved: everything that needs an approval has one." in text

@@ -216,6 +216,14 @@ def test_a_file_that_is_not_there_is_said(reviewed: Project) -> None:
     assert (done.code, done.codes[-1:]) == (0, ["reviewed-missing"])
 
 
+def test_a_file_that_is_not_there_is_said_once(reviewed: Project) -> None:
+    """By the warning of the report, in which it stands by name."""
+    for words in ((), ("--require-reviewed",)):
+        done = reviewed.run("apply", "-y", "--reviewed", "nowhere.json", *words)
+        assert (done.out + done.err).count("nowhere.json") == 1
+        assert "warning[reviewed-missing]: the reviewed plan nowhere.json is not there" in done.out + done.err
+
+
 def test_a_file_that_is_there_counts_beside_one_that_is_not(reviewed: Project) -> None:
     reviewed.wants(**changed("A-1", description="three"))
     assert apply(reviewed, "--reviewed", "nowhere.json").code == 5

@@ -132,7 +132,17 @@ def test_a_place_that_is_not_there_is_explained(project: Project, host: Imitatio
     """404, which hosts answer for what a token may not see as well."""
     done = publish(project, host, GITHUB_REPOSITORY="acme/other", CI_PROJECT_ID="78")
     assert done.code == 1
-    assert "may the token see both?" in done.err
+    request = {"github": "pull request", "gitlab": "merge request"}[host.kind]
+    assert f"is the {request} there, and may the token see both?" in done.err
+
+
+def test_a_comment_without_a_known_page_is_a_sentence(project: Project, host: Imitation) -> None:
+    """Its link is the host's own on GitHub; on GitLab it is made of the project's page."""
+    if host.kind == "github":
+        pytest.skip("the host's answer has the link")
+    assert publish(project, host, CI_PROJECT_URL="").out == "Comment created.\n"
+    assert publish(project, host, CI_PROJECT_URL="", run=2).out == "Comment updated.\n"
+    assert publish(project, host, CI_PROJECT_URL="", run=2).out == "Comment unchanged.\n"
 
 
 def test_a_token_that_is_not_accepted_is_not_shown(project: Project, host: Imitation) -> None:
@@ -290,9 +300,10 @@ def test_a_report_is_published(project: Project, host: Imitation) -> None:
 
 
 def test_a_push_without_a_pull_request_has_a_summary(project: Project, host: Imitation) -> None:
-    """Exit 0: there is nobody to write to."""
+    """Exit 0: there is nobody to write to, which is said in the host's words."""
     done = publish(project, host, GITHUB_REF="refs/heads/main", CI_MERGE_REQUEST_IID="")
-    assert (done.code, "belongs to no pull request" in done.err) == (0, True)
+    request = {"github": "pull request", "gitlab": "merge request"}[host.kind]
+    assert (done.code, f"belongs to no {request}; " in done.err) == (0, True)
 
 
 def test_findings_take_the_place_of_an_earlier_plan(project: Project, host: Imitation) -> None:

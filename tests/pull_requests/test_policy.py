@@ -113,6 +113,51 @@ def test_levels_count_in_their_stricter_form(eight: Clone) -> None:
     assert "same-keyword" in [found["code"] for found in json.loads(done.out)["diagnostics"]]
 
 
+@pytest.mark.parametrize("more", [(), ("--no-state",)])
+def test_a_changed_policy_is_said_before_the_errors_that_it_was_to_hide(eight: Clone, more: tuple[str, ...]) -> None:
+    """The level of the base counts, so that no level of the pull request is named as a cure."""
+    merge_unapplied(eight, settings=PROJECT + "  diagnostics: {same-keyword: error}\n")
+    both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
+    eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: off}\n", more=both)
+    done = eight.run("plan", "--base", "origin/main", "--format", "json", *more)
+    first, *others = json.loads(done.out)["diagnostics"]
+    assert (done.code, first["code"], first["severity"]) == (8, "policy-changed", "warning")
+    assert first["message"].startswith(
+        "This pull request changes policy: diagnostics.same-keyword error → off (syncengine.yaml:5)"
+    )
+    assert "makes it a warning" not in done.out
+    (found,) = (each for each in others if each["code"] == "same-keyword")
+    level = "; origin/main has `same-keyword: error` under `policy.diagnostics`"
+    assert found["message"].endswith(f"{level}, and the stricter level of both sides counts")
+
+
+def test_an_error_of_the_pull_requests_own_level_keeps_its_cure(eight: Clone) -> None:
+    """The base only warns."""
+    both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
+    eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: error}\n", more=both)
+    done = eight.run("plan", "--base", "origin/main", "--format", "json")
+    assert "`same-keyword: warning` under `policy.diagnostics` of the project file makes it a warning" in done.out
+
+
+def test_a_changed_policy_is_said_beside_rules_that_cannot_be_read(eight: Clone) -> None:
+    """They are the pull request's own, and so is its looser limit."""
+    eight.write("policies/all.yaml", "rules: [{nme: x}]\n")
+    eight.commit(settings=PROJECT + "  maxDeletes: {tags: 100%}\n")
+    done = eight.run("plan", "--base", "origin/main", "--format", "json")
+    assert done.code == 8
+    first, *others = json.loads(done.out)["diagnostics"]
+    assert first["message"].startswith("This pull request changes policy: maxDeletes.tags 25% → 100%")
+    assert others
+
+
+@pytest.mark.parametrize("revision", ["", " "])
+def test_an_empty_revision_is_a_usage_error_of_its_own(eight: Clone, revision: str) -> None:
+    """It says what is wrong: a variable that is not set."""
+    done = eight.run("plan", "--base", revision)
+    assert done.code == 64
+    assert "error[usage]: --base names no revision: it is empty, as a variable is that is not set; name one" in done.err
+
+
 def test_what_makes_a_plan_is_the_heads_and_said_too(eight: Clone) -> None:
     """How tags leave, and the defaults of all manifests."""
     settings = PROJECT.replace("retire", "forget") + "defaults: {tags: {path: /matters}}\n"

@@ -42,16 +42,36 @@ def levels(text: str) -> list[tuple[str, str]]:
 
 
 def test_changes_are_annotated_where_they_are_declared(project: Project) -> None:
-    """Removals as warnings at the place where they last stood; a keyword's removal is one too."""
+    """Removals as warnings in the file where they last stood; a keyword's removal is one too."""
     change(project)
     text = planned(project, "github")["github"]
-    assert "::warning file=manifests/all.yaml,line=3,title=forget::forget tag/GONE-1\n" in text
+    assert "::warning file=manifests/all.yaml,title=forget::forget tag/GONE-1\n" in text
     assert (
         "::warning file=manifests/all.yaml,line=2,title=update::"
         'update tag/STAYS-1: - keyword "k2"; description "old" → "new"\n'
     ) in text
     assert "::notice file=manifests/all.yaml,line=4,title=create::create tag/NEW-0\n" in text
     assert "SAME-1" not in text
+
+
+def test_a_removal_marks_no_line_of_another_resource(project: Project) -> None:
+    """The line at which it stood last is another one's now, or after the end of the file: the file alone is named."""
+    change(project)
+    made = planned(project, "gitlab", "sarif", "rdjson")
+    (gitlab,) = (each for each in items("gitlab", made["gitlab"]) if each["check_name"] == "forget")
+    assert gitlab["location"] == {"path": "manifests/all.yaml", "lines": {"begin": 1}}
+    (rdjson,) = (each for each in items("rdjson", made["rdjson"]) if each["code"]["value"] == "forget")
+    assert rdjson["location"] == {"path": "manifests/all.yaml", "range": {"start": {"line": 1}}}
+    (sarif,) = (each for each in items("sarif", made["sarif"]) if each["ruleId"] == "forget")
+    assert sarif["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
+
+
+def test_removals_of_one_file_are_told_one_by_one(project: Project) -> None:
+    """They have no line in common, though none is named."""
+    project.settle(tags=[tag("STAYS-1"), *(tag(f"GONE-{n}") for n in range(3)), *(tag(f"KEPT-{n}") for n in range(9))])
+    project.wants(tags=[tag("STAYS-1"), *(tag(f"KEPT-{n}") for n in range(9))])
+    words = [words for _, words in levels(planned(project, "github")["github"]) if words.startswith("forget ")]
+    assert words == ["forget tag/GONE-0", "forget tag/GONE-1", "forget tag/GONE-2"]
 
 
 def test_a_closed_gate_comes_first(project: Project) -> None:
