@@ -116,6 +116,8 @@ def run_to_undo(state: State, name: str, now: float) -> Run:
         raise Usage(f"the history of run {run.id} is not kept any more ({cause}): it cannot be undone")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
+    if state.was_erased(run.id):
+        raise Usage(f"all that run {run.id} changed was erased (`state erase`): it cannot be undone")
     return run
 
 

@@ -20,7 +20,7 @@ from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
 from syncengine.state.history import LARGE, PRUNED_RUN, HistoryEntry, Run, history, pruned_until
 from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import FORGOTTEN, INTENDED, PACKED, RECORDED
+from syncengine.state.journal import ERASED, FORGOTTEN, INTENDED, PACKED, RECORDED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import fetch, visible_rows
 from syncengine.state.tables import JOURNAL, RUNS
@@ -45,6 +45,11 @@ class ChangedRow:
     forgotten: bool = False
     renamed_to: Key | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether it stands for resources that were erased."""
+        return self.now is None and self.key.name == ERASED
 
     @property
     def is_changed(self) -> bool:
@@ -94,7 +99,8 @@ def family_of(connection: sa.Connection, run: str) -> set[str]:
 def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) -> Run | None:
     """The first of these runs of a plan that made something else of a resource, or the first that wrote at all.
 
-    One that sends everything again as it was, as `apply --reassert` does, takes no run's place.
+    One that sends everything again as it was, as `apply --reassert` does, takes no run's place. What an erased line
+    told counts as a change: nobody knows.
     """
     first: Run | None = None
     for run in runs:
@@ -106,14 +112,24 @@ def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) ->
 
 
 def _makes_something(connection: sa.Connection, run: str, version: int) -> bool:
-    names = ("kind", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
+    return any(name == ERASED or detail.changes_something for name, detail in _written(connection, run, version))
+
+
+def was_erased(connection: sa.Connection, run: str, version: int) -> bool:
+    """Whether all that a run wrote about was erased."""
+    erased = [name == ERASED and not detail.changes_something for name, detail in _written(connection, run, version)]
+    return erased != [] and all(erased)
+
+
+def _written(connection: sa.Connection, run: str, version: int) -> Iterator[tuple[str, Detail]]:
+    """The names that a run wrote about, each with the differences."""
+    names = ("kind", "name", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
     for line in connection.execute(query, execution_options={"yield_per": LARGE}):
-        lines = packed_lines.changed_lines(line.packed, None) if line.kind == PACKED else ()
-        details = [read(line.detail)] if line.kind in KINDS else (each.line.read() for each in lines)
-        if any(detail.changes_something for detail in details):
-            return True
-    return False
+        if line.kind == PACKED:
+            yield from ((each.key.name, each.line.read()) for each in packed_lines.changed_lines(line.packed, None))
+        elif line.kind in KINDS:
+            yield line.name, read(line.detail)
 
 
 def has_changed(connection: sa.Connection, run: str) -> bool:
