@@ -279,6 +279,32 @@ def test_what_another_run_changed_since_is_left_out_and_named(project: Project) 
     }
 
 
+def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) -> None:
+    """Runs are taken back one after the other without force; one that came to something else is in the way."""
+    for word in ("one", "two", "three"):
+        project.settle(tags=[tag("A", description=word)])
+    with open_state(project.loaded().state, write=False) as state:
+        run = state.runs(2)[1].id
+    assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
+    undo(project)
+    planned = undo(project, run).document
+    assert planned["undo"]["leftOut"] == []
+    assert project.rows()["tag/A"]["fields"]["description"] == "one"
+
+
+def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(project: Project) -> None:
+    """Nor is one by hand that came to the same: somebody wanted that."""
+    for word in ("one", "two", "three"):
+        project.settle(tags=[tag("A", description=word)])
+    with open_state(project.loaded().state, write=False) as state:
+        run = state.runs(2)[1].id
+    undo(project)
+    assert project.apply("--redo").code == 0
+    assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
+    project.settle(tags=[tag("A", description="two")])
+    assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
+
+
 def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service: Service) -> None:
     """Under another id, which is said."""
     project.settle(tagCategories=[category("acme"), category("gone")], tags=[tag("T", category="gone"), tag("U")])
