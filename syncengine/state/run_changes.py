@@ -35,8 +35,8 @@ class ChangedRow:
     """A row that a run touched: `before` and `after` the run, and `now`; None where there is none.
 
     `others` are later runs that changed it since, oldest first; not those that were all taken back again. `forgotten`:
-    its row was removed by hand since. `renamed_to`: the new name of a category. `unknown`: names of metadata whose former
-    values nothing tells.
+    its row was removed by hand since. `renamed_to`: the new name of a category. `unknown`: names of metadata whose
+    former values nothing tells.
     """
 
     key: Key
