@@ -399,11 +399,23 @@ def test_a_selection_takes_back_a_part(project: Project) -> None:
     assert "undone" in project.run("apply", "-y", "--target", "tag/A", "--format", "json").codes
 
 
+def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> None:
+    """Or the plan would look like one of a run that nothing is left of."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    project.settle(tags=[tag("A", description="two"), tag("B")])
+    for words in (["--target", "tag/B"], ["--exclude", "tag/A"]):
+        planned = project.run("plan", "--undo", "last", "--format", "json", *words)
+        assert (planned.code, planned.document["changes"], planned.codes) == (0, [], ["nothing-selected"])
+        assert f"nothing of run {last(project)}" in planned.document["diagnostics"][0]["message"]
+    assert project.run("plan", "--undo", "last", "--target", "tag/A", "--format", "json").codes == []
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--undo", "nosuchrun"], "there is no run nosuchrun"),
-        (["--undo", ""], "several runs"),
+        (["--undo", ""], "names no run"),
+        (["--undo", " "], "names no run"),
         (["--undo", "last", "--base", "main"], "--base"),
         (["--undo", "last", "--no-delete"], "--no-delete"),
         (["--undo", "last", "--redo"], "--redo"),
