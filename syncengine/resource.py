@@ -137,6 +137,8 @@ IMPORT = "import-"
 """What the id of a run of `state import` begins with: what it wrote is doubtful, and no call of ours is why."""
 REBUILD = "rebuild-"
 """The same of `state rebuild`."""
+RESTORE = "restore-"
+"""The same of `state restore`."""
 
 
 class Recorded(Struct, frozen=True, gc=False):

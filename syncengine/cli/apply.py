@@ -24,7 +24,7 @@ from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selection
 from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of
 from syncengine.document.gc_pause import keep_all, rare_collection
-from syncengine.document.setting_types import duration
+from syncengine.document.setting_types import duration, span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan.model import Plan
@@ -61,6 +61,8 @@ class Age(Seconds):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if str(value).isdigit():
             self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
+        if span(str(value)) == 0:
+            self.fail(f"{value!r} must be more than zero: write 90s, 5m, 12h or 30d", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -51,6 +51,8 @@ def refuse_undo_with(paths: Sequence[str], options: Mapping[str, object], chosen
         if chosen["force"]:
             raise click.UsageError("--force is for --undo: it also takes back what later runs changed")
         return
+    if not chosen["undo"].strip():
+        raise click.UsageError("--undo names no run: give it an id of `syncengine state history`, or `last`")
     flags = {f"--{name.replace('_', '-')}": chosen[name] for name in ("reassert", "sweep", "no_delete", "redo")}
     wrong = [name for name, value in {**options, **flags}.items() if value]
     if paths or wrong:

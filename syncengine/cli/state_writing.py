@@ -10,10 +10,13 @@ from itertools import islice
 from syncengine.document.diagnostics import MANY, suggestion
 from syncengine.plan.request import Runtime
 from syncengine.project.model import Project
-from syncengine.resource import IMPORT, Key
+from syncengine.resource import IMPORT, RESTORE, Key
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
+
+BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
+"""How the ids of runs begin that leave rows in doubt."""
 
 
 @contextmanager
@@ -34,7 +37,7 @@ def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterato
     """
     runtime, holder = Runtime(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}
-    id = (IMPORT if command == "state import" else "") + runtime.new_id()
+    id = BEGINNINGS.get(command, "") + runtime.new_id()
     store.begin_run(Run.here(id, runtime.now(), holder, environ))
     yield counts
     store.end_run("complete", counts)

@@ -15,6 +15,7 @@ from syncengine.resource import (
     ALTERNATIVES,
     IMPORT,
     REBUILD,
+    RESTORE,
     Body,
     Key,
     Kind,
@@ -130,6 +131,7 @@ OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
+RESTORED = "recorded by `state restore`, from an earlier version: it is not known what the service has now"
 REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
 ID_UNKNOWN = "recorded by `state rebuild`: its id is not known, and the service returns it"
 AGAIN: Mapping[Status, str] = {Status.RETIRED: "and retired again", Status.RELEASED: "and let go again"}
@@ -250,7 +252,8 @@ def _reason(row: Recorded) -> str:
         return REOPENED
     if row.run and row.run.startswith(REBUILD):
         return ID_UNKNOWN if row.key.kind is Kind.CATEGORY and row.server_id is None else REBUILT
-    return IMPORTED if row.run and row.run.startswith(IMPORT) else UNKNOWN_END
+    causes = {IMPORT: IMPORTED, RESTORE: RESTORED}
+    return next((why for begin, why in causes.items() if row.run and row.run.startswith(begin)), UNKNOWN_END)
 
 
 def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:

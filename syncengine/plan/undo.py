@@ -95,6 +95,8 @@ def _is_relevant(row: ChangedRow) -> bool:
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Key, str], *, forced: bool) -> str | None:
     """Why a row is left alone; a renamed category goes with its other name."""
+    if row.is_erased:
+        return "it was erased (`state erase`): nothing tells any more what it was"
     if row.forgotten or row.now is None:
         return "its row was removed from the state since"
     if row.key in aside:

@@ -10,10 +10,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.document.gc_pause import no_collection
-from syncengine.errors import LockHeld, Usage
+from syncengine.errors import Diagnostic, LockHeld, Severity, Usage
 from syncengine.manifest.desired import Desired
 from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
+from syncengine.plan.checks import NOTHING_SELECTED
 from syncengine.plan.model import Basis, Options, Plan, QuarantineUse, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
@@ -38,6 +39,8 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Run
     with open_state(project.state, write=False, now=around.now) as state:
         undo = _described(run_to_undo(state, run, around.now()), project, request.scope, forced=forced)
         draft = undo_plan(undo, state, project, request, around, _set_aside(project, state, around))
+        if request.scope.selective and not selected_rows(state.changes_of(undo.run), request.scope):
+            draft = replace(draft, diagnostics=(*draft.diagnostics, _nothing_selected(undo)))
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
@@ -54,6 +57,11 @@ def undo_plan(
     basis: Basis = replace(basis_of(project, facts, around), commit=None, tree=None)
     with no_collection():
         return plan_back(undo, state, options_of(project, request, facts), basis, around.now, aside)
+
+
+def _nothing_selected(undo: Undo) -> Diagnostic:
+    message = f"what is selected has nothing of run {undo.run}: nothing is undone"
+    return Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
 
 
 def _set_aside(project: Project, state: State, around: Runtime) -> dict[Key, str]:
@@ -116,6 +124,8 @@ def run_to_undo(state: State, name: str, now: float) -> Run:
         raise Usage(f"the history of run {run.id} is not kept any more ({cause}): it cannot be undone")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
+    if state.was_erased(run.id):
+        raise Usage(f"all that run {run.id} changed was erased (`state erase`): it cannot be undone")
     return run
 
 

@@ -32,6 +32,7 @@ from syncengine.state.errors import (
     MISSING,
     NO_DRIVER,
     NO_INBOX,
+    NO_SCHEMA,
     TOO_NEW,
     TOO_OLD,
     UNSUPPORTED,
@@ -285,6 +286,8 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
     with database.transaction() as connection:
         version = tables.version(connection)
         foreign = version == 0 and connection.dialect.name == "sqlite" and sa.inspect(connection).get_table_names()
+        if version == 0 and connection.dialect.name == "postgresql" and _lacks_schema(connection):
+            raise NO_SCHEMA.error(database.name)
     if foreign:
         raise FOREIGN.error(database.name)
     if version > VERSION:
@@ -292,6 +295,15 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
     if version < VERSION:
         return _migrated(database, new_lineage) if write else _without_migrating(database, version)
     return database
+
+
+def _lacks_schema(connection: sa.Connection) -> bool:
+    """Whether `search_path` names no schema that is there; one that is there and may not be used is another trouble."""
+    found = (
+        "SELECT current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
+        " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"
+    )
+    return bool(connection.exec_driver_sql(found).scalar_one())
 
 
 def _migrated(database: StateDatabase, new_lineage: Callable[[], str]) -> StateDatabase:

@@ -17,14 +17,13 @@ from syncengine.resource import Key, Kind, Status
 from syncengine.state import attempts, journal_rewrite, packed_lines, undone_table
 from syncengine.state.clock import Clock
 from syncengine.state.codec import from_json, to_json
-from syncengine.state.journal import FAILED, PATH, SETTLED
+from syncengine.state.journal import ERASED, FAILED, PATH, SETTLED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.journal_rewrite import StoredLine
 from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
 from syncengine.state.queries import fetch, visible_rows
 from syncengine.state.tables import APPROVALS, JOURNAL, QUARANTINE, REFUSALS, ROWS, RUNS
 
-ERASED = "(erased)"
 encoded = msgspec.msgpack.Encoder().encode
 SHORT = 4
 """Characters below which a value is too common to be looked for in sentences."""

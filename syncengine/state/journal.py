@@ -42,6 +42,9 @@ PACKED = "packed"
 PRUNED = "pruned"
 """Verb and kind of a line up to whose `entry` lines may have been removed, or entries in them."""
 
+ERASED = "(erased)"
+"""The name of a line whose resource was erased; nothing is left of what it told."""
+
 LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
 """The columns of a line that is not packed."""
 

@@ -6,8 +6,9 @@ not matter whether a call settled: a row holds all that its call adds, and the l
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
 from syncengine.state.history import LARGE, PRUNED_RUN, HistoryEntry, Run, history, pruned_until
 from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import FORGOTTEN, INTENDED, PACKED, RECORDED
+from syncengine.state.journal import ERASED, FORGOTTEN, INTENDED, PACKED, RECORDED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.queries import fetch, visible_rows
 from syncengine.state.tables import JOURNAL, RUNS
@@ -33,8 +34,9 @@ SINGLE = ("id", "run", "verb", "call", "operation", "kind", "name", "detail")
 class ChangedRow:
     """A row that a run touched: `before` and `after` the run, and `now`; None where there is none.
 
-    `others` are later runs that changed it since, oldest first. `forgotten`: its row was removed by hand since.
-    `renamed_to`: the new name of a category. `unknown`: names of metadata whose former values nothing tells.
+    `others` are later runs that changed it since, oldest first; not those that were all taken back again. `forgotten`:
+    its row was removed by hand since. `renamed_to`: the new name of a category. `unknown`: names of metadata whose
+    former values nothing tells.
     """
 
     key: Key
@@ -45,6 +47,11 @@ class ChangedRow:
     forgotten: bool = False
     renamed_to: Key | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether it stands for resources that were erased."""
+        return self.now is None and self.key.name == ERASED
 
     @property
     def is_changed(self) -> bool:
@@ -83,8 +90,16 @@ class _Lines:
 
 def family_of(connection: sa.Connection, run: str) -> set[str]:
     """The run, the runs that took it back, those that took back these, and so on."""
+    return _family(run, _undoes(connection))
+
+
+def _undoes(connection: sa.Connection) -> dict[str, str | None]:
+    """The runs that took another one back, each with that."""
     query = sa.select(RUNS.c.id, RUNS.c.counts).where(RUNS.c.counts.contains('"undoes"')).order_by(RUNS.c.started)
-    undoes = {id: from_json(about).get("undoes") for id, about in connection.execute(query)}
+    return {id: from_json(about).get("undoes") for id, about in connection.execute(query)}
+
+
+def _family(run: str, undoes: Mapping[str, str | None]) -> set[str]:
     family = {run}
     while more := {id for id, other in undoes.items() if other in family} - family:
         family |= more
@@ -94,7 +109,8 @@ def family_of(connection: sa.Connection, run: str) -> set[str]:
 def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) -> Run | None:
     """The first of these runs of a plan that made something else of a resource, or the first that wrote at all.
 
-    One that sends everything again as it was, as `apply --reassert` does, takes no run's place.
+    One that sends everything again as it was, as `apply --reassert` does, takes no run's place. What an erased line
+    told counts as a change: nobody knows.
     """
     first: Run | None = None
     for run in runs:
@@ -106,14 +122,24 @@ def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) ->
 
 
 def _makes_something(connection: sa.Connection, run: str, version: int) -> bool:
-    names = ("kind", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
+    return any(name == ERASED or detail.changes_something for name, detail in _written(connection, run, version))
+
+
+def was_erased(connection: sa.Connection, run: str, version: int) -> bool:
+    """Whether all that a run wrote about was erased."""
+    erased = [name == ERASED and not detail.changes_something for name, detail in _written(connection, run, version)]
+    return erased != [] and all(erased)
+
+
+def _written(connection: sa.Connection, run: str, version: int) -> Iterator[tuple[str, Detail]]:
+    """The names that a run wrote about, each with the differences."""
+    names = ("kind", "name", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
     for line in connection.execute(query, execution_options={"yield_per": LARGE}):
-        lines = packed_lines.changed_lines(line.packed, None) if line.kind == PACKED else ()
-        details = [read(line.detail)] if line.kind in KINDS else (each.line.read() for each in lines)
-        if any(detail.changes_something for detail in details):
-            return True
-    return False
+        if line.kind == PACKED:
+            yield from ((each.key.name, each.line.read()) for each in packed_lines.changed_lines(line.packed, None))
+        elif line.kind in KINDS:
+            yield line.name, read(line.detail)
 
 
 def has_changed(connection: sa.Connection, run: str) -> bool:
@@ -135,13 +161,29 @@ def changes_of(connection: sa.Connection, run: str, version: int) -> list[Change
         return []
     lines = _Lines(run)
     _read(connection, first, lines, version)
-    family = family_of(connection, run)
+    undoes = _undoes(connection)
+    family = _family(run, undoes)
     rows = fetch(connection, lines.by_key, visible_rows(connection.dialect.name, version))
 
     def history_of(key: Key) -> list[HistoryEntry]:
         return history(connection, key, version)
 
-    return [_changed(key, of_key, rows.get(key), run, family, history_of) for key, of_key in lines.by_key.items()]
+    changes = (_changed(key, of_key, rows.get(key), run, family, history_of) for key, of_key in lines.by_key.items())
+    return [_without_taken_back(row, undoes) for row in changes]
+
+
+def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str | None]) -> ChangedRow:
+    """The row without later runs that were taken back, where it is again as the run made it."""
+    others = set(row.others)
+    taken_back = {run for undo in others if (run := undoes.get(undo)) in others}
+    is_in_pairs = all(run in taken_back or undoes.get(run) in others for run in others)
+    return dataclasses.replace(row, others=()) if is_in_pairs and _is_as_made(row) else row
+
+
+def _is_as_made(row: ChangedRow) -> bool:
+    if row.now is None or row.after is None or row.now.doubtful or row.forgotten or row.unknown:
+        return False
+    return row.now.server_id == row.after.server_id and content_of(row.now) == content_of(row.after)
 
 
 def _first_line(connection: sa.Connection, run: str) -> int | None:

@@ -153,16 +153,17 @@ def recollection(url: str, now: Callable[[], float], *, create: bool = False) ->
     `create`: one in Git may be absent.
     """
     path = None if "://" in url else Path(url)
-    if is_git_ref(url):
+    is_shared = is_git_ref(url)  # then a file that is not there any more is no empty state: others may drop it
+    if is_shared:
         from syncengine.state.snapshots.open import reading_file
         from syncengine.state.snapshots.place import GitPlace
 
         if (path := reading_file(GitPlace(url, create=create))) is None:
             yield SqliteReader(None)
             return
-    if path is not None and not is_git_ref(url):
+    if path is not None and not is_shared:
         refuse_no_state(path)
-    if path is not None and not path.exists():
+    if path is not None and not is_shared and not path.exists():
         yield SqliteReader(None)
         return
     connection = _at_rest(path) if path is not None else None

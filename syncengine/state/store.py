@@ -254,6 +254,11 @@ class State:
         with self.database.transaction() as connection:
             return run_changes.was_pruned(connection, run)
 
+    def was_erased(self, run: str) -> bool:
+        """Whether all that a run wrote about was erased."""
+        with self.database.transaction() as connection:
+            return run_changes.was_erased(connection, run, self.database.version)
+
     def family_of(self, run: str) -> set[str]:
         """The run, the runs that took it back, those that took back these, and so on."""
         with self.database.transaction() as connection:

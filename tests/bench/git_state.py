@@ -1,5 +1,6 @@
 """How large a state in Git is after many applies, and what an apply costs: `python -m tests.bench.git_state`.
 
+After each apply the state is read once, as a plan does; that is part of what it costs.
 Rows, applies and the rows that each changes by SYNCENGINE_BENCH_ROWS, _APPLIES and _CHANGES. Sizes are those of bare
 repositories once `git gc --prune=now` was run on copies of them.
 """
@@ -93,13 +94,15 @@ def main() -> None:
             numbers = range(ROWS) if number == 0 else range((first := number * 37 % (ROWS - CHANGES)), first + CHANGES)
             began, before = time.monotonic(), os.times()
             apply(place, number, list(effects(numbers, number)))
+            with open_state(place, write=False) as state:
+                state.facts()
             own, gits = (sum(os.times()[at : at + 2]) - sum(before[at : at + 2]) for at in (0, 2))
             took = f"{time.monotonic() - began:.2f} s, {own:.2f} s of processor in Python, {gits:.2f} in Git"
             if number < 3 or number % 50 == 49:
-                local = next((folder / "project" / ".syncengine" / "git-state").iterdir()) / "repository.git"
-                sizes = (
-                    f"remote {packed(remote):.1f} MB, local {packed(local):.1f} ({megabytes(local):.1f} on the disk)"
-                )
+                clone = next((folder / "project" / ".syncengine" / "git-state").iterdir())
+                local = clone / "repository.git"
+                disk = f"{megabytes(local):.1f} on the disk, {megabytes(clone):.1f} with what is read from"
+                sizes = f"remote {packed(remote):.1f} MB, local {packed(local):.1f} ({disk})"
                 print(f"{number + 1:>4} applies: {sizes}; {took}", flush=True)
 
 

@@ -93,6 +93,32 @@ def test_what_was_undone_is_erased_once_no_manifest_asks_for_it(project: Project
     assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
 
 
+def test_a_run_whose_lines_were_erased_stays_the_last_and_is_not_undone(project: Project) -> None:
+    """Taking the one before it back would be something that nobody asked for."""
+    kept = [tag(f"ACME-{n}") for n in range(1, 5)]
+    project.settle(tags=[*kept, tag(PERSON)])
+    project.settle(tags=kept)
+    last = project.run("state", "history", "--format", "json").document["runs"][0]["id"]
+    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+    for name in ("last", last):
+        refused = project.run("plan", "--undo", name, "--format", "json")
+        assert (refused.code, refused.codes) == (64, ["usage"])
+        assert f"run {last}" in refused.document["diagnostics"][0]["message"]
+        assert "`state erase`" in refused.document["diagnostics"][0]["message"]
+
+
+def test_an_undo_leaves_out_what_was_erased_and_says_so(project: Project) -> None:
+    """The rest of the run is taken back."""
+    kept = [tag(f"ACME-{n}") for n in range(1, 5)]
+    project.settle(tags=[*kept, tag("ACME-5", description="one"), tag(PERSON)])
+    project.settle(tags=[*kept, tag("ACME-5", description="two")])
+    assert project.run("state", "erase", f"tag/{PERSON}", "-y").code == 0
+    plan = project.run("plan", "--undo", "last", "--format", "json").document
+    assert [change["address"] for change in plan["changes"]] == ["tag/ACME-5"]
+    assert plan["undo"]["leftOut"] == ["tag/(erased)"]
+    assert ["erased" in note["message"] for note in plan["notes"] if note["kind"] == "left-out"] == [True]
+
+
 def test_a_reader_in_the_way_is_told(left: Project) -> None:
     """What it still reads stays in the file: the next command that finds nobody there takes it out."""
     with closing(sqlite3.connect(left.folder / ".syncengine/state.db")) as reader:

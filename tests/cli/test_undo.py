@@ -279,6 +279,32 @@ def test_what_another_run_changed_since_is_left_out_and_named(project: Project) 
     }
 
 
+def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) -> None:
+    """Runs are taken back one after the other without force; one that came to something else is in the way."""
+    for word in ("one", "two", "three"):
+        project.settle(tags=[tag("A", description=word)])
+    with open_state(project.loaded().state, write=False) as state:
+        run = state.runs(2)[1].id
+    assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
+    undo(project)
+    planned = undo(project, run).document
+    assert planned["undo"]["leftOut"] == []
+    assert project.rows()["tag/A"]["fields"]["description"] == "one"
+
+
+def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(project: Project) -> None:
+    """Nor is one by hand that came to the same: somebody wanted that."""
+    for word in ("one", "two", "three"):
+        project.settle(tags=[tag("A", description=word)])
+    with open_state(project.loaded().state, write=False) as state:
+        run = state.runs(2)[1].id
+    undo(project)
+    assert project.apply("--redo").code == 0
+    assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
+    project.settle(tags=[tag("A", description="two")])
+    assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
+
+
 def test_a_deleted_category_is_made_anew_with_its_tags(project: Project, service: Service) -> None:
     """Under another id, which is said."""
     project.settle(tagCategories=[category("acme"), category("gone")], tags=[tag("T", category="gone"), tag("U")])
@@ -373,11 +399,23 @@ def test_a_selection_takes_back_a_part(project: Project) -> None:
     assert "undone" in project.run("apply", "-y", "--target", "tag/A", "--format", "json").codes
 
 
+def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> None:
+    """Or the plan would look like one of a run that nothing is left of."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    project.settle(tags=[tag("A", description="two"), tag("B")])
+    for words in (["--target", "tag/B"], ["--exclude", "tag/A"]):
+        planned = project.run("plan", "--undo", "last", "--format", "json", *words)
+        assert (planned.code, planned.document["changes"], planned.codes) == (0, [], ["nothing-selected"])
+        assert f"nothing of run {last(project)}" in planned.document["diagnostics"][0]["message"]
+    assert project.run("plan", "--undo", "last", "--target", "tag/A", "--format", "json").codes == []
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--undo", "nosuchrun"], "there is no run nosuchrun"),
-        (["--undo", ""], "several runs"),
+        (["--undo", ""], "names no run"),
+        (["--undo", " "], "names no run"),
         (["--undo", "last", "--base", "main"], "--base"),
         (["--undo", "last", "--no-delete"], "--no-delete"),
         (["--undo", "last", "--redo"], "--redo"),

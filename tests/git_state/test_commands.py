@@ -106,6 +106,7 @@ def test_a_deleted_ref_is_brought_back(clone: Clone, remote: Path) -> None:
     version = done.err.split("`state restore ")[1].split("`")[0]
     assert project.run("state", "restore", "-y", version).code == 0
     assert project.rows()["tag/ACME-1"]["doubtful"] is True
+    assert "recorded by `state restore`" in project.run("plan").out
     assert applied(project).code == 0
     assert project.run("plan", "--detailed-exitcode").code == 0
 

@@ -169,6 +169,13 @@ def test_answers_that_are_none_end_with_1(tmp_path: Path) -> None:
             assert "Jane" not in done.out + done.err
 
 
+@pytest.mark.parametrize("none", ["0d", "0h", "0.0s"])
+def test_a_time_of_nothing_is_refused_as_such(tmp_path: Path, none: str) -> None:
+    """It is a duration, and nothing reaches back so far."""
+    done = Project(tmp_path, "http://localhost:1").run("drift", "--since", none)
+    assert (done.code, "must be more than zero" in done.err) == (64, True), done.err
+
+
 def test_a_list_that_is_not_whole_ends_with_3(tmp_path: Path) -> None:
     """What is missing is said; findings stand nevertheless."""
     with listing(lambda limit, _: [group(n, 1_790_000_000_000 - n, "X") for n in range(limit)]) as lister:

@@ -7,12 +7,14 @@ import re
 import pytest
 
 from syncengine.apply.report import CallError, Outcome
+from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.render.report_text import report_text
 from syncengine.render.style import Look
 from syncengine.render.text import plan_text
+from syncengine.render.view import headline
 from syncengine.resource import Source
 
 from .samples import (
@@ -343,3 +345,11 @@ def test_one_diagnostic_is_not_counted() -> None:
 
 def test_no_diagnostics_is_said() -> None:
     assert diagnostics_text(()) == "No problems found.\n"
+
+
+def test_what_is_blocked_without_a_change_is_not_said_to_change_anything() -> None:
+    """It asks for what was undone, and is there."""
+    asked = Diagnostic(severity=Severity.ERROR, code="undone", message="run r-1 was undone")
+    first = headline(plan_of(diagnostics=(asked,)))
+    assert first.startswith("No changes. ")
+    assert first.endswith("Blocked: the manifests still ask for undone changes.")

@@ -50,6 +50,18 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
     assert "wrong-pa55" not in "".join(error.message for error in found.values())
 
 
+def test_a_schema_that_is_not_there_is_no_state_that_begins(postgresql_url: str) -> None:
+    """A plan would say that everything is new, and the apply be refused."""
+    for path, code in (("nowhere", "state-no-schema"), ("nowhere,public", None), ("public", None)):
+        url = make_url(postgresql_url).update_query_dict({"options": f"-csearch_path={path}"})
+        try:
+            open_state(url.render_as_string(hide_password=False), write=False).close()
+            found = None
+        except SyncengineError as error:
+            found = error.code
+        assert found == code, path
+
+
 def test_a_password_among_the_parameters_of_a_url_is_never_shown(postgresql_url: str) -> None:
     """The driver takes it there as well."""
     url = make_url(postgresql_url).set(password=None).update_query_dict({"password": "wrong-pa55"})

@@ -10,12 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
 from syncengine.database.open import sqlite_engine
 from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transaction, pragma
 from syncengine.state.errors import FAILURES, as_state_errors
 from syncengine.state.snapshots import layout
-from syncengine.state.snapshots.place import GitPlace, working_folder
+from syncengine.state.snapshots.place import TRIES, GitPlace, working_folder
 from syncengine.state.snapshots.protocol import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 
@@ -38,14 +39,7 @@ def open_to_read(place: GitPlace) -> StateDatabase | None:
         head = place.look()
         if head is None:
             return None
-        file = _file_of(place, head)
-        lock = layout.lock_rows(head.lock)
-        engine = _engine(file, "rw")
-        with engine.begin() as connection:
-            if layout.lock_rows(layout.lock_of(connection)) != lock:
-                layout.set_lock(connection, lock)
-        engine.dispose()
-    return StateDatabase(place.name, _engine(file, "ro"), version=head.info.schema)
+        return StateDatabase(place.name, _reading_engine(place, head), version=head.info.schema)
 
 
 def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
@@ -60,6 +54,41 @@ def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callab
         copy = WorkingCopy(place, engine, now)
         copy.begin(place.look(), new_lineage)
         return StateDatabase(place.name, engine, snapshots=copy, resources=stack.pop_all())
+
+
+def _reading_engine(place: GitPlace, head: Snapshot) -> sa.Engine:
+    """An engine that has the file of a version open. A file that others drop before that is made anew."""
+    for _ in range(TRIES - 1):
+        file = _file_of(place, head)
+        before = _identity(file)
+        try:
+            return _opened(file, head)
+        except exc.OperationalError:
+            if before is not None and _identity(file) == before:
+                raise
+    return _opened(_file_of(place, head), head)
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """The same as long as nobody has replaced the file, or written to it; None where there is none."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_ctime_ns
+
+
+def _opened(file: Path, head: Snapshot) -> sa.Engine:
+    lock = layout.lock_rows(head.lock)
+    writing, reading = _engine(file, "rw"), _engine(file, "ro")
+    try:
+        with writing.begin() as connection:
+            if layout.lock_rows(layout.lock_of(connection)) != lock:
+                layout.set_lock(connection, lock)
+        reading.connect().close()  # the connection stays open
+    finally:
+        writing.dispose()
+    return reading
 
 
 def _file_of(place: GitPlace, head: Snapshot) -> Path:

@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,8 +23,8 @@ from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
-OLD_SECONDS = 600.0
-"""Seconds after which a file that was made to read from is not needed by anybody."""
+KEPT_FILES = 2
+"""Files to read from that stay, the last ones made; whoever has another open reads on, or makes it anew."""
 
 _REBUILDS = "`state rebuild --new-state` records a lost one"
 
@@ -92,10 +91,17 @@ class GitPlace:
         return self.folder / f"read-{version[:24]}.db"
 
     def drop_old_files(self, version: str) -> None:
+        """Drop the files of all versions but this one and the last ones before it."""
+        others = sorted((made, file) for file, made in self._files_and_times() if file != self.reading_file(version))
+        for _, file in others[: -(KEPT_FILES - 1)]:
+            with suppress(OSError):
+                file.unlink()
+                Path(f"{file}-journal").unlink(missing_ok=True)
+
+    def _files_and_times(self) -> Iterator[tuple[Path, float]]:
         for file in self.folder.glob("read-*.db"):
             with suppress(OSError):
-                if file != self.reading_file(version) and file.stat().st_mtime < time.time() - OLD_SECONDS:
-                    file.unlink()
+                yield file, file.stat().st_mtime
 
     def drop_earlier(self) -> bool:
         """Drop what this machine keeps of earlier versions; whether that went through."""
