@@ -28,23 +28,23 @@ from syncengine.state.removals import RemovalLine
 from syncengine.state.undone import UndoneChange
 
 
-def plan_in_git(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
+def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
     """The plan of the head's changes, judged as if the base had been applied."""
     head = sides.head.without_secrets()
     request = with_fields(request, reassert=False)
     base = sides.base and sides.base.without_secrets()
-    draft = (base and _short_way(head, base, sides, request, around)) or _long_way(
-        head, base, sides, name, request, around
+    draft = (base and _short_way(head, base, sides, request, runtime)) or _long_way(
+        head, base, sides, name, request, runtime
     )
     compared = draft.base or Base("", "")
     return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
 
 
-def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest, around: Runtime) -> Plan | None:
+def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest, runtime: Runtime) -> Plan | None:
     """The plan of the files that differ, where the base is known to be in order; None where all must be compared."""
     manifests, others = manifest_set(head, is_offline=True), manifest_set(base, is_offline=True)
     try:
-        known = plan_from_known(manifests, others, head, request, around, lambda rows: DeclaredState(_rows(rows)))
+        known = plan_from_known(manifests, others, head, request, runtime, lambda rows: DeclaredState(_rows(rows)))
     except Problems:  # of either side, which the long way tells apart
         known = None
     if known is None:
@@ -56,12 +56,12 @@ def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest,
 
 
 def _long_way(
-    head: Project, base: Project | None, sides: Sides, name: str, request: PlanRequest, around: Runtime
+    head: Project, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
     desired = declared_by(head, manifest_set(head, is_offline=True))
     recorded = _declared_at_base(base, sides, name)
     state = DeclaredState(_kept(desired, recorded, sides))
-    return plan_from(state, desired, head, request, around)
+    return plan_from(state, desired, head, request, runtime)
 
 
 def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:

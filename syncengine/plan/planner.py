@@ -60,7 +60,7 @@ SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "priva
 """Warnings that compare two tags."""
 
 
-def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> ManifestSet:
+def check_manifests(project: Project, request: PlanRequest, runtime: Runtime) -> ManifestSet:
     """Read the manifests of a project before anything is begun; Problems with everything that is wrong with them.
 
     Their resources are not read where they are known to be without errors.
@@ -72,9 +72,9 @@ def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> 
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
             return manifests
-        with recollection(project.state, around.now, create=request.new_state) as state:
+        with recollection(project.state, runtime.now, create=request.new_state) as state:
             facts = state.facts()
-            how = _how(project, request, state, around)
+            how = _how(project, request, state, runtime)
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
                 return manifests
         return manifests._replace(wanted=manifests.read(cache, digests))
@@ -114,11 +114,11 @@ def _valid(desired: Desired) -> Valid:
     return Valid(len(desired.resources), len(desired.files), desired.diagnostics)
 
 
-def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
+def make_plan(project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     manifests = manifest_set(project)
-    with recollection(project.state, around.now, create=request.new_state) as state:
-        draft = plan_in(state, manifests, project, request, around)
+    with recollection(project.state, runtime.now, create=request.new_state) as state:
+        draft = plan_in(state, manifests, project, request, runtime)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         listed = warnings_of_approvals(draft, state, project, request)
         if request.saves:
@@ -131,7 +131,7 @@ def plan_in(
     manifests: ManifestSet,
     project: Project,
     request: PlanRequest,
-    around: Runtime,
+    runtime: Runtime,
     other: BasePlan | None = None,
 ) -> Plan:
     """Plan in a state that is open already. `other`: the plan that this one is compared with."""
@@ -139,7 +139,7 @@ def plan_in(
         message = "there is no folder manifests/, and without it everything that the state records would be removed"
         raise setting_problem("missing-manifests", message)
     facts = state.facts()
-    options, basis = _how(project, request, state, around)
+    options, basis = _how(project, request, state, runtime)
     how = (replace(options, other=other), basis)
     with no_collection():
         if not _is_worth_keeping(manifests):
@@ -154,10 +154,10 @@ def plan_in(
     )
 
 
-def _how(project: Project, request: PlanRequest, state: StateReader, around: Runtime) -> tuple[Options, Basis]:
+def _how(project: Project, request: PlanRequest, state: StateReader, runtime: Runtime) -> tuple[Options, Basis]:
     """How to plan a project in a state, and on which basis."""
     facts = state.facts()
-    options, basis = options_of(project, request, facts), basis_of(project, facts, around)
+    options, basis = options_of(project, request, facts), basis_of(project, facts, runtime)
     records = tuple(state.quarantine())
     if not (project.quarantine or records):
         return options, basis
@@ -173,14 +173,14 @@ def _refused(draft: Plan, state: StateReader) -> dict[str, Refusal]:
 
 
 def plan_of_other(
-    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
+    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, runtime: Runtime
 ) -> BasePlan:
     """The plan of another revision of the project, as far as this one is compared with it.
 
     Its files are in the same cache, and are kept there as long as no other revision is.
     """
     facts = state.facts()
-    how = _how(project, request, state, around)
+    how = _how(project, request, state, runtime)
     with no_collection():
         if not _is_worth_keeping(manifests):
             draft = _whole(manifests.read(), state, how)
@@ -190,12 +190,12 @@ def plan_of_other(
     return BasePlan({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
 
 
-def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, around: Runtime) -> Plan:
+def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
     """Plan from the resources of a revision, in the place of a state. Nothing is settled by it."""
     facts = state.facts()
     options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
-        return _whole(desired, state, (options, basis_of(project, facts, around)))
+        return _whole(desired, state, (options, basis_of(project, facts, runtime)))
 
 
 def plan_from_known(
@@ -203,7 +203,7 @@ def plan_from_known(
     before: ManifestSet,
     project: Project,
     request: PlanRequest,
-    around: Runtime,
+    runtime: Runtime,
     state_of: Callable[[Iterator[Resource]], StateReader],
 ) -> tuple[Plan, Sequence[Diagnostic], Set[str]] | None:
     """Plan from the resources of a revision, by the files that differ; with its diagnostics, and those files.
@@ -222,7 +222,7 @@ def plan_from_known(
         reads = [cache.get(baseline.files[name]) for name in sorted(differing) if name in baseline.files]
         state = state_of(resource for read in reads if read for resource in read.reading.resources)
         facts = state.facts()
-        how = (replace(options_of(project, request, facts), other=BasePlan()), basis_of(project, facts, around))
+        how = (replace(options_of(project, request, facts), other=BasePlan()), basis_of(project, facts, runtime))
 
         def totals() -> Mapping[str, int]:
             return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
@@ -405,12 +405,12 @@ def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Lev
     )
 
 
-def basis_of(project: Project, facts: Facts, around: Runtime) -> Basis:
+def basis_of(project: Project, facts: Facts, runtime: Runtime) -> Basis:
     """The service, team, state and commit that a plan of the project is made for."""
     commit = git.head(project.root)
     return Basis(
-        id=around.new_id(),
-        created=datetime.fromtimestamp(around.now(), UTC).isoformat(timespec="seconds"),
+        id=runtime.new_id(),
+        created=datetime.fromtimestamp(runtime.now(), UTC).isoformat(timespec="seconds"),
         base_url=project.base_url(),
         team=facts.team,
         lineage=facts.lineage if facts.team else "",

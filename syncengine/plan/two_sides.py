@@ -44,7 +44,7 @@ Load = Callable[[RevisionFiles], Project]
 
 
 def plan_two_sides(
-    revision: str, project: Project, load: Load, request: PlanRequest, around: Runtime, *, uses_state: bool = True
+    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool = True
 ) -> Plan:
     """Plan `project`, and say which changes its base would make too."""
     with ExitStack() as stack:
@@ -53,7 +53,7 @@ def plan_two_sides(
         sides = _sides(repo, commit, revision, project, load)
         make = _with_state if uses_state else plan_in_git
         with _policy_before_errors(sides, revision):
-            draft = make(sides, revision, request, around)
+            draft = make(sides, revision, request, runtime)
     base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
     return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
 
@@ -114,24 +114,24 @@ def has_project(checkout: Checkout) -> bool:
 # --- with a state
 
 
-def _with_state(sides: Sides, name: str, request: PlanRequest, around: Runtime) -> Plan:
+def _with_state(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
     project, answers = sides.head, dict[object, Any]()
     manifests = manifest_set(project, answers)
-    with recollection(project.state, around.now, create=request.new_state) as reader:
+    with recollection(project.state, runtime.now, create=request.new_state) as reader:
         state = _ReadOnce(reader, reader.exists)
-        other = _other(sides, name, state, answers, request, around)
-        draft = plan_in(state, manifests, project, request, around, other)
+        other = _other(sides, name, state, answers, request, runtime)
+        draft = plan_in(state, manifests, project, request, runtime, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         if request.saves:
             draft = with_inputs(draft, sides.head, manifests, sides.tree if sides.is_merged else "")
-        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, reader, project.state, around.now))
+        base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, reader, project.state, runtime.now))
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
 
 def _other(
-    sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, around: Runtime
+    sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, runtime: Runtime
 ) -> BasePlan:
     """The plan of the base, of everything; of none where it is invalid."""
     if sides.base is None:
@@ -139,7 +139,7 @@ def _other(
     base = with_fields(sides.base, service=with_base_url(sides.head.service, sides.base.service))
     everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
     try:
-        return plan_of_other(state, manifest_set(base, answers), base, everything, around)
+        return plan_of_other(state, manifest_set(base, answers), base, everything, runtime)
     except SyncengineError as error:
         sides.warn(*invalid(name, error))
         return BasePlan()

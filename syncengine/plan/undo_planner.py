@@ -34,11 +34,11 @@ from syncengine.state.undone import UndoneChange, UndoneRecord, made_of
 LAST = "last"
 
 
-def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Runtime, *, forced: bool) -> Plan:
+def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Runtime, *, forced: bool) -> Plan:
     """Plan the way back to where everything that a run touched stood before it. `run`: an id, or `last`."""
-    with open_state(project.state, write=False, now=around.now) as state:
-        undo = _described(run_to_undo(state, run, around.now()), project, request.scope, forced=forced)
-        draft = undo_plan(undo, state, project, request, around, _set_aside(project, state, around))
+    with open_state(project.state, write=False, now=runtime.now) as state:
+        undo = _described(run_to_undo(state, run, runtime.now()), project, request.scope, forced=forced)
+        draft = undo_plan(undo, state, project, request, runtime, _set_aside(project, state, runtime))
         if request.scope.selective and not selected_rows(state.changes_of(undo.run), request.scope):
             draft = replace(draft, diagnostics=(*draft.diagnostics, _nothing_selected(undo)))
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
@@ -47,16 +47,16 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, around: Run
 
 
 def undo_plan(
-    undo: Undo, state: State, project: Project, request: PlanRequest, around: Runtime, aside: Mapping[Key, str]
+    undo: Undo, state: State, project: Project, request: PlanRequest, runtime: Runtime, aside: Mapping[Key, str]
 ) -> Plan:
     """Plan in a state that is open already, for a run that is known. Nothing of it comes from the work tree.
 
     `aside`: resources in quarantine, each with why it is left out.
     """
     facts = state.facts()
-    basis: Basis = replace(basis_of(project, facts, around), commit=None, tree=None)
+    basis: Basis = replace(basis_of(project, facts, runtime), commit=None, tree=None)
     with no_collection():
-        return plan_back(undo, state, options_of(project, request, facts), basis, around.now, aside)
+        return plan_back(undo, state, options_of(project, request, facts), basis, runtime.now, aside)
 
 
 def _nothing_selected(undo: Undo) -> Diagnostic:
@@ -64,9 +64,9 @@ def _nothing_selected(undo: Undo) -> Diagnostic:
     return Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
 
 
-def _set_aside(project: Project, state: State, around: Runtime) -> dict[Key, str]:
+def _set_aside(project: Project, state: State, runtime: Runtime) -> dict[Key, str]:
     """The resources in quarantine, and why; the entries that an undo, which reads no manifest, believes."""
-    held = set_aside_now(quarantine_in(state, project, around.now()))
+    held = set_aside_now(quarantine_in(state, project, runtime.now()))
     return {each.key: f"it {entry_words(each, project.config_name)}" for each in held}
 
 

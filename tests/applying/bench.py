@@ -205,11 +205,11 @@ class Bench:
         asked = make_plan(project, PlanRequest("plan", **planning), Runtime(self.environ)).gate.approve
         approvals = (asked,) if approve and asked else ()
         before = self.sandbox.last_request()
-        around = Runtime(self.environ, tell=tell)
+        runtime = Runtime(self.environ, tell=tell)
         application = Application(
             project,
             PlanRequest("apply", approvals=approvals, **request),
-            around,
+            runtime,
             lambda: nullcontext(project.base_url()),
         )
         return Ended(application.execute(), self.sandbox.requests(before))

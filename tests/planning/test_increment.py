@@ -302,8 +302,8 @@ def settled_plan(bench: Bench, estate: Estate) -> Plan:
 def apply_saved(bench: Bench, saved: Plan) -> int:
     project = bench.project()
     request = PlanRequest("apply", approvals=(saved.gate.approve,) if saved.gate.approve else ())
-    around = Runtime(bench.environ)
-    done = Application(project, request, around, lambda: nullcontext(project.base_url())).execute(saved)
+    runtime = Runtime(bench.environ)
+    done = Application(project, request, runtime, lambda: nullcontext(project.base_url())).execute(saved)
     return int(done.exit_code)
 
 
