@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import OPENED, Action, Change, Difference
 from syncengine.resource import Key, Recorded, Status
-from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves
+from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves, opened_as
 
 __all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
 
@@ -76,7 +76,7 @@ def losses_of(change: Change) -> Iterator[Loss]:
         if field.clears:
             yield Loss("fields", change.key, field.name)
         elif field == OPENED:
-            yield Loss("opened", change.key, field.name)
+            yield Loss("opened", change.key, field.name if change.previously is None else opened_as(change.previously))
 
 
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:

@@ -63,6 +63,17 @@ def _is_made(loss: Loss, row: Recorded | None) -> bool:
     return row is not None and is_there and content_digest(row.body) == content
 
 
+FORMER = "visibility of the former name "
+
+
+def opened_as(former: str) -> str:
+    """The part of a new name that is lost where it opens a tag that was private under a former one.
+
+    A digest, since `state erase` of the former name looks for no names here.
+    """
+    return f"{FORMER}{sha256_of(former)[:20]}"
+
+
 SWEPT = "everything that this project does not know"
 SWEEP = Loss("sweep", Key(Kind.ACTIVITY_TYPE, ""), SWEPT)
 """The loss of activity types that nobody recorded, by completing a sync session."""
@@ -90,10 +101,11 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
         return owns_activity_types
     if loss.of == RULED:
         return _is_made(loss, row)
-    if row is None:
-        return loss.of != "opened"  # the new name of a tag that is renamed
-    if row.doubtful:
-        return False
+    if loss.of == "opened" and loss.what.startswith(FORMER):
+        is_there = row is not None and row.status is Status.ACTIVE and row.confirmed and not row.doubtful
+        return row is not None and is_there and row.body.fields.get("visibility") != "PRIVATE"
+    if row is None or row.doubtful:
+        return row is None
     if leaves(loss):
         unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
         return row.status in GONE.get(loss.what, ()) and not unfinished

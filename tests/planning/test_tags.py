@@ -254,6 +254,16 @@ def test_a_rename_that_opens_a_private_tag_asks(own: list[Recorded]) -> None:
     assert [unit.name for unit in plan.gate.units if unit.kind == "opened"] == ["tag/NEW"]
 
 
+def test_an_approval_of_an_opened_tag_is_for_its_former_name() -> None:
+    """Another private tag under the same new name is another decision; so is the name's own visibility."""
+    rows = [row(f"tag/{name}", visibility="PRIVATE") for name in ("SECRET-1", "SECRET-2", "NEW")]
+    renamed = "tags: [{name: NEW, previously: [%s], visibility: PUBLIC}]"
+    plans = [planned(renamed % name, rows[:2]) for name in ("SECRET-1", "SECRET-2")]
+    plans.append(planned("tags: [{name: NEW, visibility: PUBLIC}]", rows))
+    approvals = [unit.approve for plan in plans for unit in plan.gate.units if unit.kind == "opened"]
+    assert len(approvals) == len(set(approvals)) == 3
+
+
 def test_a_name_in_use_that_takes_over_a_private_tag_opens_nothing() -> None:
     """It was public with what it is given, and a former name that is protected does not make every edit ask."""
     rows = [row("tag/NEW", visibility="PUBLIC"), row("tag/SECRET-1", visibility="PRIVATE", protect=True)]
