@@ -6,6 +6,6 @@ RUN apt-get update \
     && useradd --create-home --uid 10001 syncengine
 RUN pip install --no-cache-dir "syncengine-connect[postgresql]==0.1.0"
 USER syncengine
-WORKDIR /work
+WORKDIR /project
 ENTRYPOINT ["syncengine"]
 CMD ["--help"]
