@@ -55,9 +55,10 @@ def undo(project: Project, run: str = "last", *words: str) -> Ended:
     return planned
 
 
-def last(project: Project) -> str:
+def last(project: Project, count: int = 1) -> str:
+    """The id of the last run, or of the one that is `count` from the end."""
     with open_state(project.loaded().state, write=False) as state:
-        return state.runs(1)[0].id
+        return state.runs(count)[-1].id
 
 
 def test_everything_is_as_it_was_and_nothing_is_deleted_for_it(project: Project, service: Service) -> None:
@@ -239,8 +240,7 @@ def test_an_undo_that_brings_an_undone_change_back_lifts_it(project: Project) ->
     """A run that was a revert itself is undone, and then the run that it reverted: all reverts are merged then."""
     for word in ("one", "two", "one"):
         project.settle(tags=[tag("A", description=word)])
-    with open_state(project.loaded().state, write=False) as state:
-        run = state.runs(2)[1].id
+    run = last(project, 2)
     undo(project)
     undo(project, run, "--force")
     assert project.apply().code == 0
@@ -283,8 +283,7 @@ def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) ->
     """Runs are taken back one after the other without force; one that came to something else is in the way."""
     for word in ("one", "two", "three"):
         project.settle(tags=[tag("A", description=word)])
-    with open_state(project.loaded().state, write=False) as state:
-        run = state.runs(2)[1].id
+    run = last(project, 2)
     assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
     undo(project)
     planned = undo(project, run).document
@@ -296,8 +295,7 @@ def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(projec
     """Nor is one by hand that came to the same: somebody wanted that."""
     for word in ("one", "two", "three"):
         project.settle(tags=[tag("A", description=word)])
-    with open_state(project.loaded().state, write=False) as state:
-        run = state.runs(2)[1].id
+    run = last(project, 2)
     undo(project)
     assert project.apply("--redo").code == 0
     assert project.run("plan", "--undo", run, "--format", "json").document["undo"]["leftOut"] == ["tag/A"]
