@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+
+from tests.support.ports import unused_port
 
 OFFERED = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")
 """A SQLAlchemy URL of a database that may be emptied."""
@@ -96,8 +97,7 @@ def running() -> Iterator[Server]:
         pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg")
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        server = Server(folder, unused.getsockname()[1])
+    server = Server(folder, unused_port())
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
         server.user = {"user": "postgres", "group": "postgres"}

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import unused_port
+
 from .conftest import Clone
 from .places import REF, git
 
@@ -42,9 +44,7 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name]
         subprocess.run(words, check=True)
     (folder / "authorized").write_text((folder / "user.pub").read_text())
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     settings = {
         "ListenAddress": "127.0.0.1",
         "HostKey": folder / "host",

@@ -25,7 +25,8 @@ from tests import postgresql
 from tests.cli.program import Project
 from tests.cli.service import Service, serving
 from tests.posted_time.receiver import Got, Receiver, receiving
-from tests.serve.world import Served, eventually, free_port
+from tests.serve.world import Served, eventually
+from tests.support.ports import unused_port
 
 from .line import Line, line
 from .many_runners import ELSEWHERE
@@ -60,7 +61,7 @@ postedTime:
       http: {{url: "{self.receiver.url}", method: POST, timeout: 5s, headers: {{x-host: {host}}}, json: {ONCE}}}
 """
         settings = ["state: {env: SYNCENGINE_STATE}", "sources: {ledger: {sql: {env: SYNCENGINE_STATE}}}"]
-        listen = f"serve: {{listen: '127.0.0.1:{free_port()}'}}"
+        listen = f"serve: {{listen: '127.0.0.1:{unused_port()}'}}"
         project.settings(*settings, listen, *sinks.splitlines())
         port = self.wire.port if host == "first" else self.database.port
         url = self.database.url().replace(f":{self.database.port}/", f":{port}/")

@@ -24,8 +24,9 @@ from syncengine.project.model import Serve
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project, tag
 from tests.cli.service import Service, serving
-from tests.serve.world import eventually, free_port
+from tests.serve.world import eventually
 from tests.support import loopback
+from tests.support.ports import unused_port
 
 FILES = Path(__file__).parents[2] / "docs" / "deployment"
 UNIT, COMPOSE, KUBERNETES = (FILES / name for name in ("syncengine.service", "compose.yaml", "kubernetes.yaml"))
@@ -186,7 +187,7 @@ def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> Non
     command = deployed(name)
     with project(tmp_path) as (made, service):
         before = written(tmp_path)
-        address = f"127.0.0.1:{free_port()}"
+        address = f"127.0.0.1:{unused_port()}"
         arguments = [address if argument == SERVE_ADDRESS else argument for argument in command.arguments]
         if SERVE_ADDRESS not in command.arguments:
             assert Serve().listen == ("127.0.0.1", 9100)
@@ -225,6 +226,6 @@ def test_the_check_of_a_container_is_one(tmp_path: Path) -> None:
     service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
     word, *command = service["healthcheck"]["test"]
     assert (word, command[0]) == ("CMD", "python")
-    text = command[2].replace("9100", str(free_port()))
+    text = command[2].replace("9100", str(unused_port()))
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, check=False, cwd=tmp_path).returncode == 1
     assert "FROM python:" in (FILES.parents[1] / "Dockerfile").read_text(encoding="utf-8")

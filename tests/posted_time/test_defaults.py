@@ -14,8 +14,9 @@ from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
 from tests.serve.in_process import work
-from tests.serve.world import CALLER_KEY, World, eventually, free_port, world
+from tests.serve.world import CALLER_KEY, World, eventually, world
 from tests.support import loopback
+from tests.support.ports import unused_port
 
 DAY = 86400
 
@@ -72,7 +73,7 @@ def test_a_fetch_outlasts_the_services_minute_and_sinks_are_looked_at_each_minut
 @pytest.mark.parametrize(("setting", "limit"), [("", 1 << 20), (", maxBody: 4096", 4096)], ids=["default", "set"])
 def test_a_webhook_call_may_be_so_large(setting: str, limit: int, tmp_path: Path) -> None:
     """A byte more is 413, and nothing of it is stored."""
-    port = free_port()
+    port = unused_port()
     url = f"http://127.0.0.1:{port}/hook"
     answers: list[int] = []
 

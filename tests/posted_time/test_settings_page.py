@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,14 +12,9 @@ from pathlib import Path
 
 from tests.support import warm
 from tests.support.pages import ROOT, blocks
+from tests.support.ports import unused_port
 
 PAGE = ROOT / "docs/posted-time-settings.md"
-
-
-def _free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])
 
 
 CURL = """#!{python}
@@ -45,7 +39,7 @@ def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
     """The commands as they stand, on a port that is free on this machine."""
     settings, commands = blocks(PAGE, "yaml")[0], blocks(PAGE, "sh")[0]
     assert len(settings.splitlines()) == 1 + 10
-    port = str(_free_port())
+    port = str(unused_port())
     (tmp_path / "syncengine.yaml").write_text(settings.replace("8765", port))
     _tools(tmp_path / "bin")
     script = commands.replace("syncengine sandbox", f"syncengine sandbox --port {port}").replace("8765", port)

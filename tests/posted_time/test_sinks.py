@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import socket
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
@@ -21,6 +20,7 @@ from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, rows
 from tests.posted_time.receiver import Got, Receiver, receiving
 from tests.posted_time.samples import raw, row
+from tests.support.ports import unused_port
 
 T = TypeVar("T")
 JSONL = "- {name: archive, jsonl: {path: out/time.jsonl}}\n"
@@ -317,9 +317,7 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(tmp_path: Path) -> 
 
 def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None:
     """Found by the probe too, and well again by the probe."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
+    port = unused_port()
     delivery = delivering_with(tmp_path, http_sink(f"http://127.0.0.1:{port}"))
 
     async def story(opened: Delivery) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import socket
 import sqlite3
 import textwrap
 from contextlib import closing
@@ -18,6 +17,7 @@ from syncengine.posted_time.build_route import SINK_KINDS, build, check
 from syncengine.project.delivery_schema import SINKS
 from syncengine.project.load import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
+from tests.support.ports import unused_port
 
 DELIVER = "deliver:\n" + textwrap.indent(SQL_SINK, "  ")
 HTTP = "deliver:\n  - {name: pms, http: {url: 'http://h', path: '%s', headers: {X-A: '%s'}, json: {a: ['%s']}}}\n"
@@ -181,9 +181,7 @@ DRIVERS = [name for name in ("psycopg",) if importlib.util.find_spec(name)]
 @pytest.mark.parametrize("driver", ["none", *DRIVERS])
 def test_a_server_that_is_down_is_trouble_and_one_without_a_driver_an_error(driver: str, tmp_path: Path) -> None:
     """Nothing listens on this port; the password is in no message."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"postgresql+{driver}://u:s3cr3t@127.0.0.1:{unused.getsockname()[1]}/d"
+    url = f"postgresql+{driver}://u:s3cr3t@127.0.0.1:{unused_port()}/d"
     found = project(tmp_path, DELIVER.replace("lookup.matter.id", "tag.name"), "ledger: {sql: {env: URL}}")
     try:
         built = build(found, {"URL": url}, now=lambda: 0.0)

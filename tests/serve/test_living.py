@@ -12,8 +12,9 @@ from tests.cli.program import tag
 from tests.cli.service import KEY
 from tests.posted_time.receiver import receiving
 from tests.support import loopback
+from tests.support.ports import unused_port
 
-from .world import LEDGER, World, eventually, free_port
+from .world import LEDGER, World, eventually
 
 # --- reconciling
 
@@ -268,7 +269,7 @@ def figures_of(estate: World) -> dict[str, str]:
 @pytest.mark.parametrize("mode", ["fetch", "webhook"])
 def test_tags_that_drift_are_counted_and_not_named(estate: World, mode: str) -> None:
     """Of groups that are delivered anyway; what is sent again counts no more, and no list is asked for."""
-    bind = free_port()
+    bind = unused_port()
     hook = f"{{callbackUrl: 'http://127.0.0.1:{bind}/hook', callerKey: {{env: CALLER_KEY}}, bind: '127.0.0.1:{bind}'}}"
     estate.settings(posted="  mode: fetch" if mode == "fetch" else f"  mode: webhook\n  webhook: {hook}")
     estate.project.settle(tags=[tag("ACME", description="declared"), tag("BASF")])
@@ -302,7 +303,7 @@ def test_another_address_of_the_probes_takes_effect(estate: World) -> None:
     """The old one is given up; `--listen` goes before any project file."""
     estate.serve()
     eventually(estate.ready)
-    before, estate.port = estate.port, free_port()
+    before, estate.port = estate.port, unused_port()
     estate.settings()
     eventually(estate.ready)
     with socket.create_server(("127.0.0.1", before)):

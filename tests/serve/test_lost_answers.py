@@ -14,10 +14,11 @@ import pytest
 
 from tests.cli.service import KEY
 from tests.support import loopback
+from tests.support.ports import unused_port
 
 from .in_process import work
 from .test_webhook import HOOK
-from .world import LEDGER, World, eventually, free_port
+from .world import LEDGER, World, eventually
 
 WORDS = "somebody's words"
 FILE = '    - {name: file, jsonl: {path: out.jsonl, json: {id: "{{ group.groupId }}"}}}\n'
@@ -77,7 +78,7 @@ class Scene:
             database.execute(statement)
 
     def webhook(self) -> str:
-        return HOOK.format(port=free_port())
+        return HOOK.format(port=unused_port())
 
 
 # --- how each operation comes to be asked for

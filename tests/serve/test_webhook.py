@@ -14,8 +14,9 @@ from syncengine.serve.receiver import LAST_ANSWERS
 from tests.cli.service import KEY
 from tests.posted_time.receiver import Got, receiving
 from tests.support import loopback
+from tests.support.ports import unused_port
 
-from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually, free_port
+from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually
 
 HOOK = """\
   mode: webhook
@@ -24,7 +25,7 @@ HOOK = """\
 
 
 def hooked(estate: World) -> int:
-    port = free_port()
+    port = unused_port()
     estate.settings(posted=HOOK.format(port=port))
     return port
 
@@ -72,7 +73,7 @@ def test_another_caller_key_is_registered_anew(estate: World) -> None:
 
 def test_a_caller_key_that_is_replaced_while_it_runs_loses_no_call(estate: World) -> None:
     """The key that the service has is the one that counts, until it has the new one; a wrong one is 401 all along."""
-    port = free_port()
+    port = unused_port()
     key = estate.project.folder / "caller.key"
     key.write_text("first-key")
     estate.settings(posted=HOOK.format(port=port).replace("{env: CALLER_KEY}", "{file: caller.key}"))
@@ -176,7 +177,7 @@ def test_a_webhook_whose_registration_was_answered_to_nobody_is_ours(estate: Wor
 
 def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -> None:
     """Anybody could post time; exit 8, and nothing is registered."""
-    port = free_port()
+    port = unused_port()
     hook = f'  mode: webhook\n  webhook: {{callbackUrl: "http://127.0.0.1:{port}/", bind: "127.0.0.1:{port}"}}\n'
     estate.settings(posted=hook)
     served = estate.serve()
@@ -196,7 +197,7 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
 
     with receiving() as slow:
         slow.answer = take_long
-        port = free_port()
+        port = unused_port()
         sink = f"    - {{name: pms, http: {{url: '{slow.url}', json: {{}}}}}}\n"
         estate.settings(posted=HOOK.format(port=port), sinks=sink)
         served = estate.serve()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
@@ -19,6 +18,7 @@ import httpx
 from tests.cli.program import Project
 from tests.cli.service import KEY, Service, serving
 from tests.support import loopback
+from tests.support.ports import unused_port
 from tests.support.warm import Started
 
 T = TypeVar("T")
@@ -41,12 +41,6 @@ def eventually(look: Callable[[], T]) -> T:
         time.sleep(pause)
         pause = min(1.5 * pause, 0.1)
     return seen
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-    return port
 
 
 @dataclass
@@ -182,7 +176,7 @@ class World:
 def world(folder: Path) -> Iterator[World]:
     """Ended with all its processes; no log holds a traceback or a secret, whatever the test is about."""
     with serving() as service:
-        made = World(service, Project(folder / "project", service.url), free_port())
+        made = World(service, Project(folder / "project", service.url), unused_port())
         service.choose(holdSeconds=1, reofferSeconds=2, retrySeconds=1)
         made.new_ledger()
         made.settings()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from syncengine import __version__
 from syncengine.service.client import ATTEMPTS, Client, Endpoint, retry_after
 from syncengine.service.operations import OPERATIONS, START_SYNC_SESSION, TEAM_INFO, UPSERT_TAG, UPSERT_TAGS, Operation
+from tests.support.ports import unused_port
 
 from .scripted import CUT, OK, Reply, Scripted, saying, serving
 from .talking import AT_ONCE, BUSY, KEY, client, once, talk
@@ -126,8 +126,7 @@ def test_a_call_is_given_up_after_six_attempts() -> None:
 
 def test_nobody_at_the_address_is_not_reached() -> None:
     """Connection refused: nothing was sent."""
-    with socket.create_server(("127.0.0.1", 0)) as closed_soon:
-        port = closed_soon.getsockname()[1]
+    port = unused_port()
 
     async def play() -> Any:
         async with client(f"http://127.0.0.1:{port}") as caller:

@@ -21,7 +21,8 @@ import sqlalchemy as sa
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project
 from tests.posted_time.receiver import Receiver, receiving
-from tests.serve.world import eventually, free_port
+from tests.serve.world import eventually
+from tests.support.ports import unused_port
 
 TABLE = "CREATE TABLE time (id TEXT NOT NULL, matter TEXT)"
 INSERT = '"INSERT INTO time (id, matter) VALUES (:id, :matter)"'
@@ -158,7 +159,7 @@ def world(folder: Path) -> Iterator[World]:
         receiver = stack.enter_context(receiving())
         keys = folder / "project"
         keys.mkdir(parents=True)
-        api_key, port = keys / "api.key", free_port()
+        api_key, port = keys / "api.key", unused_port()
         api_key.write_text("")
         accepted = folder / "accepted.key"
         accepted.write_text("")
@@ -169,7 +170,7 @@ def world(folder: Path) -> Iterator[World]:
         control = stack.enter_context(httpx.Client(base_url=f"http://127.0.0.1:{port}/sandbox", trust_env=False))
         environ = {"SYNCENGINE_STATE": database.url(), "LEDGER": database.url()}
         project = Project(keys, f"http://127.0.0.1:{port}/connect/api", environ)
-        made = World(project, control, database, receiver, free_port(), free_port(), api_key, keys / "caller.key")
+        made = World(project, control, database, receiver, unused_port(), unused_port(), api_key, keys / "caller.key")
         eventually(lambda: _answers(control))
         accepted.write_text(made.rotate(api_key))
         made.rotate(made.caller_key)

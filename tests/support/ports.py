@@ -1,0 +1,20 @@
+"""Ports for a server that starts later, or starts again."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+RANGE = range(10_000, 32_000)
+"""Below the ports that a kernel hands out to clients and to servers that ask for port 0: nobody takes one by chance."""
+
+
+def unused_port() -> int:
+    """A port of 127.0.0.1 that nothing listens at."""
+    while True:
+        port = random.SystemRandom().choice(RANGE)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            continue
