@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from syncengine.render.unusual_letters import unusual_letters
-from syncengine.render.value_shapes import ALIKE, Aspect, ValueColumn, ValueShape, middle, shapes_of
-from syncengine.resource import Value
+from syncengine.render.rarity import UnrankedGroup, rarest_first
+from syncengine.render.section_entries import Aspects, AspectTable, Column, Label, SectionEntries
+from syncengine.render.value_shapes import ALIKE, ValueColumn, ValueShape, shapes_of
 
 SAME = 6
 """The number of resources with the same shapes from which on they are one row."""
@@ -25,23 +23,6 @@ RARE_PER_CENT = 1
 """Changes of a shape that fewer of a section have are odd."""
 
 
-class SectionEntry(Protocol):
-    """A resource of a section, and its changes; they may be made each time they are looked at."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def aspects(self) -> tuple[Aspect, ...]: ...
-
-
-class Entry(NamedTuple):
-    """An entry that holds its changes."""
-
-    name: str
-    aspects: tuple[Aspect, ...]
-
-
 class ShapedAspect(NamedTuple):
     """The change of one thing; no shape: few others have it, or none."""
 
@@ -54,205 +35,144 @@ Combination = tuple[ShapedAspect, ...]
 
 
 class AlikeGroup(NamedTuple):
-    """The entries, by their number, that have the same shapes."""
+    """The entries, by their number, that have the same shapes; `positions` are their places in the table."""
 
     shapes: Combination
-    members: list[int]
+    members: Sequence[int]
+    table: AspectTable
+    positions: Sequence[int]
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether one row can say all of it."""
+        return all(each.shape for each in self.shapes)
+
+    @property
+    def parts(self) -> Iterator[object]:
+        """The changes, thing by thing, and the things that have them."""
+        yield from self.shapes
+        yield tuple(each.label for each in self.shapes)
+
+    @property
+    def example(self) -> Aspects:
+        """The aspects of the first member."""
+        return self.table.aspects(self.positions[0])
+
+    def before(self, place: int) -> Column:
+        """Return the values before, of one aspect."""
+        column = self.table.before[place]
+        return [column[position] for position in self.positions]
+
+    def after(self, place: int) -> Column:
+        column = self.table.after[place]
+        return [column[position] for position in self.positions]
+
+    def unranked(self, precedence: int) -> UnrankedGroup:
+        """Return the entries with their values that have no shape."""
+        places = [place for place, each in enumerate(self.shapes) if each.shape is None]
+        columns = [(self.shapes[place].label, self.before(place), self.after(place)) for place in places]
+        return UnrankedGroup(self.members, tuple(each.label for each in self.shapes), columns, precedence)
 
 
 class Arrangement(NamedTuple):
     """Entries by number. `odd` are unlike the rest; `singles` stand alone too; each of the groups is one row."""
 
-    odd: list[int]
-    singles: list[int]
+    odd: Sequence[int]
+    singles: Sequence[int]
     odd_groups: list[AlikeGroup]
     groups: list[AlikeGroup]
 
 
-def arranged(entries: Sequence[SectionEntry], *, folding: bool) -> Arrangement:
+def arranged(entries: SectionEntries, *, folding: bool) -> Arrangement:
     """All entries; without `folding` those of groups stand alone as well."""
-    combinations = _combinations(entries)
-    members: dict[Combination, list[int]] = defaultdict(list)
-    for number, combination in enumerate(combinations):
-        members[combination].append(number)
-    odd = _odd(combinations, members)
-    groups = [
-        AlikeGroup(combination, numbers)
-        for combination, numbers in members.items()
-        if folding and len(numbers) >= SAME and _is_shaped(combination)
-    ]
-    folded = {number for group in groups for number in group.members}
-    singles = [number for number in range(len(entries)) if number not in folded]
+    alike = _alike(entries)
+    odd = _odd(alike)
+    folded = [folding and len(group.members) >= SAME and group.is_shaped for group in alike]
+    parted = list(zip(alike, odd, folded, strict=True))
     return Arrangement(
-        _by_rarity([n for n in singles if n in odd], combinations, entries, members),
-        _by_rarity([n for n in singles if n not in odd], combinations, entries, {}),
-        sorted((group for group in groups if group.members[0] in odd), key=lambda group: len(group.members)),
-        [group for group in groups if group.members[0] not in odd],
+        _by_rarity([group for group, is_odd, is_row in parted if is_odd and not is_row]),
+        _by_rarity([group for group, is_odd, is_row in parted if not (is_odd or is_row)], by_size=False),
+        sorted((group for group, is_odd, is_row in parted if is_odd and is_row), key=lambda group: len(group.members)),
+        [group for group, is_odd, is_row in parted if is_row and not is_odd],
     )
 
 
-def _odd(combinations: Sequence[Combination], members: Mapping[Combination, Sequence[int]]) -> set[int]:
-    """Entries with shapes that few others have; of a section where that is true of most, with one such shape."""
-    total = len(combinations)
-    if max(map(len, members.values()), default=0) >= ALIKE:
-        rare = [numbers for each, numbers in members.items() if is_rare(len(numbers), total)]
-        shapeless = [numbers for each, numbers in members.items() if not _is_shaped(each)]
-        odd = {number for numbers in rare for number in numbers}
-        if sum(map(len, shapeless)) * 2 < total:
-            odd |= {number for numbers in shapeless for number in numbers}
-        if len(odd) * 2 < total:
+def _odd(groups: Sequence[AlikeGroup]) -> list[bool]:
+    """Groups with shapes that few others have; of a section where that is true of most, with one such shape."""
+    sizes = [len(group.members) for group in groups]
+    total = sum(sizes)
+    if max(sizes, default=0) >= ALIKE:
+        shapeless = [not group.is_shaped for group in groups]
+        few = _count(sizes, shapeless) * 2 < total
+        odd = [is_rare(size, total) or (few and without) for size, without in zip(sizes, shapeless, strict=True)]
+        if _count(sizes, odd) * 2 < total:
             return odd
-    return _odd_in_one_thing(combinations, members) if total > SAME else set()
+    odd = _odd_in_one_thing(groups, total)
+    return odd if total > SAME and _count(sizes, odd) * 2 < total else [False] * len(groups)
 
 
-def _odd_in_one_thing(combinations: Sequence[Combination], members: Mapping[Combination, Sequence[int]]) -> set[int]:
+def _odd_in_one_thing(groups: Sequence[AlikeGroup], total: int) -> list[bool]:
     counts: Counter[object] = Counter()
-    for combination, numbers in members.items():
-        for part in _parts(combination):
-            counts[part] += len(numbers)
-    total = len(combinations)
-    rare = [each for each in members if any(is_rare(counts[part], total) for part in _parts(each))]
-    odd = {number for each in rare for number in members[each]}
-    return odd if len(odd) * 2 < total else set()
+    for group in groups:
+        for part in group.parts:
+            counts[part] += len(group.members)
+    return [any(is_rare(counts[part], total) for part in group.parts) for group in groups]
 
 
-def _parts(combination: Combination) -> Iterator[object]:
-    """The changes, thing by thing, and the things that have them."""
-    yield from combination
-    yield tuple(each.label for each in combination)
+def _count(sizes: Iterable[int], chosen: Iterable[bool]) -> int:
+    return sum(size for size, is_chosen in zip(sizes, chosen, strict=True) if is_chosen)
 
 
 def is_rare(count: int, among: int) -> bool:
     return count == 1 or count * 100 < among * RARE_PER_CENT
 
 
-def _is_shaped(combination: Combination) -> bool:
-    return all(each.shape for each in combination)
+def _by_rarity(groups: Sequence[AlikeGroup], *, by_size: bool = True) -> Sequence[int]:
+    """The entries that have the least in common with the others first; few stay in their order."""
+    precedences = [len(group.members) if by_size else 0 for group in groups]
+    if MANY < sum(len(group.members) for group in groups) <= RANKED:
+        return rarest_first([group.unranked(each) for group, each in zip(groups, precedences, strict=True)])
+    numbers = [(each, number) for group, each in zip(groups, precedences, strict=True) for number in group.members]
+    return [number for _, number in sorted(numbers)]
 
 
-Label = tuple[str, str]
-"""The label and the note of an aspect."""
+# --- alike ------------------------------------------------------------------------------------------------------------
 
 
-class _Block(NamedTuple):
-    """The entries, by their number, that have the same labels, and their values."""
-
-    numbers: list[int]
-    before: list[tuple[Value | None, ...]]
-    after: list[tuple[Value | None, ...]]
-
-
-def _combinations(entries: Sequence[SectionEntry]) -> list[Combination]:
-    """The shapes of each entry, in which equal things are looked for among all entries."""
-    blocks = _blocks(entries)
-    shaped = {label: iter(_shaped(label, column)) for label, column in _columns(entries, blocks).items()}
-    combinations: list[Combination] = [()] * len(entries)
-    for labels, block in blocks.items():
-        parts = zip(*[islice(shaped[label], len(block.numbers)) for label in labels], strict=True)
-        for number, part in zip(block.numbers, parts, strict=True):
-            combinations[number] = part
-    return combinations
+def _alike(entries: SectionEntries) -> list[AlikeGroup]:
+    """The entries by their shapes, in which equal things are looked for among all entries."""
+    tables = entries.tables()
+    shapes = {label: shapes_of(column) for label, column in _columns(entries.names, tables).items()}
+    begins: Counter[Label] = Counter()
+    groups: list[AlikeGroup] = []
+    for table in tables:
+        size = len(table.numbers)
+        groups.extend(_parted(table, [shapes[label][begins[label] : begins[label] + size] for label in table.labels]))
+        begins.update(dict.fromkeys(table.labels, size))
+    return sorted(groups, key=lambda group: group.members[0])
 
 
-def _blocks(entries: Sequence[SectionEntry]) -> Mapping[tuple[Label, ...], _Block]:
-    """The entries that have aspects, by their labels."""
-    blocks: dict[tuple[tuple[str, ...], tuple[str, ...]], _Block] = defaultdict(lambda: _Block([], [], []))
-    for number, entry in enumerate(entries):
-        if aspects := entry.aspects:
-            labels, before, after, notes = zip(*aspects, strict=True)
-            block = blocks[labels, notes]
-            block.numbers.append(number)
-            block.before.append(before)
-            block.after.append(after)
-    return {tuple(zip(*each, strict=True)): block for each, block in blocks.items()}
-
-
-def _columns(
-    entries: Sequence[SectionEntry], blocks: Mapping[tuple[Label, ...], _Block]
-) -> Mapping[Label, ValueColumn]:
-    """The values of each label, block by block."""
+def _columns(names: Sequence[str], tables: Sequence[AspectTable]) -> Mapping[Label, ValueColumn]:
+    """The values of each label, table by table."""
     columns: dict[Label, ValueColumn] = defaultdict(lambda: ValueColumn([], [], []))
-    for labels, block in blocks.items():
-        names = [entries[number].name for number in block.numbers]
-        values = zip(zip(*block.before, strict=True), zip(*block.after, strict=True), strict=True)
-        for label, (before, after) in zip(labels, values, strict=True):
-            columns[label].names.extend(names)
+    for table in tables:
+        own = [names[number] for number in table.numbers]
+        for label, before, after in zip(table.labels, table.before, table.after, strict=True):
+            columns[label].names.extend(own)
             columns[label].before.extend(before)
             columns[label].after.extend(after)
     return columns
 
 
-def _shaped(label: Label, column: ValueColumn) -> list[ShapedAspect]:
-    """Values of one label with their shapes, of equal ones the same object."""
-    shapes = shapes_of(column)
-    once = {shape: ShapedAspect(*label, shape) for shape in dict.fromkeys(shapes)}
-    return [once[shape] for shape in shapes]
-
-
-# --- the most unlike first --------------------------------------------------------------------------------------------
-
-_DIGITS = re.compile(r"\d+")
-
-
-def _by_rarity(
-    numbers: list[int],
-    combinations: Sequence[Combination],
-    entries: Sequence[SectionEntry],
-    members: Mapping[Combination, Sequence[int]],
-) -> list[int]:
-    """The entries that have the least in common with the others first; few stay in their order."""
-    if not MANY < len(numbers) <= RANKED:
-        return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), n))
-    outlines = {number: _outline(entries[number], combinations[number]) for number in numbers}
-    commonness = _commonness(Counter(outlines.values()))
-    return sorted(numbers, key=lambda n: (len(members.get(combinations[n], ())), commonness[outlines[n]], n))
-
-
-TextOutline = tuple[str, str, str, int, tuple[str, ...]]
-"""A value that has no shape, roughly: its label, before and after with their numbers aside, its size, odd letters."""
-
-ChangeOutline = tuple[tuple[str, ...], tuple[TextOutline, ...]]
-"""The labels of a change, and its values without a shape: the same for nearly all of a large section."""
-
-
-def _outline(entry: SectionEntry, combination: Combination) -> ChangeOutline:
-    shapeless = {each.label for each in combination if each.shape is None}
-    texts = tuple([_text_outline(aspect) for aspect in entry.aspects if aspect.label in shapeless])
-    return tuple([each.label for each in combination]), texts
-
-
-def _text_outline(aspect: Aspect) -> TextOutline:
-    old, new = ("", _text(aspect.after)) if aspect.before is None else _difference(aspect)
-    masked = _DIGITS.sub("#", old) if old else ""
-    return aspect.label, masked, _DIGITS.sub("#", new), len(new).bit_length(), unusual_letters(new)
-
-
-def _commonness(outlines: Mapping[ChangeOutline, int]) -> dict[ChangeOutline, float]:
-    """How common the features of each outline are among all changes, of which each outline has a number."""
-    features = {outline: list(_features(outline)) for outline in outlines}
-    counts: Counter[object] = Counter()
-    for outline, number in outlines.items():
-        for feature in features[outline]:
-            counts[feature] += number
-    return {each: round(sum(counts[one].bit_length() for one in own) / len(own), 1) for each, own in features.items()}
-
-
-def _features(outline: ChangeOutline) -> Iterator[object]:
-    """Features that other changes may share with this one, roughly: fields, first and last words, numbers aside."""
-    labels, texts = outline
-    yield labels
-    for label, before, after, size, unusual in texts:
-        words = after.split() or ("",)
-        yield from ((label, 1, words[0]), (label, 2, words[-1]), (label, before, after), (label, size, unusual))
-
-
-def _difference(aspect: Aspect) -> tuple[str, str]:
-    if isinstance(aspect.before, str) and isinstance(aspect.after, str):
-        return middle(aspect.before, aspect.after)
-    return _text(aspect.before), _text(aspect.after)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return "\n".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
+def _parted(table: AspectTable, shapes: Sequence[list[ValueShape | None]]) -> Iterator[AlikeGroup]:
+    """The entries of a table by their shapes; only where these differ are they looked at one by one."""
+    various = [column for column in shapes if column.count(column[0]) < len(column)]
+    found: dict[tuple[ValueShape | None, ...], list[int]] = defaultdict(list)
+    for position, each in enumerate(zip(*various, strict=True)):
+        found[each].append(position)
+    for positions in found.values() if various else (range(len(table.numbers)),):
+        combination = tuple(
+            [ShapedAspect(*label, column[positions[0]]) for label, column in zip(table.labels, shapes, strict=True)]
+        )
+        members = [table.numbers[position] for position in positions] if various else table.numbers
+        yield AlikeGroup(combination, members, table, positions)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, Change, FieldChange
 from syncengine.render.change_details import REMARKS
+from syncengine.render.section_entries import Aspects, AspectTable, Column
 from syncengine.render.value_shapes import Aspect
-
-Aspects = tuple[Aspect, ...]
 
 KEYWORD = "keyword"
 ADDED = "keywords added"
@@ -60,15 +61,44 @@ def former_name(change: Change) -> Aspects:
 
 
 def created(change: Change) -> Aspects:
-    name = change.key.name
-    words = tuple([word for word in change.keywords_added if word != name])
-    return (
-        *[Aspect(field.name, None, field.after) for field in change.fields],
-        *((Aspect(ADDED, None, words),) if words else ()),
-        *[Aspect(METADATA + key, None, value) for key, value in change.metadata_set.items()],
-        *former_name(change),
-        *reason(change),
-    )
+    (table,) = created_tables([change])
+    return table.aspects(0)
+
+
+def created_tables(changes: Sequence[Change]) -> list[AspectTable]:
+    """The aspects of new resources, without an object for each: a plan may create very many."""
+    words = list(map(_other_words, changes))
+    found: dict[object, list[int]] = defaultdict(list)
+    for number, change in enumerate(changes):
+        names = tuple(map(_FIELD_NAME, change.fields))
+        found[names, not words[number], *change.metadata_set, not change.previously, not change.reason].append(number)
+    return [_created_table(n, [changes[each] for each in n], [words[each] for each in n]) for n in found.values()]
+
+
+_FIELD_NAME = attrgetter("name")
+
+
+def _other_words(change: Change) -> tuple[str, ...]:
+    """The keywords but for the name itself."""
+    return tuple([word for word in change.keywords_added if word != change.key.name])
+
+
+def _created_table(numbers: list[int], changes: Sequence[Change], words: Column) -> AspectTable:
+    """Of changes that say the same things. There is nothing before, but for the name of one that is renamed."""
+    first, fields, nothing = changes[0], [change.fields for change in changes], [None] * len(changes)
+    columns: list[tuple[str, Column, Column]] = [
+        (field.name, nothing, [own[place].after for own in fields]) for place, field in enumerate(first.fields)
+    ]
+    if words[0]:
+        columns.append((ADDED, nothing, words))
+    for name in first.metadata_set:
+        columns.append((METADATA + name, nothing, [change.metadata_set[name] for change in changes]))
+    if first.previously:
+        columns.append((NAME, [change.previously for change in changes], [change.key.name for change in changes]))
+    if first.reason:
+        columns.append(("", nothing, [change.reason for change in changes]))
+    labels = tuple((label, "") for label, _, _ in columns)
+    return AspectTable(labels, numbers, [before for _, before, _ in columns], [after for _, _, after in columns])
 
 
 def keywords_deleted(change: Change) -> Aspects:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from syncengine.render.arrangement import MANY, AlikeGroup, SectionEntry, arranged
+from syncengine.render.arrangement import MANY, AlikeGroup, arranged
 from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
+from syncengine.render.section_entries import SectionEntries
 from syncengine.render.shape_details import example_of, group_details
 from syncengine.render.style import Tone
 from syncengine.render.words import count_of, number, place, plural
@@ -155,9 +156,9 @@ class RowMaker(NamedTuple):
         )
 
 
-def folded(entries: Sequence[SectionEntry], make: RowMaker, how: Folding) -> FoldedRows:
+def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
     """The rows of all entries: what is odd first, then what is alike, then what is not."""
-    found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries) > how.least)
+    found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries.names) > how.least)
     fold = _Rows(entries, make, how)
     odd = (
         *fold.singles(found.odd, is_odd=True),
@@ -175,7 +176,7 @@ def _or(rank: Rank | None, other: Rank) -> Rank:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    entries: Sequence[SectionEntry]
+    entries: SectionEntries
     make: RowMaker
     how: Folding
 
@@ -191,11 +192,9 @@ class _Rows:
 
     def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
         """Return one row for all changes of the same shapes, with an example if their values differ."""
-        aspects = [self.entries[number].aspects for number in group.members]
-        how = self.how
-        details = how.total(group.members) if how.total else group_details(group.shapes, aspects, fresh=how.fresh)
-        first = self.entries[group.members[0]]
-        example = "" if how.total else example_of(first.name, group.shapes, first.aspects, fresh=how.fresh)
+        how, first = self.how, group.members[0]
+        details = how.total(group.members) if how.total else group_details(group, fresh=how.fresh)
+        example = "" if how.total else example_of(self.entries.names[first], group, fresh=how.fresh)
         count = number(len(group.members))
         label = f"{count} ×" if details else count_of(len(group.members), how.noun)
         return self._together(group.members, label, details, example, rank, abridged=bool(example))

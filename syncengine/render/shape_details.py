@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from syncengine.render.arrangement import Combination
-from syncengine.render.change_aspects import ADDED, METADATA, REMOVED, Aspects
+from syncengine.render.arrangement import AlikeGroup
+from syncengine.render.change_aspects import ADDED, METADATA, REMOVED
 from syncengine.render.change_details import (
     WIDE,
     ChangeDetail,
@@ -19,6 +19,7 @@ from syncengine.render.change_details import (
 )
 from syncengine.render.escape import quoted, visible
 from syncengine.render.value_shapes import Aspect, Parameters, ValueShape
+from syncengine.resource import Value
 
 FEW_VALUES = 3
 """Values before that are named where all became the same."""
@@ -26,25 +27,23 @@ FEW_VALUES = 3
 Spans = tuple[Span, ...]
 
 
-def group_details(shapes: Combination, members: Sequence[Aspects], *, fresh: bool) -> Details:
+def group_details(group: AlikeGroup, *, fresh: bool) -> Details:
     """One detail for each shape. `fresh`: the resources are new, so that nothing is said of values before."""
-    by_label = [{aspect.label: aspect for aspect in aspects} for aspects in members]
     return tuple(
-        _detail(label, note, _spans(label, shape, [aspects[label] for aspects in by_label], fresh))
-        for label, note, shape in shapes
+        _detail(label, note, _spans(group, place, shape, fresh))
+        for place, (label, note, shape) in enumerate(group.shapes)
         if shape
     )
 
 
-def example_of(name: str, shapes: Combination, aspects: Aspects, *, fresh: bool) -> str:
-    """The values of one member, of the shapes that leave them open."""
-    by_label = {aspect.label: aspect for aspect in aspects}
+def example_of(name: str, group: AlikeGroup, *, fresh: bool) -> str:
+    """The values of the first member, of the shapes that leave them open."""
     parts = [
-        str(_detail(each.label, "", _exact(each.label, by_label[each.label], fresh)))
-        for each in shapes
+        str(_detail(each.label, "", _exact(aspect, fresh)))
+        for each, aspect in zip(group.shapes, group.example, strict=True)
         if each.shape and each.shape.rule != "same"
     ]
-    if len(shapes) == 1 and parts:
+    if len(group.shapes) == 1 and parts:
         parts = [parts[0].partition(": ")[2] or parts[0]]
     return f"e.g. {visible(name)}: {'; '.join(parts)}" if parts else ""
 
@@ -54,18 +53,21 @@ def _detail(label: str, note: str, spans: Spans) -> ChangeDetail:
     return ChangeDetail("keywords" if label in (ADDED, REMOVED) else visible(label), noted)
 
 
-def _spans(label: str, shape: ValueShape, aspects: Sequence[Aspect], fresh: bool) -> Spans:
+def _spans(group: AlikeGroup, place: int, shape: ValueShape, fresh: bool) -> Spans:
+    label = group.shapes[place].label
     if shape.rule == "same":
-        return _exact(label, aspects[0], fresh)
+        return _exact(group.example[place], fresh)
     if shape.rule == "set":
-        return (*_various(label, aspects), Span(" → "), Span(_shown(label, shape.parameters[0]), SpanMark.NEW))
+        old = _various(label, group.before(place))
+        return (*old, Span(" → "), Span(_shown(label, shape.parameters[0]), SpanMark.NEW))
     if shape.rule == "dated":
-        return _range(label, str(shape.parameters[0]), [a.after for a in aspects if isinstance(a.after, int)])
+        return _range(label, str(shape.parameters[0]), [at for at in group.after(place) if isinstance(at, int)])
     return WORDS[shape.rule](shape.parameters)
 
 
-def _exact(label: str, aspect: Aspect, fresh: bool) -> Spans:
+def _exact(aspect: Aspect, fresh: bool) -> Spans:
     """The values themselves."""
+    label = aspect.label
     if label in (ADDED, REMOVED) and isinstance(aspect.after, tuple):
         return came_and_went(aspect.after, (), WIDE) if label == ADDED else came_and_went((), aspect.after, WIDE)
     if not label:
@@ -88,9 +90,9 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _various(label: str, aspects: Sequence[Aspect]) -> Spans:
+def _various(label: str, before: Iterable[Value | None]) -> Spans:
     """The values that became one, where they are few."""
-    values = dict.fromkeys(aspect.before for aspect in aspects)
+    values = dict.fromkeys(before)
     if len(values) > FEW_VALUES:
         return (Span("various values", SpanMark.REMARK),)
     return (Span(", ".join(_shown(label, value) for value in values), SpanMark.OLD),)

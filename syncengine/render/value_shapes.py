@@ -81,15 +81,29 @@ def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
 
 def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[ValueShape | None]:
     """The same for values where none was before: the same one, or one with the resource's own name, or a date."""
-    counts = Counter(values)
-    often = {value: ValueShape("same", (None, value)) for value, count in counts.items() if count >= ALIKE}
-    shapes: list[ValueShape | None] = [often.get(value) for value in values]
+    shapes = _frequent(values)
     rest = [n for n, shape in enumerate(shapes) if shape is None]
-    likely = [n for n in rest if not isinstance(value := values[n], str) or names[n] in value]  # few are
+    likely = [n for n in rest if (names[n] in v if isinstance(v := values[n], str) else _may_be_shaped(names[n], v))]
     found = _elected([_first_candidates(names[n], values[n]) for n in likely])
     for n, shape in zip(likely, found, strict=True):
         shapes[n] = shape
     return shapes
+
+
+def _frequent(values: Sequence[Value | None]) -> list[ValueShape | None]:
+    """The values that are there often enough."""
+    different = len(set(values))
+    if different == 1 and len(values) >= ALIKE:
+        return [ValueShape("same", (None, values[0]))] * len(values)
+    if different == len(values):
+        return [None] * len(values)
+    often = {value: ValueShape("same", (None, value)) for value, count in Counter(values).items() if count >= ALIKE}
+    return [often.get(value) for value in values]
+
+
+def _may_be_shaped(name: str, value: Value | None) -> bool:
+    """Of a value that is no text; quickly, since few are."""
+    return name in " ".join(value) if isinstance(value, tuple) else value is not None
 
 
 def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:

@@ -16,8 +16,7 @@ from syncengine.plan.diff import OPENED, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
-from syncengine.render.arrangement import MANY, Entry, SectionEntry
-from syncengine.render.change_aspects import Aspects
+from syncengine.render.arrangement import MANY
 from syncengine.render.change_details import ChangeDetail, Details, Room, Span, SpanMark
 from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import (
@@ -33,6 +32,7 @@ from syncengine.render.rows import (
     SectionRow,
     folded,
 )
+from syncengine.render.section_entries import Aspects, AspectTable, ListedEntries, aspect_tables
 from syncengine.render.style import Tone
 from syncengine.render.two_sides import compared_with
 from syncengine.render.undo import undo_sentences
@@ -256,31 +256,33 @@ class _TopicRows(NamedTuple):
 
 def _topics(topics: Sequence[Topic], changes: Buckets, extent: Extent) -> list[_TopicRows]:
     found = ((topic, _taking_part(topic, changes.get((topic.kind, topic.action), ()))) for topic in topics)
-    return [_topic(topic, entries, extent) for topic, entries in found if entries]
+    return [_topic(topic, entries, extent) for topic, entries in found if entries.changes]
 
 
-class _TopicEntry(NamedTuple):
-    """A change in its topic. Its aspects are made each time they are looked at: a plan may create very many."""
+class _TopicEntries(NamedTuple):
+    """The changes of a topic. Their aspects are made each time they are looked at: a plan may create very many."""
 
     topic: Topic
-    change: Change
+    changes: Sequence[Change]
+    names: Sequence[str]
 
-    @property
-    def name(self) -> str:
-        return self.change.key.name
+    def aspects(self, number: int) -> Aspects:
+        return self.topic.aspects(self.changes[number]) or ()
 
-    @property
-    def aspects(self) -> Aspects:
-        return self.topic.aspects(self.change) or ()
-
-
-def _taking_part(topic: Topic, changes: Sequence[Change]) -> list[_TopicEntry]:
-    belongs_here = (each for each in changes if topic.tone is Tone.CREATE or topic.aspects(each) is not None)
-    return [_TopicEntry(topic, change) for change in belongs_here]
+    def tables(self) -> list[AspectTable]:
+        if self.topic.tone is Tone.CREATE:
+            return change_aspects.created_tables(self.changes)
+        return aspect_tables(map(self.aspects, range(len(self.changes))))
 
 
-def _topic(topic: Topic, entries: Sequence[_TopicEntry], extent: Extent) -> _TopicRows:
-    changes = [entry.change for entry in entries]
+def _taking_part(topic: Topic, changes: Sequence[Change]) -> _TopicEntries:
+    if topic.tone is not Tone.CREATE:
+        changes = [change for change in changes if topic.aspects(change) is not None]
+    return _TopicEntries(topic, changes, [change.key.name for change in changes])
+
+
+def _topic(topic: Topic, entries: _TopicEntries, extent: Extent) -> _TopicRows:
+    changes = entries.changes
     is_update, is_fresh = topic.action is Action.UPDATE, topic.action is Action.CREATE
     how = Folding(
         extent.fold,
@@ -292,24 +294,24 @@ def _topic(topic: Topic, entries: Sequence[_TopicEntry], extent: Extent) -> _Top
         total=None if is_update or is_fresh else partial(_total, changes),
         most=extent.most,
     )
-    return _TopicRows(topic, len(entries), folded(entries, _maker(topic, changes, entries), how), how.more)
+    return _TopicRows(topic, len(changes), folded(entries, _maker(topic, entries), how), how.more)
 
 
-def _maker(topic: Topic, changes: Sequence[Change], entries: Sequence[SectionEntry]) -> RowMaker:
+def _maker(topic: Topic, entries: _TopicEntries) -> RowMaker:
     def details(number: int, room: Room, whole: bool) -> Details:
-        change = changes[number]
+        change = entries.changes[number]
         if topic.tone is Tone.CREATE:
             found = change_details.created_details(change, room, whole=whole)
         else:
             found = topic.details(change, room)
-        return (*found, *_unusual(entries[number]))
+        return (*found, *_unusual(entries.aspects(number)))
 
-    return RowMaker(topic.action.value, lambda number: _member(changes[number]), details)
+    return RowMaker(topic.action.value, lambda number: _member(entries.changes[number]), details)
 
 
-def _unusual(entry: SectionEntry) -> Details:
+def _unusual(aspects: Aspects) -> Details:
     """The letters of new values that look like nothing, or like others."""
-    texts = [text for aspect in entry.aspects for text in _new_texts(aspect.before, aspect.after)]
+    texts = [text for aspect in aspects for text in _new_texts(aspect.before, aspect.after)]
     letters = dict.fromkeys(letter for text in texts for letter in unusual_letters(text))
     return (change_details.remark(f"has {', '.join(letters)}"),) if letters else ()
 
@@ -353,14 +355,16 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
     others = [code for code in codes if code not in names]
     members = [*map(_member, deletes), *(Member(visible(code), None, Kind.ACTIVITY_TYPE.value) for code in others)]
     reasons = [*map(change_details.reason, deletes), *(() for _ in others)]
-    entries = [Entry(change.key.name, change_aspects.removed(change)) for change in deletes]
-    entries += [Entry(code, ()) for code in others]
-    says = _sweep_says(len(entries), first=plan.sweep.first) if plan.sweep else ()
+    entries = ListedEntries(
+        [*(change.key.name for change in deletes), *others],
+        [*map(change_aspects.removed, deletes), *(() for _ in others)],
+    )
+    says = _sweep_says(len(members), first=plan.sweep.first) if plan.sweep else ()
     make = RowMaker(Action.DELETE.value, members.__getitem__, lambda number, *_: reasons[number])
     how = Folding(extent.fold, "activity type", MANY, Rank.REMOVAL, total=lambda _: (), most=extent.most)
     rows = folded(entries, make, how)
     yield Section(
-        f"Sweep: delete {count_of(len(entries), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
+        f"Sweep: delete {count_of(len(members), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
         Tone.REMOVE,
         says,
         (*rows.odd, *rows.rest),
@@ -405,7 +409,7 @@ def _category_rows(change: Change, members: Sequence[Change], extent: Extent) ->
 
 
 def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
-    entries = [Entry(change.key.name, change_aspects.removed(change)) for change in members]
+    entries = ListedEntries([change.key.name for change in members], [*map(change_aspects.removed, members)])
     make = RowMaker(
         Action.DELETE.value,
         lambda number: _member(members[number]),
@@ -428,7 +432,7 @@ NOTES = "Nothing is sent for these."
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
     if notes:
         make = RowMaker(NOTE_SYMBOL, lambda number: _note_member(notes[number]), lambda n, *_: _note_details(notes[n]))
-        entries = [Entry(note.key.name, change_aspects.note(note)) for note in notes]
+        entries = ListedEntries([note.key.name for note in notes], [*map(change_aspects.note, notes)])
         rows = folded(
             entries, make, Folding(extent.fold, "resource", unlike=", unlike each other", fresh=True, most=extent.most)
         )

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from syncengine.render.arrangement import Entry, arranged
+from syncengine.render.arrangement import arranged
+from syncengine.render.section_entries import ListedEntries
 from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.value_shapes import ALIKE, RULES, Aspect, ValueColumn, shapes_of
 from syncengine.resource import Value
@@ -52,14 +53,14 @@ def test_whoever_shares_a_shape_had_the_same_done_to_it(values: list[tuple[str, 
 @given(st.lists(st.tuples(NAMES, st.lists(st.tuples(st.sampled_from("abc"), TEXTS, TEXTS), max_size=3)), max_size=40))
 def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str]]]]) -> None:
     """None is lost and none is there twice, folded or not."""
-    entries = [
-        Entry(name, tuple({label: Aspect(label, old, new) for label, old, new in aspects}.values()))
-        for name, aspects in rows
-    ]
+    entries = ListedEntries(
+        [name for name, _ in rows],
+        [tuple({label: Aspect(label, old, new) for label, old, new in aspects}.values()) for _, aspects in rows],
+    )
     for folding in (False, True):
         odd, singles, odd_groups, groups = arranged(entries, folding=folding)
         members = [number for group in (*odd_groups, *groups) for number in group.members]
-        assert sorted([*odd, *singles, *members]) == list(range(len(entries)))
+        assert sorted([*odd, *singles, *members]) == list(range(len(rows)))
         assert folding or not members
 
 
