@@ -58,9 +58,9 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
     sinks = {sink.name.text: sink.when is None for sink in (project.posted_time and project.posted_time.deliver) or ()}
     each_tag = {sink.name.text for sink in (project.posted_time and project.posted_time.deliver) or () if sink.each}
     targets = await ask_targets(project, os.environ)
-    receipts = [one for signed in targets.taken.values() for one in signed]
+    receipts = [one for signed in targets.by_sink.values() for one in signed]
     with open_inbox(project.state, write=False) as inbox:
-        for sink in sinks.keys() - targets.taken.keys():
+        for sink in sinks.keys() - targets.by_sink.keys():
             receipts += [AuditReceipt(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
         entries = {
             entry.group_id: Known(entry.state, entry.outcome, frozenset(delivery.sink for delivery in entry.deliveries))

@@ -116,7 +116,7 @@ async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) 
         return
     answer = await HealthReporter(client).tell(delivery.reported)
     if not answer.ok:
-        events.append(RetryLater("health", f"the service did not accept the health report: {answer.said}", 0.0))
+        events.append(RetryLater("health", f"the service did not accept the health report: {answer.summary}", 0.0))
 
 
 def _remember(project: Project, name: str) -> None:

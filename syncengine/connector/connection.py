@@ -64,7 +64,7 @@ async def team_of(client: Client) -> str:
     """The name of the team that the key belongs to; AuthFailed or Unreachable with what came instead."""
     answer = await client.call(TEAM_INFO)
     if answer.status in (401, 403):
-        raise AuthFailed(f"the service refuses the API key: {answer.said}")
+        raise AuthFailed(f"the service refuses the API key: {answer.summary}")
     team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
     if isinstance(team, str):
         return team
@@ -73,12 +73,12 @@ async def team_of(client: Client) -> str:
 
 def _no_team(answer: Answer, path: str) -> str:
     if answer.status is None:
-        return f"the service cannot be reached, nothing was sent: {answer.said}; {AGAIN}"
+        return f"the service cannot be reached, nothing was sent: {answer.summary}; {AGAIN}"
     if answer.exhausted:
-        return f"the service has an error, nothing was sent: {path} answered {answer.said}; {AGAIN}"
+        return f"the service has an error, nothing was sent: {path} answered {answer.summary}; {AGAIN}"
     if answer.ok:
-        return f"{path} does not name the team, nothing was sent: {answer.said}; {RIGHT_PLACE}"
-    return f"{path} answered {answer.said}, nothing was sent; {RIGHT_PLACE}"
+        return f"{path} does not name the team, nothing was sent: {answer.summary}; {RIGHT_PLACE}"
+    return f"{path} answered {answer.summary}, nothing was sent; {RIGHT_PLACE}"
 
 
 def check_team(team: str, project: Project, team_of_state: str | None) -> None:

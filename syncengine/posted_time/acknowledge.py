@@ -113,7 +113,7 @@ class Acknowledging:
             await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
         else:
             self._put_off(id, again, answer)
-            await self.inbox.write(NotAccepted(id, verdict.status, answer.said))
+            await self.inbox.write(NotAccepted(id, verdict.status, answer.summary))
 
     def _put_off(self, id: str, again: _Again, answer: Answer) -> None:
         """Send the status again later. If the service itself has trouble, begin no other status in this round.
@@ -122,11 +122,11 @@ class Acknowledging:
         """
         is_services = self._is_services(answer)
         if not is_services:
-            seconds = self._waits(f"acknowledge {id}", answer.said, again.back_off, answer)
+            seconds = self._waits(f"acknowledge {id}", answer.summary, again.back_off, answer)
         elif self._pause:
             seconds = self._pause
         else:
-            seconds = self._pause = self._waits("acknowledge", answer.said, self._service, answer)
+            seconds = self._pause = self._waits("acknowledge", answer.summary, self._service, answer)
         again.due = asyncio.get_running_loop().time() + seconds
 
     def _is_services(self, answer: Answer) -> bool:

@@ -75,13 +75,13 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Listed, and not as SUCCESS. `taken` by these sinks; `known` None: it is not in the inbox."""
+    """Listed, and not as SUCCESS. `takers`: the sinks that took it; `entry` None: it is not in the inbox."""
 
     group_id: str
     status: str | None
     submitted: int | None
-    known: Known | None
-    taken: tuple[str, ...]
+    entry: Known | None
+    takers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,51 +101,50 @@ class Audit:
 
 def audit(
     listed: Iterable[Listed],
-    taken: Iterable[AuditReceipt],
+    receipts: Iterable[AuditReceipt],
     sinks: Mapping[str, bool],
-    known: Mapping[str, Known],
+    inbox: Mapping[str, Known],
     since: float,
     each_tag: Collection[str] = (),
 ) -> Audit:
-    """`sinks`: name → whether it takes every group; `each_tag`: those given it once for each tag. `known`: the groups
-    of the inbox.
+    """`sinks`: name → whether it takes every group; `each_tag`: those given it once for each tag. `inbox`: its groups.
 
     Groups submitted since then are looked for in the sinks, receipts since then at the service.
     """
     by_id = {group.group_id: group for group in listed}
-    taken = list(taken)
-    receipts = {(receipt.group_id, receipt.key) for receipt in taken}
+    receipts = list(receipts)
+    marks = {(receipt.group_id, receipt.key) for receipt in receipts}
     recent = [group for group in by_id.values() if group.submitted is None or group.submitted >= since * 1000]
-    posted = [group for group in recent if _is_posted(group, known.get(group.group_id))]
+    posted = [group for group in recent if _is_posted(group, inbox.get(group.group_id))]
     lacking = [
         Lacking(group.group_id, sink, group.submitted, tag)
         for group in posted
         for sink, takes_all in sinks.items()
-        for key, tag in _parts(sink, group, known.get(group.group_id), sink in each_tag).items()
-        if (group.group_id, key) not in receipts and _was_meant(key, takes_all, known.get(group.group_id))
+        for key, tag in _parts(sink, group, inbox.get(group.group_id), sink in each_tag).items()
+        if (group.group_id, key) not in marks and _was_meant(key, takes_all, inbox.get(group.group_id))
     ]
     unposted = [
         _unposted(receipt, group)
-        for receipt in taken
+        for receipt in receipts
         if receipt.at >= since and ((group := by_id.get(receipt.group_id)) is None or group.status == PENDING)
     ]
     others = [
-        Other(group.group_id, group.status, group.submitted, known.get(group.group_id), _takers(group, sinks, receipts))
+        Other(group.group_id, group.status, group.submitted, inbox.get(group.group_id), _takers(group, sinks, marks))
         for group in recent
         if group.status != PostedTimeStatus.SUCCESS
     ]
     return Audit(len(recent), len(posted), tuple(lacking), tuple(unposted), tuple(others))
 
 
-def _is_posted(group: Listed, known: Known | None) -> bool:
+def _is_posted(group: Listed, entry: Known | None) -> bool:
     if group.status in (PENDING, PostedTimeStatus.SUCCESS):
         return group.status == PostedTimeStatus.SUCCESS
-    return known is None or not known.is_refused
+    return entry is None or not entry.is_refused
 
 
-def _parts(sink: str, group: Listed, known: Known | None, each_tag: bool) -> Mapping[str, str | None]:
+def _parts(sink: str, group: Listed, entry: Known | None, each_tag: bool) -> Mapping[str, str | None]:
     """The keys under which a sink was to have the group, with the tag of each where it was divided."""
-    before = {key for key in known.keys if sink_of(key) == sink} if known else set()
+    before = {key for key in entry.keys if sink_of(key) == sink} if entry else set()
     keys = {sink + suffix: tag for tag, suffix in suffixes(group.tags).items()} if each_tag else {}
     if len(keys) < 2 or before == {sink}:
         return {sink: None}  # also where it came whole, before it was given tag by tag
@@ -158,11 +157,11 @@ def _unposted(receipt: AuditReceipt, group: Listed | None) -> Unposted:
     return Unposted(receipt.group_id, sink, receipt.at, group.status if group else None, tag)
 
 
-def _was_meant(key: str, takes_all: bool, known: Known | None) -> bool:
+def _was_meant(key: str, takes_all: bool, entry: Known | None) -> bool:
     """Whether a sink should have the group; one that the inbox never saw is lacking in each sink that might take it."""
-    return takes_all or known is None or key in known.keys
+    return takes_all or entry is None or key in entry.keys
 
 
-def _takers(group: Listed, sinks: Iterable[str], receipts: set[tuple[str, str]]) -> tuple[str, ...]:
+def _takers(group: Listed, sinks: Iterable[str], marks: set[tuple[str, str]]) -> tuple[str, ...]:
     parts = ("", *suffixes(group.tags).values())
-    return tuple(sink for sink in sinks if any((group.group_id, sink + part) in receipts for part in parts))
+    return tuple(sink for sink in sinks if any((group.group_id, sink + part) in marks for part in parts))

@@ -40,11 +40,11 @@ class BackOff:
     pace: Pace = PACE
     _troubles: int = 0
 
-    def after(self, asked: float | None = None) -> float:
+    def after(self, retry_after: float | None = None) -> float:
         """Seconds to wait after one more trouble; a delay that the service `asked` for counts, within reason."""
         self._troubles += 1
-        if asked is not None:
-            return min(asked, 10 * self.pace.longest)
+        if retry_after is not None:
+            return min(retry_after, 10 * self.pace.longest)
         grown = self.pace.first * 2.0 ** min(self._troubles - 1, 30)
         return min(self.pace.longest, grown) * random.uniform(0.75, 1.0)  # noqa: S311 -- jitter, no secret
 

@@ -7,7 +7,7 @@ Offline (for a preview) nothing is opened, and a missing secret does not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,9 @@ class _Building:
         self.names_of["narrative"] = self._names()
         self.scope["narrative"] = None
         stops = [self._stop(sink) for sink in section.deliver or ()]
+        needs_narrative = "narrative" in self.compiler.all_names or any(map(_is_whole, section.deliver or ()))
         return Route(
-            settings,
+            replace(settings, needs_narrative=needs_narrative),
             tuple(rule for rule in rules if rule),
             lookups,
             narrative,
@@ -159,8 +160,7 @@ class _Building:
         if sink is None:
             return None
         names = self._names()
-        kind, settings = _kind_of(section)
-        is_of_one_tag = "tag" in names and "tags" not in names and not kind.is_whole(settings)
+        is_of_one_tag = "tag" in names and "tags" not in names and not _is_whole(section)
         return SinkRule(sink, when, section.each is not None, is_of_one_tag)
 
     def _names(self) -> frozenset[str]:
@@ -180,8 +180,8 @@ class _Building:
         attributes = names_of(type(settings))
         for name in places_written(type(settings), file_path):
             path = getattr(settings, attributes[name])
-            if path is not None and (taken := self._taken((self.project.root / path).resolve())):
-                self._refuse(at, f"{path} is {taken}: lines of posted time need a file of their own", "bad-path")
+            if path is not None and (use := self._use_of((self.project.root / path).resolve())):
+                self._refuse(at, f"{path} is {use}: lines of posted time need a file of their own", "bad-path")
 
     def _words(self, section: file.SinkConfig) -> Words:
         """Words about a delivery are not delivered: they do not count among the variables of the sink."""
@@ -198,7 +198,7 @@ class _Building:
         words = self._words(section)
         if database is None or statement is None or params is None:
             return None
-        database.told = self.sinks.setdefault(database, name)
+        database.public_name = self.sinks.setdefault(database, name)
         keeps = sql.receipts is not False
         sink = SqlSink(name, database, statement, params, words, keeps_receipts=keeps, now=self.now)
         self._judged(name, sql.statement, sink.check)
@@ -251,7 +251,7 @@ class _Building:
         path = self.project.root / jsonl.path
         return JsonlSink(section.name.text, path, body, self._words(section), each_tag=section.each is not None)
 
-    def _taken(self, path: Path) -> str | None:
+    def _use_of(self, path: Path) -> str | None:
         """The use that this project already has for a file."""
         if self.project.config is not None and path == self.project.config.resolve():
             return "the project file"
@@ -282,21 +282,21 @@ class _Building:
 
     def _statement(self, written: Written, params: Mapping[str, Any] | None) -> Statement | None:
         """The statement, with a template for each of its parameters and no other."""
-        statement, given = Statement(written.text), frozenset(params or {})
-        for name in sorted(statement.names - given):
+        statement, names = Statement(written.text), frozenset(params or {})
+        for name in sorted(statement.names - names):
             self._refuse(written, f"`:{name}` is in the statement, but not in `params`")
-        for name in sorted(given - statement.names):
+        for name in sorted(names - statement.names):
             self._refuse(written, f"`{name}` is in `params`, but not as `:{name}` in the statement")
         if "{{" in written.text or "{%" in written.text:
             self._refuse(written, "a statement is not a template: write :NAME in it, and the template under `params`")
-        return statement if statement.names == given else None
+        return statement if statement.names == names else None
 
     def _database(
-        self, asked: file.LookupQuery | file.SqlSinkConfig, name: str, at: Written, unnamed: str
+        self, section: file.LookupQuery | file.SqlSinkConfig, name: str, at: Written, unnamed: str
     ) -> Database | None:
-        source = asked.source
+        source = section.source
         try:
-            what, url = self.connections.database(asked, name)
+            what, url = self.connections.database(section, name)
             return self.databases.database(url, what, source.text if source else unnamed)
         except Problems as error:
             if self.offline:
@@ -316,8 +316,8 @@ class _Building:
             if kind in UNANSWERED and kind is not USER:
                 self.troubles.append((part, kind))
             else:
-                said = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
-                self._refuse(written, f"the database rejects the statement: {said}", "bad-statement")
+                text = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
+                self._refuse(written, f"the database rejects the statement: {text}", "bad-statement")
         return None
 
     def _refuse(self, written: Written, message: str, code: str = "bad-params") -> None:
@@ -346,3 +346,8 @@ SINK_KINDS: Mapping[str, SinkKind] = {
 def _kind_of(section: file.SinkConfig) -> tuple[SinkKind, Any]:
     """The kind of a sink, and its settings: of all parts one is there."""
     return next((kind, found) for name, kind in SINK_KINDS.items() if (found := getattr(section, name)) is not None)
+
+
+def _is_whole(section: file.SinkConfig) -> bool:
+    kind, settings = _kind_of(section)
+    return kind.is_whole(settings)

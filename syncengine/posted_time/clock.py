@@ -41,16 +41,17 @@ def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetim
     if hour is None:
         return None
     minutes = row.first_observed_in_hour or 0
+    (year, month), (day, hour) = divmod(hour // 10_000, 100), divmod(hour % 10_000, 100)  # YYYYMMDDHH
     try:
-        begin = datetime.strptime(f"{hour:010d}", "%Y%m%d%H").replace(tzinfo=UTC)
+        begin = datetime(year, month, day, hour, tzinfo=UTC)
         return (begin + timedelta(minutes=max(0, min(59, minutes)))).astimezone(zone_of(row, group, zone))
     except (ValueError, OverflowError):
         return None
 
 
 def group_start(group: Group, zone: tzinfo | None = None) -> datetime | None:
-    """The first row's instant; without rows the beginning of the local date, or None."""
-    starts = [start for row in group.time_rows if (start := row_start(row, group, zone)) is not None]
+    """The first row's instant, of rows with their start; without any the beginning of the local date, or None."""
+    starts = [row.start for row in group.time_rows if row.start is not None]
     if starts:
         return min(starts)
     try:

@@ -72,14 +72,14 @@ class _Asking(Generic[T]):
 
 
 class Database:
-    """An engine. `told` is the database's name for people who post time: a sink's name, where it has a sink.
+    """An engine. `public_name` is the database's name for people who post time: a sink's name, where it has a sink.
 
     `patience`: seconds after which an answer is not waited for.
     """
 
-    def __init__(self, engine: sa.Engine, told: str, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, engine: sa.Engine, public_name: str, patience: float = PATIENCE_SECONDS) -> None:
         self.engine = engine
-        self.told = told
+        self.public_name = public_name
         self._patience = patience
         self._silent: list[_Asking[Any]] = []
         self._reads = Batcher[Reading, Any](self._all_read, MOST_READ)
@@ -175,11 +175,11 @@ class Databases:
     def __init__(self) -> None:
         self._opened: dict[str, Database] = {}
 
-    def database(self, url: str, name: str, told: str) -> Database:
+    def database(self, url: str, name: str, public_name: str) -> Database:
         """The database of a path or URL; Problems when there can be none."""
         if url not in self._opened:
             waits = 0.0 if sqlite_file(url) is None else busy_seconds(url)
-            self._opened[url] = Database(open_engine(url, name), told, PATIENCE_SECONDS + waits)
+            self._opened[url] = Database(open_engine(url, name), public_name, PATIENCE_SECONDS + waits)
         return self._opened[url]
 
     def close(self) -> None:

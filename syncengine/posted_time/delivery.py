@@ -87,10 +87,10 @@ class Delivery:
         self._now = now
         self._tidied = float("-inf")
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        told = {lookup.part: lookup.told for lookup in built.route.lookups}
-        self._well = Wellbeing(now, told)
+        public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
+        self._well = Wellbeing(now, public_names)
         for part, kind in built.troubles:
-            self._well.failed(part, Failed(kind, sentence(told.get(part, part), kind)))
+            self._well.failed(part, Failed(kind, sentence(public_names.get(part, part), kind)))
         self._handover = Handover(built.route, self.writer, self._well)
 
     @classmethod
@@ -131,7 +131,7 @@ class Delivery:
         self.on_group(group)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
-            return await self._taken(await self.writer.receive(offer), Kept(group, offer))
+            return await self._continue(await self.writer.receive(offer), Kept(group, offer))
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
         """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
@@ -147,7 +147,7 @@ class Delivery:
         async with self._only(kept.offer.group_id):
             entry = await self.writer.read(kept.offer.group_id)
             assert entry is not None, "it was kept"
-            return await self._taken(entry, kept)
+            return await self._continue(entry, kept)
 
     async def recollect(self) -> None:
         """Read the inbox for sinks whose last attempt failed, in whichever process: a new one makes none well."""
@@ -277,7 +277,7 @@ class Delivery:
 
     # --- one group
 
-    async def _taken(self, entry: InboxEntry, kept: Kept) -> Verdict:
+    async def _continue(self, entry: InboxEntry, kept: Kept) -> Verdict:
         """Continue with the next step of the group, by its state in the inbox."""
         mechanism = kept.offer.mechanism
         step: NextStep | Failed = next_step(entry, kept.offer.digest)
@@ -308,11 +308,11 @@ class Delivery:
     async def _conflict(self, entry: InboxEntry, mechanism: str, *, divided: bool = False) -> Verdict:
         """`entry` as it was before this attempt, of which only the inbox knows."""
         entry = await self.writer.read(entry.group_id) or entry
-        told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
+        text = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
         why = DIVIDED_NOTE if divided else CONFLICT_NOTE
         note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(
-            entry, Verdict(PostedTimeStatus.REFUSED, told), mechanism, note=note, is_conflict=True
+            entry, Verdict(PostedTimeStatus.REFUSED, text), mechanism, note=note, is_conflict=True
         )
 
     async def _process(self, entry: InboxEntry, group: Group, mechanism: str) -> Verdict:
@@ -329,19 +329,25 @@ class Delivery:
         self, entry: InboxEntry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
     ) -> Verdict:
         verdict = replace(verdict, message=message(verdict.message))
-        told = (verdict.outcome, verdict.message, verdict.external_id)
+        answer = (verdict.outcome, verdict.message, verdict.external_id)
         waits = mechanism == FETCH
-        await self.writer.write(Decide(entry, *told, waits=waits, note=note, is_conflict=is_conflict))
+        await self.writer.write(Decide(entry, *answer, waits=waits, note=note, is_conflict=is_conflict))
         return verdict
 
 
 def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
     user = group.user
     names = (user.name, user.email, user.external_id, user.user_id) if user else ()
-    known = tuple(name for name in names if name)
+    user_names = tuple(name for name in names if name)
     tags = BETWEEN_TAGS.join(dict.fromkeys(tag.name for tag in group.tags if tag.name)) or None
     return Offer(
-        group.group_id or "", content_digest(group), stored(raw), mechanism, next(iter(known), None), known, tags
+        group.group_id or "",
+        content_digest(group),
+        stored(raw),
+        mechanism,
+        next(iter(user_names), None),
+        user_names,
+        tags,
     )
 
 

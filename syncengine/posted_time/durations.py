@@ -40,8 +40,8 @@ def objection(group: Group, settings: DurationSection) -> str | None:
     To be called before anything is rounded: neither -5 s nor no time at all may become a unit of 6 minutes.
     """
     posted = group.total_duration_secs
-    given = [posted, *(row.duration_secs for row in group.time_rows)]
-    if any(seconds is not None and math.isnan(seconds) for seconds in given):
+    durations = [posted, *(row.duration_secs for row in group.time_rows)]
+    if any(seconds is not None and math.isnan(seconds) for seconds in durations):
         return UNREADABLE
     base = _base(group, settings)
     if base < 0 or (posted is not None and posted < 0):
@@ -131,10 +131,10 @@ def round_up(seconds: Number, unit: Number) -> int:
 
 def in_words(seconds: Number) -> str:
     """`2h 46m 40s`; days are kept as days."""
-    left = half_up(abs(decimal(seconds)))
+    rest = half_up(abs(decimal(seconds)))
     parts = []
     for unit, size in _UNITS:
-        count, left = divmod(left, size)
+        count, rest = divmod(rest, size)
         if count:
             parts.append(f"{count}{unit}")
     return ("-" if seconds < 0 and parts else "") + (" ".join(parts) or "0s")

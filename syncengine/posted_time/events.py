@@ -71,6 +71,6 @@ Event = Offered | Taken | Unusable | Acknowledged | GivenUp | RetryLater | Answe
 Tell = Callable[[Event], None]
 
 
-def said(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return the message of one of our errors, or the class of any other, whose message may hold anything."""
     return error.message if isinstance(error, SyncengineError) else as_bug(error)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
-from syncengine.posted_time.events import Offered, RetryLater, Taken, Tell, Unusable, said
+from syncengine.posted_time.events import Offered, RetryLater, Taken, Tell, Unusable, message_of
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.posted_time.window import each, side_by_side
 from syncengine.service.answers import Answer
@@ -187,14 +187,14 @@ class Fetching:
         except LockLost:
             raise
         except Exception as error:  # one group must keep none of the others from being taken
-            self._pause = max(self._pause, self._waits("take", f"{id}: {said(error)}", None))
+            self._pause = max(self._pause, self._waits("take", f"{id}: {message_of(error)}", None))
             return None
 
     def _trouble(self, answer: Answer) -> float:
-        return self._waits("fetch", answer.said, answer.retry_after)
+        return self._waits("fetch", answer.summary, answer.retry_after)
 
-    def _waits(self, what: str, why: str, asked: float | None) -> float:
-        seconds = self._back_off.after(asked)
+    def _waits(self, what: str, why: str, retry_after: float | None) -> float:
+        seconds = self._back_off.after(retry_after)
         self._tell(RetryLater(what, why, seconds))
         return seconds
 
@@ -217,5 +217,5 @@ async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 def _explained(answer: Answer) -> str:
     return (
         "posted time cannot be fetched: the team has a webhook, and the service allows only one of the two"
-        f" ({answer.said}). Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
+        f" ({answer.summary}). Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
     )

@@ -100,15 +100,15 @@ _TRIAL: Mapping[str, Any] = {
 """What every filter of ours takes."""
 
 
-def objection(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> str | None:
+def objection(name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> str | None:
     """Return the reason why one of our filters can never take these arguments."""
     if name not in _PLAIN:
         return None
     try:
-        _PLAIN[name](_TRIAL[name], *given, **named)
+        _PLAIN[name](_TRIAL[name], *positional, **named)
     except FilterTrouble as error:
         return f"`{name}`: {error}"
     except (TypeError, ValueError, ArithmeticError):
-        shown = ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in named.items())])
+        shown = ", ".join([*map(repr, positional), *(f"{key}={value!r}" for key, value in named.items())])
         return f"`{name}` does not take ({shown})"
     return None

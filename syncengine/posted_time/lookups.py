@@ -69,7 +69,7 @@ class Lookup:
     def _failed(self, error: Exception) -> Failed:
         kind = meaning(error) or TroubleKind.UNKNOWN
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
-        down, words = is_down(error, kind), sentence(self.told, kind)
+        down, words = is_down(error, kind), sentence(self.public_name, kind)
         return Failed(kind, words, is_down=down, has_answered=answered, detail=cause(error), where=self.part)
 
     @property
@@ -78,13 +78,15 @@ class Lookup:
         return f"lookup {self.name}"
 
     @property
-    def told(self) -> str:
+    def public_name(self) -> str:
         """The database's name for people who post time; `name` is internal to the project file."""
-        return self.database.told
+        return self.database.public_name
 
     async def probe(self) -> SinkTrouble | None:
         kind = await self.database.probe()
-        return SinkTrouble(self.told, kind, sentence(self.told, kind), self.database.cause) if kind else None
+        return (
+            SinkTrouble(self.public_name, kind, sentence(self.public_name, kind), self.database.cause) if kind else None
+        )
 
     def _rows(self, connection: sa.Connection, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """At most two: more than one is not the one."""

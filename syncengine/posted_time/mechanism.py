@@ -54,12 +54,12 @@ class NotRegistered(SyncengineError):
 class CallerKey:
     """The key that the service took last: it calls with that one, whatever the project file says. None: not now."""
 
-    known: str | None = None
+    current: str | None = None
 
     def read(self) -> str:
-        if self.known is None:
+        if self.current is None:
             raise NotRegistered("the webhook is not registered yet")
-        return self.known
+        return self.current
 
 
 def callback_of(project: Project, environ: Mapping[str, str]) -> Callback:
@@ -101,13 +101,13 @@ class Registrar:
 
     async def fetch(self) -> None:
         """A fetch client. One that is there already is taken for ours: it has no name."""
-        known = await self._known()
-        if known == WEBHOOK:
+        name = await self._name()
+        if name == WEBHOOK:
             await self.end(WEBHOOK)
         answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
-        self._say("a fetch client is registered" if answer.ok else _already(known == FETCH, answer))
+        self._say("a fetch client is registered" if answer.ok else _already(name == FETCH, answer))
         await self._remember(Mechanism(FETCH, self._base_url))
 
     async def webhook(self, callback: Callback) -> None:
@@ -116,7 +116,7 @@ class Registrar:
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
         if kept:
-            self._caller_key.known = key
+            self._caller_key.current = key
         else:
             await self._make_room(before)
         answer = await (self._subscribed if kept else self._subscribed_anew)(callback, key)
@@ -124,7 +124,7 @@ class Registrar:
             raise self._foreign(answer)
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
-        self._caller_key.known = key
+        self._caller_key.current = key
         self._say(f"a webhook is registered{'' if answer.ok else ' already'}: {callback.url}")
 
     async def end(self, name: str) -> bool:
@@ -143,8 +143,8 @@ class Registrar:
         if not answer.ok and answer.status not in (404, 409):
             raise refusal(ENDING[name], self._client, answer)
         if name == WEBHOOK:
-            self._caller_key.known = None
-        if await self._known() == name:
+            self._caller_key.current = None
+        if await self._name() == name:
             await self._remember(None)
         if answer.ok:
             self._say(f"the {NAMES[name]} is unregistered")
@@ -179,18 +179,18 @@ class Registrar:
     @staticmethod
     def _foreign(refused: Answer) -> MechanismTaken:
         return MechanismTaken(
-            f"the team has a webhook that this project did not register ({refused.said});"
+            f"the team has a webhook that this project did not register ({refused.summary});"
             " `syncengine time unregister webhook` removes it, whoever registered it"
         )
 
     async def _mechanism(self) -> Mechanism | None:
         """The registration at this service; one at another service says nothing."""
-        known = await asyncio.to_thread(store.registered, self._state)
-        return known if known is not None and known.base_url == self._base_url else None
+        mechanism = await asyncio.to_thread(store.registered, self._state)
+        return mechanism if mechanism is not None and mechanism.base_url == self._base_url else None
 
-    async def _known(self) -> str | None:
-        known = await self._mechanism()
-        return known.name if known else None
+    async def _name(self) -> str | None:
+        mechanism = await self._mechanism()
+        return mechanism.name if mechanism else None
 
     async def _remember(self, mechanism: Mechanism | None) -> None:
         if await self._mechanism() != mechanism:
@@ -202,7 +202,7 @@ def _already(is_ours: bool, refused: Answer) -> str:
     if is_ours:
         return "a fetch client was registered already, by this project: nothing changed"
     return (
-        f"nothing changed: the team has a fetch client already, or a webhook ({refused.said});"
+        f"nothing changed: the team has a fetch client already, or a webhook ({refused.summary});"
         " if it is a webhook, `syncengine time pull` says so"
     )
 

@@ -6,6 +6,7 @@ Everything that can be wrong with a group is found here, before any sink is give
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
@@ -85,11 +86,12 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """Settings that are no templates."""
+    """Settings that are no templates. `needs_narrative`: something that is delivered has it."""
 
     zone: tzinfo | None
     duration: DurationSection
     unmatched: Unmatched
+    needs_narrative: bool = True
 
 
 class Route:
@@ -123,7 +125,7 @@ class Route:
         try:
             return await self._prepared(group, revision, rehearse)
         except Undeliverable as error:
-            return Refused(error.told, str(error))
+            return Refused(error.user_message, str(error))
         except RenderTrouble as error:
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
 
@@ -169,14 +171,18 @@ class Route:
         return None
 
     async def _completed(self, variables: dict[str, Any], rehearse: bool) -> Refused | Failed | None:
-        """Add rows of lookups, and the narrative; or the reason why that cannot be."""
+        """Add rows of lookups, and the narrative where it is needed; or the reason why that cannot be."""
         rows = variables["lookup"] = dict[str, Any]()
         for lookup in self.lookups:
             row = Placeholder(lookup.name) if rehearse else await lookup.find(variables)
             if isinstance(row, Refused | Failed):
                 return row
             rows[lookup.name] = row
-        variables["narrative"] = self.narrative.render(variables)
+        if self.settings.needs_narrative:
+            variables["narrative"] = self.narrative.render(variables)
+        elif rehearse:  # for whoever looks at it
+            with suppress(RenderTrouble):
+                variables["narrative"] = self.narrative.render(variables)
         return None
 
     def _taking(self, whole: Part, parts: tuple[Part, ...]) -> list[tuple[Sink, Part]] | Refused:

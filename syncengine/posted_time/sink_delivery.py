@@ -50,10 +50,10 @@ class Handover:
 
     async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> Answer:
         """Return the sink's answer; an answer that it gave before is not requested again."""
-        known = entry.delivered(parcel.key)
-        if known is not None and known.status is DeliveryStatus.ACCEPTED:
-            return Took(known.external_id)
-        same = known if known is not None and known.revision == entry.revision else None
+        earlier = entry.delivered(parcel.key)
+        if earlier is not None and earlier.status is DeliveryStatus.ACCEPTED:
+            return Took(earlier.external_id)
+        same = earlier if earlier is not None and earlier.revision == entry.revision else None
         memo = same.memo if same else None
         may_have_it = same is not None and same.status in DOUBTFUL
         await self._inbox.write(Begin(entry, parcel.key))
@@ -61,7 +61,7 @@ class Handover:
         try:
             answer = await sink.deliver(parcel, memo, self._inbox)
         except Undeliverable as error:
-            answer = Refused(error.told, str(error))
+            answer = Refused(error.user_message, str(error))
         except RenderTrouble as error:
             answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
         except SyncengineError:

@@ -50,11 +50,12 @@ class _Down:
 
 
 class Wellbeing:
-    """The health of all sinks and lookups, by name. `told` maps names to those that people know, where they differ."""
+    """The health of all sinks and lookups, by name. `public_names`: by name, the one
+    that people know, where it differs."""
 
-    def __init__(self, now: Callable[[], float], told: Mapping[str, str] | None = None) -> None:
+    def __init__(self, now: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
         self._now = now
-        self._told = told or {}
+        self._public_names = public_names or {}
         self._down: dict[str, _Down] = {}
         self._believed: set[str] = set()
 
@@ -65,15 +66,15 @@ class Wellbeing:
     def failed(self, name: str, failure: Failed) -> None:
         """A delivery did not get through."""
         if failure.is_down:
-            trouble = SinkTrouble(self._told.get(name, name), failure.kind, failure.message, failure.detail)
+            trouble = SinkTrouble(self._public_names.get(name, name), failure.kind, failure.message, failure.detail)
             self._fails(name, trouble, failure.has_answered or name in self._believed)
 
     def recalled(self, name: str, at: float) -> None:
-        """The last attempt of an earlier process failed, `at` then, for a reason that is not known any more."""
+        """The last attempt of an earlier process failed, `at` then, for a reason that is not record any more."""
         trouble = SinkTrouble(
-            self._told.get(name, name),
+            self._public_names.get(name, name),
             TroubleKind.UNKNOWN,
-            f"{self._told.get(name, name)} did not take the last group.",
+            f"{self._public_names.get(name, name)} did not take the last group.",
         )
         rest = at + FIRST_REST
         self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
@@ -85,25 +86,25 @@ class Wellbeing:
 
     def probed(self, name: str, trouble: SinkTrouble | None) -> None:
         """Note the result of a probe."""
-        known = self._down.get(name)
+        record = self._down.get(name)
         if trouble is not None:
             self._fails(name, trouble, has_answered=False)
-        elif known is None:
+        elif record is None:
             return
-        elif not known.has_answered or self._now() - known.last >= LONG_ENOUGH:
+        elif not record.has_answered or self._now() - record.last >= LONG_ENOUGH:
             self._down.pop(name)
             self._believed.add(name)
         else:
-            self._down[name] = replace(known, is_tried=known.is_tried or self._now() >= known.next_try)
+            self._down[name] = replace(record, is_tried=record.is_tried or self._now() >= record.next_try)
 
     def _fails(self, name: str, trouble: SinkTrouble, has_answered: bool) -> None:
-        now, known = self._now(), self._down.get(name)
-        tries = known.tries + known.is_tried if known else 0
+        now, record = self._now(), self._down.get(name)
+        tries = record.tries + record.is_tried if record else 0
         self._down[name] = _Down(
             trouble,
-            first=min(known.first, now) if known else now,
+            first=min(record.first, now) if record else now,
             last=now,
-            failures=1 + (known.failures if known else name in self._believed),
+            failures=1 + (record.failures if record else name in self._believed),
             has_answered=has_answered,
             next_try=now + min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST),
             tries=tries,
@@ -113,7 +114,7 @@ class Wellbeing:
     def down(self) -> tuple[SinkTrouble, ...]:
         """All that is to be reported."""
         now = self._now()
-        return tuple(dict.fromkeys(known.trouble for known in self._down.values() if known.is_reported(now)))
+        return tuple(dict.fromkeys(record.trouble for record in self._down.values() if record.is_reported(now)))
 
     @property
     def is_in_doubt(self) -> bool:
@@ -123,9 +124,9 @@ class Wellbeing:
     @property
     def is_on_trial(self) -> bool:
         """Whether one group is to find out if a sink is well."""
-        return any(known.is_tried for known in self._down.values())
+        return any(record.is_tried for record in self._down.values())
 
     @property
     def closed(self) -> tuple[SinkTrouble, ...]:
         """Troubles of the sinks that stop fetching, because they are down and not being tried."""
-        return tuple(dict.fromkeys(known.trouble for known in self._down.values() if not known.is_tried))
+        return tuple(dict.fromkeys(record.trouble for record in self._down.values() if not record.is_tried))

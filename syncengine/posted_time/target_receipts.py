@@ -22,9 +22,9 @@ from syncengine.project.model import Project
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Receipts by sink: `taken` from targets that answered; `unread` says why another did not."""
+    """Receipts by sink: `by_sink` from targets that answered; `unread` says why another did not."""
 
-    taken: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
+    by_sink: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
 
@@ -36,7 +36,7 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
             continue
         name = sink.name.text
         try:
-            found.taken[name] = await _taken(project, environ, sink, sink.sql)
+            found.by_sink[name] = await _receipts_in(project, environ, sink, sink.sql)
         except Problems as problems:
             found.unread[name] = problems.found[0].message
         except FAILURES as error:
@@ -44,7 +44,7 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
     return found
 
 
-async def _taken(
+async def _receipts_in(
     project: Project, environ: Mapping[str, str], sink: SinkConfig, sql: SqlSinkConfig
 ) -> Sequence[AuditReceipt]:
     name = sink.name.text

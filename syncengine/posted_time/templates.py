@@ -55,12 +55,12 @@ class RenderTrouble(Exception):
 class Undeliverable(RenderTrouble):
     """The posted content can never be delivered in this way, whoever tries: the group's refusal.
 
-    `told` is a sentence for who posted; the text is for whoever runs this.
+    `user_message` is a sentence for who posted; the text is for whoever runs this.
     """
 
-    def __init__(self, told: str, detail: str) -> None:
+    def __init__(self, user_message: str, detail: str) -> None:
         super().__init__(detail)
-        self.told = told
+        self.user_message = user_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,8 @@ class Compiler:
         self.others: list[Collector] = []
         self.names = set[str]()
         """Variables used since the caller last cleared the set; `group.tags` counts as `tags`."""
+        self.all_names = set[str]()
+        """Variables used by anything."""
         self._loader = FileSystemLoader(str(root))
         self._environment = DeliverySandbox(NAMES, FILTERS, self._loader)
         self._scope = scope
@@ -213,14 +215,16 @@ class Compiler:
             findings.at("bad-template", line + error.lineno - 1, column, syntax_trouble(error, self._environment))
             return None
         scope = {**self._environment.globals, **self._scope, **(more or {})}
-        known = {name: shape if isinstance(shape, Shape) else None for name, shape in scope.items()}
-        unknown = unknown_fields(parsed, known)
+        shapes = {name: shape if isinstance(shape, Shape) else None for name, shape in scope.items()}
+        unknown = unknown_fields(parsed, shapes)
         for where, message in unknown:
             findings.at("unknown-name", line + where - 1, column, message)
         wrong = [(call.lineno, why) for call in parsed.find_all(nodes.Filter) if (why := _misused(call))]
         for where, why in wrong:
             findings.at("bad-template", line + where - 1, column, why)
-        self.names |= variables_of(parsed)
+        own = variables_of(parsed)
+        self.names |= own
+        self.all_names |= own
         for included in find_referenced_templates(parsed):
             if included is not None and included not in {other.file for other in self.others}:
                 before, self.names = self.names, set()
@@ -235,8 +239,8 @@ class Compiler:
 
 def _misused(call: nodes.Filter) -> str | None:
     """The error of a filter of ours whose arguments are constant."""
-    given = [*call.args, *(pair.value for pair in call.kwargs)]
-    if not all(isinstance(arg, nodes.Const) for arg in given):
+    arguments = [*call.args, *(pair.value for pair in call.kwargs)]
+    if not all(isinstance(arg, nodes.Const) for arg in arguments):
         return None
     args = [arg.value for arg in call.args if isinstance(arg, nodes.Const)]
     named = {str(pair.key): pair.value.value for pair in call.kwargs if isinstance(pair.value, nodes.Const)}
@@ -247,8 +251,8 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
     """The expression, if the template is nothing else; blanks around it do not count."""
     if len(template.body) != 1 or not isinstance(template.body[0], nodes.Output):
         return None
-    said = [n for n in template.body[0].nodes if not (isinstance(n, nodes.TemplateData) and not n.data.strip())]
-    return said[0] if len(said) == 1 and not isinstance(said[0], nodes.TemplateData) else None
+    content = [n for n in template.body[0].nodes if not (isinstance(n, nodes.TemplateData) and not n.data.strip())]
+    return content[0] if len(content) == 1 and not isinstance(content[0], nodes.TemplateData) else None
 
 
 def plain(value: Any) -> Any:

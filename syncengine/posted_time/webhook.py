@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, said
+from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, message_of
 from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
 from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
@@ -38,7 +38,7 @@ LINGER_BYTES = 64 * 1024 * 1024
 
 LATER = "The time could not be posted just now. It will be tried again."
 REFUSED = "The time was refused."
-"""What the user is told where nobody said it better."""
+"""What the user is told where nobody message_of it better."""
 
 UNREAD = (408, 413)
 """Answers to a call whose body was not read to its end."""
@@ -79,10 +79,10 @@ class _Farewell(PlainTextResponse):
 
 
 async def _thrown_away(receive: Receive) -> None:
-    left, more = LINGER_BYTES, True
-    while more and left > 0:
+    rest, more = LINGER_BYTES, True
+    while more and rest > 0:
         message = await receive()
-        left -= len(message.get("body", b""))
+        rest -= len(message.get("body", b""))
         more = message.get("more_body", False)
 
 
@@ -116,7 +116,7 @@ class Receiver:
             return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody hears it
-        return await self._taken(group)
+        return await self._response_to(group)
 
     async def _read(self, request: Request) -> bytes:
         """The whole body; refused when it does not come in time."""
@@ -145,29 +145,29 @@ class Receiver:
             document = read_loosely(body)
         except orjson.JSONDecodeError:
             raise _Rejected(400, "The request is not JSON.") from None
-        given = document.pop("callerKey", None) if isinstance(document, dict) else None
-        if not _same(given if isinstance(given, str) else "", self._caller_key()):
+        key = document.pop("callerKey", None) if isinstance(document, dict) else None
+        if not _same(key if isinstance(key, str) else "", self._caller_key()):
             raise _Rejected(401, "The caller key is wrong.")
         if group_id(document) is None:
             raise _Rejected(400, "The request is not a posted time group: its groupId is missing, or not text.")
         trusted: dict[str, Any] = document
         return trusted
 
-    async def _taken(self, group: Group) -> Response:
+    async def _response_to(self, group: Group) -> Response:
         id = group_id(group) or ""
         try:
             verdict = await self._delivery.take(group, mechanism=WEBHOOK)
         except Exception as error:  # whatever it is, the service is to call again
-            self._tell(RetryLater("take", f"{id}: {said(error)}; the service calls again", 0.0))
+            self._tell(RetryLater("take", f"{id}: {message_of(error)}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))
         words = verdict.message if verdict.outcome is not PostedTimeStatus.SUCCESS else None
         return PlainTextResponse(words or WORDS[verdict.outcome], STATUSES[verdict.outcome])
 
 
-def _same(given: str, expected: str) -> bool:
+def _same(key: str, expected: str) -> bool:
     """Compare two secrets in constant time."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(key.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
 
 
 def application(

@@ -76,9 +76,9 @@ def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> Doc
                     group_id=one.group_id,
                     status=one.status,
                     submitted=one.submitted,
-                    state=one.known.state.value if one.known else None,
-                    answer=one.known.outcome.value if one.known and one.known.outcome else None,
-                    sinks=list(one.taken),
+                    state=one.entry.state.value if one.entry else None,
+                    answer=one.entry.outcome.value if one.entry and one.entry.outcome else None,
+                    sinks=list(one.takers),
                 )
                 for one in audit.others
             ],
@@ -110,8 +110,8 @@ def _sink(name: str, tag: str | None) -> str:
 
 def _other_line(one: Other) -> str:
     status = visible(one.status) if one.status else "without a status"
-    sinks = f", taken by {' and '.join(one.taken)}" if one.taken else ""
-    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_in_inbox(one.known)}{sinks}"
+    sinks = f", taken by {' and '.join(one.takers)}" if one.takers else ""
+    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_in_inbox(one.entry)}{sinks}"
 
 
 def _in_inbox(entry: Known | None) -> str:

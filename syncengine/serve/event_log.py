@@ -42,7 +42,7 @@ class Telling:
         if event.groups:
             self._log.info("fetched", f"{count_of(event.groups, 'group')} of posted time fetched", groups=event.groups)
 
-    def taken(self, event: Taken) -> None:
+    def verdict(self, event: Taken) -> None:
         verdict = event.verdict
         self._readiness.metrics.groups.labels(verdict.outcome.value).inc()
         say = self._log.info if verdict.outcome is PostedTimeStatus.SUCCESS else self._log.warning
@@ -95,7 +95,7 @@ class Telling:
 
 _ROWS: dict[type[Event], Callable[[Telling, Any], None]] = {
     Offered: Telling.offered,
-    Taken: Telling.taken,
+    Taken: Telling.verdict,
     Unusable: Telling.unusable,
     Acknowledged: Telling.acknowledged,
     GivenUp: Telling.given_up,

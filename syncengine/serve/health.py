@@ -83,5 +83,5 @@ class Checking:
             what = "a health failure was reported" if troubles else "the health failure was rescinded"
             self._log.info("health", what)
         else:
-            self._log.warning("health", f"the service did not accept the health report: {answer.said}; retrying")
+            self._log.warning("health", f"the service did not accept the health report: {answer.summary}; retrying")
         return answer.ok

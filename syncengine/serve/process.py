@@ -19,7 +19,7 @@ from syncengine.connector.registration import Registered
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.events import said
+from syncengine.posted_time.events import message_of
 from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
@@ -210,7 +210,7 @@ class Process:
             self._kept(error)
             return False
         except Exception as error:  # a defect in what is loaded anew must not end what works
-            self._kept(SyncengineError(said(error), code="defect"))
+            self._kept(SyncengineError(message_of(error), code="defect"))
             return False
         self.readiness.configuration = None
         changes = changes_between(now.settings, self._next.settings)

@@ -22,7 +22,7 @@ from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
 from syncengine.posted_time.drift.model import DriftKind
 from syncengine.posted_time.drift.watch import TagWatch
-from syncengine.posted_time.events import said
+from syncengine.posted_time.events import message_of
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.project.delivery_schema import Mode
@@ -151,7 +151,7 @@ class Shift:
                 raise
             except Exception as error:  # a defect in one loop must not end the others
                 seconds = back_off.after()
-                self.log.error("trouble", f"{name}: {said(error)}; retrying in {seconds:.1f} s")
+                self.log.error("trouble", f"{name}: {message_of(error)}; retrying in {seconds:.1f} s")
                 await slept(seconds, self._stop)
                 if self._stop.is_set():
                     return

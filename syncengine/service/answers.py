@@ -50,7 +50,7 @@ class Answer:
     note: str = ""
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return status, kind and length, and the service's error message: no other part of the answer."""
         if self.status is None:
             return f"{self.text or 'no message'}{self.note}"

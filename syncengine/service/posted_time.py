@@ -52,8 +52,8 @@ def list_query(limit: int | None, submitted_before: int | None) -> dict[str, int
     """Return the query of a list, with 1 to 500 groups a page; Usage for any other number."""
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
         raise Usage(f"a list takes a limit from 1 to {LISTED_AT_MOST}, not {limit}")
-    given = {"limit": limit, "submittedBefore": submitted_before}
-    return {name: value for name, value in given.items() if value is not None} or None
+    params = {"limit": limit, "submittedBefore": submitted_before}
+    return {name: value for name, value in params.items() if value is not None} or None
 
 
 async def fetch(client: Client, limit: int | None, patience: float) -> Answer:
@@ -65,8 +65,8 @@ async def update_status(
     client: Client, group_id: str, status: str, message: str | None = None, external_id: str | None = None
 ) -> Answer:
     """Report the status of a group; parameters that are None are not sent."""
-    given = {"timeGroupId": group_id, "status": status, "message": message, "externalId": external_id}
-    return await client.call(UPDATE_POSTED_TIME_STATUS, {name: v for name, v in given.items() if v is not None})
+    params = {"timeGroupId": group_id, "status": status, "message": message, "externalId": external_id}
+    return await client.call(UPDATE_POSTED_TIME_STATUS, {name: v for name, v in params.items() if v is not None})
 
 
 def groups_of(answer: Answer) -> list[Group | Unreadable] | None:
@@ -144,10 +144,10 @@ def _expected(operation: Operation, client: Client, answer: Answer) -> list[Grou
 def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineError:
     """The error for an answer that is not the expected one; nothing that may be anybody's time is in it."""
     if answer.status in (401, 403):
-        return AuthFailed(f"the service refuses the API key: {answer.said}")
+        return AuthFailed(f"the service refuses the API key: {answer.summary}")
     if answer.status is None:
-        return Unreachable(f"the service cannot be reached: {answer.said}; repeat unchanged once it answers")
+        return Unreachable(f"the service cannot be reached: {answer.summary}; repeat unchanged once it answers")
     path = client.path(operation)
     if answer.ok:
-        return Unanswered(f"{path} answered something that its specification does not allow: {answer.said}")
-    return Unanswered(f"{path} answered {answer.said}", code=f"status-{answer.status}")
+        return Unanswered(f"{path} answered something that its specification does not allow: {answer.summary}")
+    return Unanswered(f"{path} answered {answer.summary}", code=f"status-{answer.status}")

@@ -40,14 +40,14 @@ class Departures:
 
         async def trace(event: str, _: Mapping[str, object]) -> None:
             if event == BODY_SENT:
-                self._left(ticket)
+                self._leave(ticket)
 
         try:
             yield trace
         finally:
-            self._left(ticket)
+            self._leave(ticket)
 
-    def _left(self, ticket: object) -> None:
+    def _leave(self, ticket: object) -> None:
         self._leaving.discard(ticket)
         if not self._leaving:
             self._none.set()

@@ -70,7 +70,7 @@ def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[
     """Calls that may still be executed within `window` seconds; those without a date may be for all of it."""
     now = clock.read(connection)
     query = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
-    rows = [(row, _left(row, clock, now, window)) for row in connection.execute(query)]
+    rows = [(row, _seconds_left(row, clock, now, window)) for row in connection.execute(query)]
     return [
         Outstanding(row.run, row.call, _DECODER.decode(row.content), remaining)
         for row, remaining in rows
@@ -78,7 +78,7 @@ def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[
     ]
 
 
-def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, window: float) -> float:
+def _seconds_left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, window: float) -> float:
     dated = row.since is not None and row.clock == clock.name
     return window - (now - row.since) if dated else window
 

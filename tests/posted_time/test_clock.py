@@ -39,7 +39,7 @@ def test_a_set_zone_wins() -> None:
 def test_a_group_starts_with_its_first_row() -> None:
     """However the rows are ordered; one without an hour does not count."""
     rows = [row(activityHour=2024050210), row(activityHour=None), row(activityHour=2024050208)]
-    found = group_start(group(timeRows=rows))
+    found = group_start(placed(group(timeRows=rows)))
     assert found is not None
     assert found.isoformat() == "2024-05-02T10:05:00+02:00"
 

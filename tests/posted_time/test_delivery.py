@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.preview import preview
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw, row
@@ -462,6 +463,22 @@ def test_what_is_not_positive_is_refused_instead_of_rounded_up(
     sink = SQL_SINK.replace("{{ duration.seconds }}", value)
     (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + more), raw(totalDurationSecs=seconds, timeRows=[]))
     assert (verdict.outcome, word in (verdict.message or ""), rows(tmp_path)) == (PostedTimeStatus.REFUSED, True, [])
+
+
+def test_a_narrative_that_nothing_has_cannot_fail(tmp_path: Path) -> None:
+    """It is rendered where something is delivered with it, and for whoever looks at a preview."""
+    (tmp_path / "n.j2").write_text("{{ 1 // (rows | length) }}")
+    more = LOOKUPS + "narrative: {template: n.j2}\n"
+
+    async def story(opened: Delivery) -> None:
+        assert (await preview(opened.route, raw(timeRows=[])))["narrative"] is None
+        assert (await preview(opened.route, raw()))["narrative"] == "1"
+        assert (await opened.take(raw(timeRows=[]), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
+
+    run(delivering(tmp_path, SQL_SINK.replace("{{ narrative }}", "{{ tag.name }}"), more), story)
+    (verdict,) = taking(delivering(tmp_path, SQL_SINK, more), raw("g2", timeRows=[]))
+    assert verdict.outcome is PostedTimeStatus.TROUBLE
+    assert rows(tmp_path, "SELECT id, note FROM time") == [("g1", "ACME-0042")]
 
 
 def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:

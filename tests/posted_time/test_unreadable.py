@@ -216,7 +216,7 @@ def test_the_services_own_words_of_an_error_are_told() -> None:
     async def play() -> str:
         conduct = Conduct(attempts=1)
         async with serving(answer) as server, Client(server.url, key, conduct=conduct) as client:
-            return (await fetch(client, None, 5)).said
+            return (await fetch(client, None, 5)).summary
 
     assert asyncio.run(play()) == "503: maintenance until 10:00"
 

@@ -65,7 +65,7 @@ def test_an_echoed_key_is_never_shown(status: int) -> None:
     told: list[str] = []
     reply = Reply(status, b'{"message": "key s3cret-key is wrong", "s3cret-key": 1}', AT_ONCE)
     answer, _ = talk((reply,), once, on_retry=lambda operation, why, wait: told.append(why))
-    assert KEY not in repr(answer) + answer.said + repr(told)
+    assert KEY not in repr(answer) + answer.summary + repr(told)
     assert "***" in answer.text
 
 
@@ -95,7 +95,7 @@ def test_a_key_is_not_shown_in_the_spelling_of_json_either(spelt: str) -> None:
 def test_a_key_in_a_header_is_not_shown() -> None:
     """The kind of an answer is told with it."""
     answer, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
-    assert answer.said == "400 (text/***, 2 bytes)"
+    assert answer.summary == "400 (text/***, 2 bytes)"
 
 
 def test_a_key_at_the_cut_is_not_half_shown() -> None:

@@ -194,14 +194,14 @@ def test_a_wait_beyond_five_minutes_is_not_begun() -> None:
     answer, requests = talk((Reply(503, b"", {"Retry-After": "301"}), OK), once)
     assert (answer.status, requests) == (503, 2)
     words = "it asks for a retry in 301 s, and a call may take 300 s in all"
-    assert words in answer.said
+    assert words in answer.summary
     assert words in answer.explained
 
 
 def test_a_wait_that_was_honoured_is_not_complained_of() -> None:
     """Six attempts are six, however short the waits."""
     answer, _ = talk((BUSY,), once)
-    assert "asks" not in answer.said + answer.explained
+    assert "asks" not in answer.summary + answer.explained
 
 
 def test_the_back_off_grows() -> None:

@@ -107,7 +107,7 @@ def test_an_answer_that_is_too_large_is_not_read(reply: Reply) -> None:
     answer, requests, most = talk((reply,), scene)
     assert (answer.status, answer.understood, answer.data, requests) == (200, False, None, 1)
     assert "larger than 16 MB" in answer.text
-    assert "more than" in answer.said
+    assert "more than" in answer.summary
     assert most < 6 * LARGEST, "the server's own copy, and what was read of it"
 
 

@@ -66,7 +66,7 @@ def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
     async def scene(server: Scripted, caller: Client) -> Any:
         answer = await caller.call(FETCH_POSTED_TIME, timeout=0.05)
         asked = [heard.path for heard in server.heard].count("/connect/api/postedtime")
-        return answer.timed_out, answer.status, answer.said, asked
+        return answer.timed_out, answer.status, answer.summary, asked
 
     assert talk((Reply(until=asyncio.Event()),), scene) == (True, None, "no answer within 0.05 s", 1)
 

@@ -71,7 +71,7 @@ class DriftComparison:
         self._found: dict[str, _Seen] = {}
         self._right: set[str] = set()
         self._used: set[str | None] = set()
-        self._known: set[str] = set()
+        self._recorded_names: set[str] = set()
         self._sends_ids = False
         self._strangers = 0
         self.groups = 0
@@ -109,7 +109,7 @@ class DriftComparison:
             self._unknown(tag, at)
             return
         if recorded.is_declared:
-            self._known.add(name)
+            self._recorded_names.add(name)
         if not recorded.speaks:
             return
         values = values_of(tag) if recorded.is_gone else differences(tag, recorded)
@@ -141,7 +141,7 @@ class DriftComparison:
     @property
     def seen_count(self) -> int:
         """How many declared tags were seen."""
-        return len(self._known)
+        return len(self._recorded_names)
 
     def findings(self, *, is_whole: bool) -> Iterator[DriftFinding]:
         """The findings so far. `is_whole`: nothing is missing, so that a tag that was not seen is not used."""

@@ -76,7 +76,9 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
         if isinstance(answer.data, list):
             return answer.data
         if answer.exhausted:
-            raise Unreachable(f"the service cannot list posted time: {answer.said}; repeat unchanged once it answers")
+            raise Unreachable(
+                f"the service cannot list posted time: {answer.summary}; repeat unchanged once it answers"
+            )
         raise refusal(LIST_POSTED_TIME, client, answer)
 
     begin = window.begin * 1000

@@ -206,11 +206,11 @@ class HttpSink:
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:
         status = response.status_code
-        told = {**variables, "response": _json(response), "status": status}
+        scope = {**variables, "response": _json(response), "status": status}
         if response.is_success:
-            return Took(_reference(self._words.external_id, told))
+            return Took(_reference(self._words.external_id, scope))
         if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
-            words = _told(self._words.refused, told)
+            words = _text_of(self._words.refused, scope)
             return Refused(words or f"{self.name} rejected the time ({status}).")
         kind = NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE if status >= 502 else TroubleKind.UNKNOWN)
         return Failed(kind, self._sentence(kind, status), status not in MAYBE_TAKEN, has_answered=True)
@@ -252,7 +252,7 @@ def _reference(text: Text | None, variables: Variables) -> str | None:
         return None
 
 
-def _told(text: Text | None, variables: Variables) -> str | None:
+def _text_of(text: Text | None, variables: Variables) -> str | None:
     """The text that a template makes of the answer; an answer that it cannot take must not undo the delivery."""
     try:
         return (text.render(variables) or None) if text else None

@@ -180,9 +180,9 @@ def _places(offset: int, lines: Iterable[_Line]) -> Iterator[LinePlace]:
 
 
 def _write(file: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(file, left) :]
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
 
 
 @contextmanager

@@ -173,17 +173,21 @@ class SqlSink:
             self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
                 transaction = connection.begin()
-                known = self._receipts_of(connection, parcels)
+                earlier = self._receipts_of(connection, parcels)
                 limit_statements(connection, HOLD_SECONDS)
                 until = time.monotonic() + HOLD_SECONDS
                 for parcel in parcels:
-                    receipt = known.get(parcel.mark)
+                    receipt = earlier.get(parcel.mark)
                     answers.append(
-                        _known(receipt, parcel) if receipt else self._in_turn(connection, parcel, behind_savepoints)
+                        _earlier_answer(receipt, parcel)
+                        if receipt
+                        else self._in_turn(connection, parcel, behind_savepoints)
                     )
                     if time.monotonic() >= until:
                         break
-                posted = [(one, answer) for one, answer in zip(parcels, answers, strict=False) if one.mark not in known]
+                posted = [
+                    (one, answer) for one, answer in zip(parcels, answers, strict=False) if one.mark not in earlier
+                ]
                 self._sign(connection, posted)
                 if given_up.is_set():
                     raise Silent  # the groups are trouble already: they are offered again
@@ -234,9 +238,9 @@ class SqlSink:
             self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
                 transaction = connection.begin()
-                known = self._receipts_of(connection, [parcel]).get((parcel.group_id, parcel.key))
-                answer = _known(known, parcel) if known else self._posted(connection, parcel)[0]
-                self._sign(connection, [] if known else [(parcel, answer)])
+                earlier = self._receipts_of(connection, [parcel]).get((parcel.group_id, parcel.key))
+                answer = _earlier_answer(earlier, parcel) if earlier else self._posted(connection, parcel)[0]
+                self._sign(connection, [] if earlier else [(parcel, answer)])
                 if given_up.is_set():
                     raise Silent  # the group is trouble already: it is offered again
                 committing = True
@@ -278,8 +282,8 @@ class SqlSink:
     def _failure(self, error: Exception, parcel: RenderedGroup, *, is_sure: bool) -> Answer:
         kind = meaning(error)
         if kind is USER:
-            told = self._words.refused.render(parcel.variables) if self._words.refused else ""
-            return Refused(told or f"{self.name} rejected the time: something in it does not fit there.", cause(error))
+            text = self._words.refused.render(parcel.variables) if self._words.refused else ""
+            return Refused(text or f"{self.name} rejected the time: something in it does not fit there.", cause(error))
         self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered, cause(error))
@@ -298,7 +302,7 @@ def _may_pass_alone(error: Exception) -> bool:
     return not is_outage(error) or fault_of(error) is SLOW
 
 
-def _known(receipt: receipts.Receipt, parcel: RenderedGroup) -> Answer:
+def _earlier_answer(receipt: receipts.Receipt, parcel: RenderedGroup) -> Answer:
     return Took(receipt.external_id) if receipt.digest == parcel.digest else Differs()
 
 
