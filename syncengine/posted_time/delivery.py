@@ -210,7 +210,7 @@ class Delivery:
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
             await to_thread(self.inbox.reduce, self._tidied - self._keep)
-        ids = await to_thread(self.inbox.asked)
+        ids = await to_thread(self.inbox.redeliveries)
         count = 0
 
         async def again(group_id: str) -> None:

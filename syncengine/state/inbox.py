@@ -217,8 +217,8 @@ class Inbox(InboxQueries):
                     continue
                 connection.execute(_update(group_id, asked=at))
                 if sink is not None:
-                    taken = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": DeliveryStatus.ACCEPTED}))
-                    connection.execute(sa.update(DELIVERIES).where(taken).values(status=DeliveryStatus.AGAIN))
+                    accepted = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": DeliveryStatus.ACCEPTED}))
+                    connection.execute(sa.update(DELIVERIES).where(accepted).values(status=DeliveryStatus.AGAIN))
                 _tell(connection, group_id, entry.revision, at, EventKind.ASKED, sink=sink)
 
     def settle(self, group_ids: Sequence[str]) -> None:
@@ -231,13 +231,13 @@ class Inbox(InboxQueries):
                     continue
                 waits = entry.mechanism == FETCH
                 reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
-                told = {"outcome": PostedTimeStatus.SUCCESS, "external_id": reference}
+                answer = {"outcome": PostedTimeStatus.SUCCESS, "external_id": reference}
                 state = next_state(
                     entry.state, Trigger.SETTLE if waits else Trigger.SETTLE_AT_ONCE, PostedTimeStatus.SUCCESS
                 )
                 change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
-                connection.execute(_update(group_id, **change, **told))
-                _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **told)
+                connection.execute(_update(group_id, **change, **answer))
+                _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **answer)
 
     def reduce(self, before: float) -> int:
         """Delete the content and events of groups delivered and acknowledged before that time; return their number.

@@ -133,7 +133,7 @@ class InboxQueries:
         query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
         return iter([acknowledgement_from(row) for row in self._rows(query)])
 
-    def asked(self) -> list[str]:
+    def redeliveries(self) -> list[str]:
         """Groups that somebody wants delivered again, in the order of asking."""
         query = sa.select(GROUPS.c.group_id).where(GROUPS.c.asked.is_not(None))
         return [row.group_id for row in self._rows(query.order_by(GROUPS.c.asked, GROUPS.c.group_id))]

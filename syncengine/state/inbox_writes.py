@@ -241,10 +241,10 @@ def _key(group_id: str, revision: int, sink: str) -> dict[str, Any]:
 
 
 def _receive(connection: sa.Connection, writes: Sequence[Receive], changes: _Changes) -> list[InboxEntry]:
-    known = entries_of(connection, [write.group_id for write in writes])
+    stored = entries_of(connection, [write.group_id for write in writes])
     entries, new = [], []
     for place, write in enumerate(writes):
-        offer, at, before = write.offer, changes.at + place * TICK, known.get(write.group_id)
+        offer, at, before = write.offer, changes.at + place * TICK, stored.get(write.group_id)
         same = before is None or before.digest == offer.digest
         if before is None:
             first = {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
@@ -272,10 +272,10 @@ def _receive(connection: sa.Connection, writes: Sequence[Receive], changes: _Cha
 
 
 def _revise(connection: sa.Connection, writes: Sequence[Revise], changes: _Changes) -> list[InboxEntry]:
-    known = entries_of(connection, [write.group_id for write in writes])
+    stored = entries_of(connection, [write.group_id for write in writes])
     entries = []
     for write in writes:
-        before = known[write.group_id]
+        before = stored[write.group_id]
         anew: dict[str, Any] = {"state": FIRST, "outcome": None, "message": None, "waiting": False, "note": None}
         revision = before.revision + 1
         changes.update(write.group_id, **{"revision": revision, **write.offer.content(), **anew})
@@ -287,15 +287,15 @@ def _revise(connection: sa.Connection, writes: Sequence[Revise], changes: _Chang
 def _begin(connection: sa.Connection, writes: Sequence[Begin], changes: _Changes) -> None:
     first, again = [], []
     for write in writes:
-        entry, known = write.entry, write.entry.delivered(write.sink)
+        entry, earlier = write.entry, write.entry.delivered(write.sink)
         values: dict[str, Any] = {"status": DeliveryStatus.ATTEMPTING, "last": changes.at}
-        if known is None or known.revision != entry.revision:
+        if earlier is None or earlier.revision != entry.revision:
             key = {"group_id": entry.group_id, "revision": entry.revision, "sink": write.sink}
             first.append({**key, **values, "attempts": 1, "first": changes.at})
         else:
-            if known.status is DeliveryStatus.ATTEMPTING:
+            if earlier.status is DeliveryStatus.ATTEMPTING:
                 died: dict[str, Any] = {"sink": write.sink, "outcome": DeliveryStatus.UNKNOWN.value, "message": DIED}
-                changes.tell(entry.group_id, entry.revision, EventKind.ATTEMPT, known.last, **died)
+                changes.tell(entry.group_id, entry.revision, EventKind.ATTEMPT, earlier.last, **died)
             again.append({**_key(entry.group_id, entry.revision, write.sink), **values})
         if not entry.is_delivered:
             changes.update(entry.group_id, state=next_state(entry.state, Trigger.BEGIN))
@@ -314,9 +314,9 @@ def _end(connection: sa.Connection, writes: Sequence[EndDelivery], changes: _Cha
     accepted, others = [], []
     for write in writes:
         entry = write.entry
-        told: dict[str, Any] = {"message": write.message, "external_id": write.external_id}
+        words: dict[str, Any] = {"message": write.message, "external_id": write.external_id}
         changes.tell(
-            entry.group_id, entry.revision, EventKind.ATTEMPT, sink=write.sink, outcome=write.status.value, **told
+            entry.group_id, entry.revision, EventKind.ATTEMPT, sink=write.sink, outcome=write.status.value, **words
         )
         values = {"status": write.status, "last": changes.at, "message": write.message}
         row = {**_key(entry.group_id, entry.revision, write.sink), **values}
@@ -335,12 +335,12 @@ def _decide(connection: sa.Connection, writes: Sequence[Decide], changes: _Chang
         entry, waits = write.entry, write.waits
         trigger = Trigger.DECIDE if waits else Trigger.DECIDE_AT_ONCE
         state = next_state(entry.state, Trigger.FIND_CONFLICT if write.is_conflict else trigger, write.outcome)
-        told: dict[str, Any] = {"outcome": write.outcome, "message": write.message, "external_id": write.external_id}
+        answer: dict[str, Any] = {"outcome": write.outcome, "message": write.message, "external_id": write.external_id}
         answered = {} if waits else {"answered": changes.at}
         values = {"state": state, "waiting": waits, "note": write.note, "decided": changes.at, "asked": None}
-        changes.update(entry.group_id, **told, **values, **answered)
+        changes.update(entry.group_id, **answer, **values, **answered)
         kind = EventKind.CONFLICT if write.is_conflict else EventKind.VERDICT
-        changes.tell(entry.group_id, entry.revision, kind, **told, detail=write.note)
+        changes.tell(entry.group_id, entry.revision, kind, **answer, detail=write.note)
 
 
 def _answer_again(connection: sa.Connection, writes: Sequence[AnswerAgain], changes: _Changes) -> None:
@@ -365,7 +365,7 @@ _TOLD = (
 )
 
 
-def _told_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Any]:
+def _answers_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Any]:
     """What is known of verdicts, by group."""
     query = sa.select(*_TOLD)
     pieces = (ids[start : start + PIECE] for start in range(0, len(ids), PIECE))
@@ -374,13 +374,13 @@ def _told_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Any]:
 
 
 def _acknowledge(connection: sa.Connection, writes: Sequence[Acknowledge], changes: _Changes) -> None:
-    known = _told_of(connection, [write.group_id for write in writes])
+    rows = _answers_of(connection, [write.group_id for write in writes])
     for write in writes:
-        row = known.get(write.group_id)
+        row = rows.get(write.group_id)
         if row is None:
             continue
-        told: dict[str, Any] = {"outcome": write.status, "external_id": row.external_id}
-        changes.tell(write.group_id, row.revision, EventKind.STATUS, **told)
+        status: dict[str, Any] = {"outcome": write.status, "external_id": row.external_id}
+        changes.tell(write.group_id, row.revision, EventKind.STATUS, **status)
         same = write.decided in (None, row.decided) and write.offers in (None, row.offers)
         if row.outcome == write.status and same:
             state = next_state(GroupState(row.state), Trigger.ACKNOWLEDGE, PostedTimeStatus(row.outcome))
@@ -388,24 +388,24 @@ def _acknowledge(connection: sa.Connection, writes: Sequence[Acknowledge], chang
 
 
 def _not_accepted(connection: sa.Connection, writes: Sequence[NotAccepted], changes: _Changes) -> None:
-    known = _told_of(connection, [write.group_id for write in writes])
+    rows = _answers_of(connection, [write.group_id for write in writes])
     for write in writes:
-        row = known.get(write.group_id)
+        row = rows.get(write.group_id)
         if row is None:
             continue
-        told: dict[str, Any] = {"outcome": write.status, "message": write.why}
+        status: dict[str, Any] = {"outcome": write.status, "message": write.why}
         last = last_of(connection, write.group_id)
-        if last is not None and {"kind": EventKind.UNACCEPTED, **told}.items() <= dict(last._mapping).items():
+        if last is not None and {"kind": EventKind.UNACCEPTED, **status}.items() <= dict(last._mapping).items():
             counted = {"at": changes.at, "detail": str(int(last.detail or "1") + 1)}
             connection.execute(sa.update(EVENTS).where(EVENTS.c.id == last.id).values(**counted))
         else:
-            changes.tell(write.group_id, row.revision, EventKind.UNACCEPTED, **told)
+            changes.tell(write.group_id, row.revision, EventKind.UNACCEPTED, **status)
 
 
 def _give_up(connection: sa.Connection, writes: Sequence[GiveUp], changes: _Changes) -> None:
-    known = _told_of(connection, [write.group_id for write in writes])
+    rows = _answers_of(connection, [write.group_id for write in writes])
     for write in writes:
-        row = known.get(write.group_id)
+        row = rows.get(write.group_id)
         if row is None:
             continue
         state = next_state(GroupState(row.state), Trigger.GIVE_UP)
@@ -419,8 +419,8 @@ def _finish(connection: sa.Connection, writes: Sequence[Finish], changes: _Chang
 
 
 def _read(connection: sa.Connection, writes: Sequence[Read], changes: _Changes) -> list[InboxEntry | None]:
-    known = entries_of(connection, [write.group_id for write in writes])
-    return [known.get(write.group_id) for write in writes]
+    stored = entries_of(connection, [write.group_id for write in writes])
+    return [stored.get(write.group_id) for write in writes]
 
 
 _WRITERS: Mapping[type[Write], Callable[[sa.Connection, Sequence[Any], _Changes], Sequence[Any] | None]] = {

@@ -93,21 +93,21 @@ class _Watch:
         self._seconds = seconds
         self._beat: tuple[int, int, float | None] | None = None
         self._since = 0.0
-        self._gone: float | None = None
+        self._ended: float | None = None
 
     def quiet(self, look: _Look) -> float | None:
         """Seconds for which nobody could send under the lock; None while its holder may. Below 0: from then on."""
         now = self._seconds()
         if self._beat != look.beat:
-            self._beat, self._since, self._gone = look.beat, now, None
+            self._beat, self._since, self._ended = look.beat, now, None
         if look.info is None:
             # A holder that was unlocked by force learns of it at its next renewal, and until then goes on.
             return now - self._since - (look.seconds if look.broken else 0.0)
         if look.info.expires is None:
             return None
         if look.info.holder.has_ended():
-            self._gone = now if self._gone is None else self._gone
-            return now - self._gone
+            self._ended = now if self._ended is None else self._ended
+            return now - self._ended
         overdue = now - self._since - look.seconds if look.overdue is None else look.overdue
         return overdue if overdue >= 0 else None
 
@@ -147,7 +147,7 @@ class Locks:
             raise LockHeld(self._refusal(look.info))
         if not self._take(look, holder, lock_id, None):
             raise LockHeld(f"{HELD[self.row]} was locked by someone else at the same moment")
-        return self._taken(lock_id)
+        return self._own_info(lock_id)
 
     def acquire(
         self,
@@ -172,7 +172,7 @@ class Locks:
             if _is_free(look, quiet, request_timeout):
                 term = _Term(self.now() + seconds, self._seconds() + seconds)
                 if self._take(look, holder, lock_id, seconds):
-                    return Lease(self, self._taken(lock_id), seconds, term, quiet or 0.0)
+                    return Lease(self, self._own_info(lock_id), seconds, term, quiet or 0.0)
             elif look.info is not None:
                 if look.info.expires is None or self._seconds() >= until:
                     raise LockHeld(self._refusal(look.info))
@@ -212,7 +212,7 @@ class Locks:
             beat = (row.epoch, row.beats, row.expires)
             return _Look(row.epoch, beat, float(row.seconds or LONGEST_LEASE), _info(row), broken, row.overdue)
 
-    def _taken(self, lock_id: str) -> LockInfo:
+    def _own_info(self, lock_id: str) -> LockInfo:
         info = self._look().info
         if info is None or info.id != lock_id:
             raise LockLost(f"{HELD[self.row]} was unlocked by force at the same moment")
@@ -292,7 +292,7 @@ class Lease:
         self.quiet = quiet
         self._locks = locks
         self._seconds = seconds
-        self._left = term
+        self._term = term
         self._over = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._heart.start()
@@ -307,7 +307,7 @@ class Lease:
 
     def remaining(self) -> float:
         """Seconds that the last renewal is still good for; 0 once lost, released, or slept through."""
-        term = self._left
+        term = self._term
         if self._over.is_set():
             return 0.0
         wall, monotonic = self._locks.clocks()
@@ -347,7 +347,7 @@ class Lease:
 
     def renewed(self, term: _Term) -> None:
         """Count a write that proved the lock as a renewal; `term` was asked before it."""
-        self._left = term
+        self._term = term
 
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / BEATS):
@@ -358,7 +358,7 @@ class Lease:
             except SyncengineError:
                 continue  # the next beat tries again; meanwhile `remaining` runs out
             if renewed:
-                self._left = term
+                self._term = term
             else:
                 self._over.set()
 

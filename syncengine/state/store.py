@@ -314,7 +314,7 @@ class State:
             on_wait=on_wait,
         )
         if self.database.snapshots is not None:
-            self.database.snapshots.held = self.lease.epoch
+            self.database.snapshots.epoch = self.lease.epoch
             self.lease.before_release = self._publish_rest
         return self.lease
 
@@ -696,7 +696,7 @@ class State:
         term = lease.term()
         with as_state_errors(self.database.name):
             snapshots.publish(self._with_all_under_way)
-        if snapshots.held is None:
+        if snapshots.epoch is None:
             raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
         lease.renewed(term)
 

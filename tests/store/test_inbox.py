@@ -354,7 +354,7 @@ def test_a_state_of_the_first_version_is_read_as_it_is(path: Path) -> None:
         assert (state.exists, list(state.rows())) == (True, [])
     with open_inbox(str(path), write=False) as inbox:
         assert (inbox.entries(), inbox.entry("g1"), inbox.story("g1"), inbox.counts()) == ([], None, [], {})
-        assert (list(inbox.waiting()), list(inbox.receipts("x", 0)), inbox.asked()) == ([], [], [])
+        assert (list(inbox.waiting()), list(inbox.receipts("x", 0)), inbox.redeliveries()) == ([], [], [])
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT version FROM state_facts").fetchone() == (1,)
 

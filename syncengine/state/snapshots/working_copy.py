@@ -51,7 +51,7 @@ class WorkingCopy:
     ) -> None:
         self.place = place
         self.head: Snapshot | None = None
-        self.held: int | None = None
+        self.epoch: int | None = None
         self.dirty = False
         self.is_damaged = False
         self.run: str | None = None
@@ -75,7 +75,7 @@ class WorkingCopy:
     def refresh(self) -> None:
         """Look at the store, unless the lock is ours: then its content is our own."""
         with self._mutex:
-            if self.held is None and self.head is not None:
+            if self.epoch is None and self.head is not None:
                 self._catch_up()
 
     def commit(self, change: Change, *, rows: bool) -> bool:
@@ -119,7 +119,7 @@ class WorkingCopy:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
                     prepare(connection)
-                    if self.held is not None:
+                    if self.epoch is not None:
                         connection.execute(
                             sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1)
                         )
@@ -146,10 +146,10 @@ class WorkingCopy:
 
     def _catch_up(self) -> None:
         """Read the changes of others: under our lock only refused runs, else everything."""
-        head = self.place.look(is_ours=self.held is not None)
+        head = self.place.look(is_ours=self.epoch is not None)
         if head is None:
             raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")
-        if self.held is None:
+        if self.epoch is None:
             self._follow(head)
         elif self._is_ours(head):
             self._stay(head)
@@ -174,7 +174,7 @@ class WorkingCopy:
 
     def _lose_lock(self, head: Snapshot) -> None:
         """Another took it over; or the ref was set back to before us, which is not taken for the state."""
-        self.held = None
+        self.epoch = None
         self._take_lock(head)
         self.place.accept(head, self.place.last_seen())
         self.head = head
@@ -187,7 +187,7 @@ class WorkingCopy:
         """Whether its lock is that which we took: another has its own id, though a set back may give it our number."""
         assert self.head is not None, "who has the lock has written it"
         ours, theirs = (_lock_in(each) for each in (self.head, head))
-        is_same = (theirs["epoch"], theirs.get("lock_id")) == (self.held, ours.get("lock_id"))
+        is_same = (theirs["epoch"], theirs.get("lock_id")) == (self.epoch, ours.get("lock_id"))
         return is_same and theirs.get("released") is None
 
     def _merge(self, head: Snapshot) -> None:
@@ -257,7 +257,7 @@ class WorkingCopy:
 
     def _writer(self, connection: sa.Connection) -> tuple[str, str]:
         """Who writes, and by which command: the holder of the lock, or of a run that was refused."""
-        if self.held is None and self.run is not None:
+        if self.epoch is None and self.run is not None:
             run = connection.execute(sa.select(RUNS).where(RUNS.c.id == self.run)).one()
             return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
         text = connection.execute(sa.select(LOCK.c.holder).where(LOCK.c.id == STATE_LOCK)).scalar_one()
