@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 import msgspec
@@ -80,6 +81,7 @@ class ManifestCache:
     def __init__(self, folder: Path, defaults: DefaultValues, *, parts: int = 0) -> None:
         self._path = folder / FILE_NAME
         self.context = digest_of(__version__, FORMAT, defaults.values, parts)
+        self._writer: Thread | None = None
         self._connection = self._quietly(self._connected)
 
     def digest(self, file: str, sha256: str) -> str:
@@ -119,17 +121,25 @@ class ManifestCache:
         return None if row is None else unseal(row[0])
 
     def keep(self, reads: Iterable[ReadFile]) -> None:
-        """Put files as they were read, each under its digest; a file that is made of rows has a latest reading too."""
-        pairs = [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]
+        """Put files as they were read, each under its digest; a file that is made of rows has a latest reading too.
+
+        They are written beside whatever comes next; who needs the cache again waits for them.
+        """
+        if pairs := [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]:
+            self._wait()
+            self._writer = Thread(target=self._keep, args=(pairs,), name="cache")
+            self._writer.start()
+
+    def _keep(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
         rows = [
             (digest, seal(read.packed), *(seal(getattr(read, column).encode()) for column in COMPARED))
             for digest, read in pairs
         ]
         latest = [(self.digest(read.reading.file, ""), digest) for digest, read in pairs if read.reading.rows]
-        self._quietly(lambda c: c.execute("BEGIN"))
-        self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
-        self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", latest))
-        self._quietly(lambda c: c.execute("COMMIT"))
+        self._tried(lambda c: c.execute("BEGIN"))
+        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
+        self._tried(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", latest))
+        self._tried(lambda c: c.execute("COMMIT"))
 
     def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
         """The `names`, `words` or `parts` of entries; those that are not there are left out."""
@@ -179,7 +189,7 @@ class ManifestCache:
         self._trust()
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
+        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is read anew
             connection.execute("PRAGMA journal_mode = MEMORY")
@@ -207,7 +217,16 @@ class ManifestCache:
             for path in beside:
                 path.unlink(missing_ok=True)
 
+    def _wait(self) -> None:
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+
     def _quietly(self, what: Callable[..., T]) -> T | None:
+        self._wait()
+        return self._tried(what)
+
+    def _tried(self, what: Callable[..., T]) -> T | None:
         connection = getattr(self, "_connection", None)
         if connection is None and what != self._connected:
             return None
