@@ -13,7 +13,7 @@ from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_h
 from syncengine.plan.diff import is_sent
 from syncengine.plan.scope import Scope
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
-from syncengine.state.run_changes import ChangedRow
+from syncengine.state.run_changes import ChangedRow, fields_as
 
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
 """Kinds of notes."""
@@ -168,14 +168,11 @@ def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
     """Whether more than the keywords of a retired tag must be sent, before it is let go or retired again."""
     if not may_be_held(now):
         return True
-    is_retired = before.status is Status.RETIRED
-    fields, then = dict(now.body.fields), dict(before.body.fields)
-    if is_retired:
-        fields["excludeTagNameKeyword"] = then["excludeTagNameKeyword"] = True
+    fields, then = (fields_as(before.status, row) for row in (now, before))
     category = Key(Kind.CATEGORY, str(then.get("category")))
     if Key(Kind.CATEGORY, str(fields.get("category"))) in undo.aim.renames.get(category, ()):
         fields["category"] = category.name
-    keywords = not is_retired and {*before.body.keywords} != {*now.body.keywords}
+    keywords = before.status is not Status.RETIRED and {*before.body.keywords} != {*now.body.keywords}
     is_sent_again = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
     return keywords or is_sent_again or before.body.metadata != now.body.metadata
 

@@ -291,6 +291,19 @@ def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) ->
     assert project.rows()["tag/A"]["fields"]["description"] == "one"
 
 
+def test_a_tag_that_was_retired_and_came_back_with_something_else_is_taken_back_twice(project: Project) -> None:
+    """That the first undo has its name tag nothing is no change since: a retired tag tags nothing anyway."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    project.settle(tags=[tag("B")], removed=[{"tag": "A", "as": "retire", "reason": "closed"}])
+    run = last(project)
+    project.settle(tags=[tag("A", description="two"), tag("B")])
+    undo(project)
+    planned = undo(project, run).document
+    assert planned["undo"]["leftOut"] == []
+    row = project.rows()["tag/A"]
+    assert (row.get("status"), row["fields"]["description"], row["keywords"]) == ("active", "one", ["A"])
+
+
 def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(project: Project) -> None:
     """Nor is one by hand that came to the same: somebody wanted that."""
     for word in ("one", "two", "three"):
