@@ -198,8 +198,22 @@ def _compare(
     notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
     unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
-    record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
+    record = _record(own, resource, [*unsent, *unsaid], change) if own is not None and recordable else None
     return change, record, notes
+
+
+def needs_upsert(change: Change, row: Recorded | None) -> bool:
+    """Whether the whole resource is sent; parts of a tag that the service holds have calls of their own."""
+    return (
+        change.key.kind is not Kind.TAG
+        or change.action is Action.CREATE
+        or bool(change.metadata_set)
+        or any(f.effect is FieldEffect.APPLIES for f in change.fields)
+        or row is None
+        or row.doubtful
+        or not row.confirmed
+        or row.status not in (Status.ACTIVE, Status.RELEASED)
+    )
 
 
 def appearance(key: Key, says: Body | Effect, source: Source | None, previously: str | None = None) -> Change:
@@ -352,12 +366,16 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
         yield Note(resource.key, "not-enabled", message, resource.source)
 
 
-def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Effect | None:
-    """The effect to record without a request: fields the service does not take, place, protection, ownership."""
+def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], change: Change | None) -> Effect | None:
+    """The effect to record without a request: fields the service does not take, place, protection, ownership.
+
+    Not the status that a call of the change records once it is sent: nothing is managed or opened before.
+    """
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
     returns = row.status in (Status.RELEASED, Status.RETIRED) and row.status is not resource.status
-    status = resource.status if returns else None
+    is_sent = change is not None and (needs_upsert(change, row) or bool(change.keywords_added))
+    status = resource.status if returns and not is_sent else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
     return Effect(
