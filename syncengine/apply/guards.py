@@ -278,7 +278,7 @@ def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
 def _touched(plan: Plan, state: State) -> dict[Key, Recorded]:
     """The rows that a plan writes, and those that it must know all of."""
     keys = {change.key for change in plan.changes}
-    keys |= {Key(change.key.kind, change.previously) for change in plan.changes if change.previously is not None}
+    keys |= {former for change in plan.changes for former in change.formers}
     keys |= {effect.key for effect in plan.effects()}
     keys |= {key for call in plan.calls() for item in call.items for key in item.needs}
     renamed = [c.previously for c in plan.changes if c.key.kind is Kind.CATEGORY and c.previously is not None]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from functools import cached_property
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held, release, row_to_compare
 from syncengine.resource import (
     ALTERNATIVES,
     IMPORT,
@@ -73,7 +73,8 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     """The difference for one resource.
 
     `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
-    this tag along; `previously` the former name in a rename. `reason` explains and never decides.
+    this tag along; `previously` the former name in a rename. `opens` are the names of all PRIVATE tags that a rename
+    makes public, its own among them. `reason` explains and never decides.
     """
 
     key: Key
@@ -88,6 +89,13 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     reason: str | None = None
     cascade: Key | None = None
     previously: str | None = None
+    opens: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def formers(self) -> tuple[Key, ...]:
+        """The former names that it tells."""
+        names = dict.fromkeys(filter(None, (self.previously, *(self.opens or ()))))
+        return tuple(Key(self.key.kind, name) for name in names if name != self.key.name)
 
 
 class Difference(Struct, frozen=True, gc=False):
@@ -192,9 +200,9 @@ def _compare(
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
     """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
     fields, unsaid = _field_changes(row, resource)
-    if is_opened_by_rename(own, resource, formers):
+    if opens := opened_by_rename(own, resource, formers):
         fields = [OPENED, *(each for each in fields if each.name != OPENED.name)]
-    change = _change(row, resource, formers, fields)
+    change = _change(row, resource, formers, fields, opens)
     notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
     unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
@@ -231,7 +239,11 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
 
 
 def _change(
-    row: Recorded | None, resource: Resource, formers: Sequence[Recorded], fields: Iterable[FieldChange]
+    row: Recorded | None,
+    resource: Resource,
+    formers: Sequence[Recorded],
+    fields: Iterable[FieldChange],
+    opens: tuple[str, ...],
 ) -> Change | None:
     desired, before = resource.body, row.body if row else None
     gained = desired.keywords if before is None else _without(desired.keywords, before.keywords)
@@ -258,6 +270,7 @@ def _change(
         reason=AGAIN.get(resource.status)
         or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
         previously=formers[0].key.name if formers else None,
+        opens=opens or UNSET,
     )
 
 
@@ -275,11 +288,16 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     return tuple(k for k in keywords if k not in excluded)
 
 
-def is_opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> bool:
-    """Whether a name that is not in use becomes public with the content of a tag that was private."""
-    is_in_use = own is not None and own.status is Status.ACTIVE
-    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
-    return opens and not is_in_use and any(former.body.fields.get(OPENED.name) == OPENED.before for former in formers)
+def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> tuple[str, ...]:
+    """The private tags whose content becomes public by a rename: former names, and its own where that was private too.
+
+    None where the name is in use and public: it was so with what it is given.
+    """
+    is_public = own is not None and own.status is Status.ACTIVE and not is_private(own)
+    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after and not is_public
+    private = [former.key.name for former in formers if is_private(former)] if opens else []
+    names = [own.key.name, *private] if own is not None and is_private(own) else private
+    return tuple(names) if private else ()
 
 
 # --- fields

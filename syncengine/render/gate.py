@@ -120,7 +120,7 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     CATEGORY: _category,
     SOURCE: _source,
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
-    OPENED: lambda unit, name: f"{name} opened: it was PRIVATE",
+    OPENED: lambda unit, name: f"{name} opened: {'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE",
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
     RULE: lambda unit, name: f"{name} asks about {count_of(unit.count, 'change')}",
     REMOVED: lambda unit, name: f"lines under `removed:` take {_lost(unit)}",
