@@ -287,6 +287,17 @@ def test_every_private_tag_that_a_rename_opens_counts(own: list[Recorded], opens
     assert len({unit.approve, *approvals}) == 4
 
 
+@pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED])
+@pytest.mark.parametrize("visibility", ["", ", visibility: PUBLIC"])
+def test_a_former_name_that_was_let_go_makes_no_rename(status: Status, visibility: str) -> None:
+    """Nor is it judged as one: the new name is a tag of its own."""
+    fields = {"visibility": "PRIVATE", "excludeTagNameKeyword": True}
+    rows = [row(f"tag/{name}", status=status, **fields) for name in ("PLAIN-1", "SECRET-1")]
+    plan = planned(RENAMED % visibility, rows)
+    assert actions(plan) == {"tag/NEW": "create"}
+    assert (change_of(plan, "tag/NEW").formers, plan.gate.units) == ((), ())
+
+
 def test_a_name_in_use_that_takes_over_a_private_tag_opens_nothing() -> None:
     """It was public with what it is given, and a former name that is protected does not make every edit ask."""
     rows = [row("tag/NEW", visibility="PUBLIC"), row("tag/SECRET-1", visibility="PRIVATE", protect=True)]
