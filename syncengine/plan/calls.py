@@ -182,7 +182,7 @@ def _keyword_add(difference: Difference) -> Item:
         key=resource.key,
         fields={"externalId": external_id} if external_id else {},
         keywords=difference.change.keywords_added,
-        status=Status.ACTIVE,
+        status=resource.status,
         source=resource.source,
     )
     return Item(effects=(effect,))

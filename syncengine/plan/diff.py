@@ -391,9 +391,9 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], ch
     """
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
-    returns = row.status in (Status.RELEASED, Status.RETIRED) and row.status is not resource.status
+    is_let_go = row.status in AGAIN or resource.status in AGAIN
     is_sent = change is not None and (needs_upsert(change, row) or bool(change.keywords_added))
-    status = resource.status if returns and not is_sent else None
+    status = resource.status if is_let_go and row.status is not resource.status and not is_sent else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
     return Effect(

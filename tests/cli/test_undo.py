@@ -115,6 +115,25 @@ def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project
     assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
 
 
+@pytest.mark.parametrize(("how", "status"), [("forget", "released"), ("retire", "retired")])
+@pytest.mark.parametrize(
+    "managed",
+    [{"keywords": []}, {"keywords": ["k", "l"]}, {"keywords": ["k"], "metadata": {"Old": "x", "New": "x"}}],
+    ids=["keyword deleted", "keyword added", "metadata added"],
+)
+def test_what_was_let_go_is_let_go_again(project: Project, managed: dict[str, Any], how: str, status: str) -> None:
+    """Also where parts of it alone are sent for that."""
+    project.settle(tags=[tag("T", keywords=["k"], metadata={"Old": "x"}), tag("U")])
+    project.settle(tags=[tag("U")], removed=[{"tag": "T", "as": how, "reason": "closed"}])
+    before = project.rows()["tag/T"]
+    project.settle(tags=[tag("T", **{"metadata": {"Old": "x"}, **managed}), tag("U")])
+    undo(project)
+    row = project.rows()["tag/T"]
+    assert (row["status"], row["keywords"], row["metadata"]) == (status, before["keywords"], before["metadata"])
+    project.wants(tags=[tag("U")])
+    assert project.plan().changes == ()
+
+
 def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> None:
     """Whole or in part, planned or saved, until they ask for something else, or for it on purpose."""
     changed(project)
