@@ -37,7 +37,7 @@ from syncengine.plan.state_checks import (
 )
 from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
-from syncengine.plan.units import RULE
+from syncengine.plan.units import OPENED, RULE
 from syncengine.project.model import Project
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
@@ -68,8 +68,16 @@ def refuse_ungated(plan: Plan) -> None:
         has_rules = any(unit.kind == RULE for unit in open_units)
         everything = None if has_rules else plan.gate.approve  # which is not for rules
         approve = everything or " --approve-deletes ".join(unit.approve for unit in open_units)
-        what = "changes" if has_rules else "removals"
+        what = _asking(frozenset(unit.kind for unit in open_units))
         raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
+
+
+def _asking(kinds: frozenset[str]) -> str:
+    """The changes that need an approval, by the kinds of their units."""
+    if RULE in kinds:
+        return "changes"
+    both = filter(None, ("removals" if kinds - {OPENED} else "", "opened tags" if OPENED in kinds else ""))
+    return " and ".join(both)
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
@@ -278,7 +286,7 @@ def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
 def _touched(plan: Plan, state: State) -> dict[Key, Recorded]:
     """The rows that a plan writes, and those that it must know all of."""
     keys = {change.key for change in plan.changes}
-    keys |= {Key(change.key.kind, change.previously) for change in plan.changes if change.previously is not None}
+    keys |= {former for change in plan.changes for former in change.formers}
     keys |= {effect.key for effect in plan.effects()}
     keys |= {key for call in plan.calls() for item in call.items for key in item.needs}
     renamed = [c.previously for c in plan.changes if c.key.kind is Kind.CATEGORY and c.previously is not None]

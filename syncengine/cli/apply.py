@@ -18,13 +18,13 @@ from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
-from syncengine.cli.plan_options import SELECTING, announce, request_of
+from syncengine.cli.plan_options import SELECTING, announce, refuse_empty, request_of
 from syncengine.cli.progress import Progress
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selection
 from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of
 from syncengine.document.gc_pause import keep_all, rare_collection
-from syncengine.document.setting_types import duration, span
+from syncengine.document.setting_types import span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan.model import Plan
@@ -47,9 +47,7 @@ class Seconds(click.ParamType[float]):
         if isinstance(value, float):
             return value
         text = str(value)
-        if text.isdigit() or (text.rstrip("smh").isdigit() and not text.strip("0smh")):
-            return float(text.rstrip("smh"))
-        seconds = duration(text)
+        seconds = float(text) if text.isdigit() else span(text)
         if seconds is None:
             self.fail(f"{value!r} is not a duration: write 90s, 5m, 12h or 30d", param, ctx)
         return seconds
@@ -129,6 +127,8 @@ class _Applying:
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
         """Plan and apply; raises SyncengineError for errors before there is a project."""
+        selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
+        refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
         project = self._options.project()
         self.output = Output(self._options, project.root, project.blob)
         try:

@@ -95,12 +95,15 @@ def plan(
 
 def _next_step(plan: Plan, file: str) -> str:
     """The way to apply a saved plan, or the reason why there is none."""
+    from syncengine.render.gate import asks_about_removals_alone
+
     if plan.is_denied:
         return "it cannot be applied, since rules of this project deny it"
     if plan.is_undone:
         return f"`syncengine apply {file} --redo` applies it"
     if plan.gate.is_closed:
-        return f"once its removals are approved, `syncengine apply {file}` applies it"
+        what = "its removals are" if asks_about_removals_alone(plan.gate) else "it is"
+        return f"once {what} approved, `syncengine apply {file}` applies it"
     return f"`syncengine apply {file}` applies it"
 
 
@@ -116,7 +119,7 @@ def _planned(
     uses_state: bool,
 ) -> Plan:
     """Make the plan, and save it; messages name paths from its project's folder."""
-    from syncengine.cli.plan_options import announce, refuse_undo_with, request_of
+    from syncengine.cli.plan_options import announce, refuse_empty, refuse_undo_with, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import with_approvals
     from syncengine.render.json import SHOWN
@@ -124,6 +127,8 @@ def _planned(
     if not uses_state and (revision is None or out is not None):
         wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
         raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
+    selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
+    refuse_empty({"PATHS": paths, "--since": since, "--out": out, **selecting})
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
     reporting.output = Output(options, project.root, project.blob)

@@ -95,6 +95,11 @@ def may_be_held(row: Recorded) -> bool:
     return row.status is not Status.DELETED or row.doubtful
 
 
+def is_private(row: Recorded) -> bool:
+    """Whether only authorized members may read the tag."""
+    return row.body.fields.get("visibility") == "PRIVATE"
+
+
 def row_to_compare(
     key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, tuple[Key, ...]]
 ) -> Recorded | None:

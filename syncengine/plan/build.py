@@ -287,7 +287,7 @@ def _prior(
     """Digests of the rows that are touched; of every activity type if the plan sweeps (docs/planning.md 6)."""
     keys = {change.key: None for change in changes}
     keys |= {effect.key: None for effect in records if effect.says_something(recorded.get(effect.key))}
-    keys |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
+    keys |= {former: None for change in changes for former in change.formers}
     if sweep is not None:
         keys |= {key: None for key, row in recorded.items() if is_type(key) and may_be_held(row)}
     return {key: digest(recorded.get(key)) for key in keys}

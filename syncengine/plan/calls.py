@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from syncengine.document.text import folded
 from syncengine.effects import Effect
 from syncengine.plan.aim import PlannedRemoval, RemovalKind
-from syncengine.plan.diff import Action, Change, Difference, FieldEffect, is_new
+from syncengine.plan.diff import Change, Difference, is_new, needs_upsert
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -150,7 +150,7 @@ def _tag(difference: Difference) -> list[Needed]:
         return [(Step.TAGS, whole_tag(difference))]
     variants = spelling_variants(change.keywords_deleted, _resource(difference).body.keywords)
     items: list[Needed] = [(Step.KEYWORD_VARIANTS, item) for item in _keyword_deletes(change, variants)]
-    if variants or _needs_upsert(difference):
+    if variants or needs_upsert(change, difference.row):
         items.append((Step.TAGS, whole_tag(difference)))
     elif change.keywords_added:
         items.append((Step.KEYWORD_ADDS, _keyword_add(difference)))
@@ -161,19 +161,6 @@ def _tag(difference: Difference) -> list[Needed]:
         effect = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
         items.append((Step.METADATA_DELETES, Item(effects=(effect,), needs=own)))
     return items
-
-
-def _needs_upsert(difference: Difference) -> bool:
-    change, row = difference.change, difference.row
-    return (
-        change.action is Action.CREATE
-        or bool(change.metadata_set)
-        or any(f.effect is FieldEffect.APPLIES for f in change.fields)
-        or row is None
-        or row.doubtful
-        or not row.confirmed
-        or row.status not in (Status.ACTIVE, Status.RELEASED)
-    )
 
 
 def whole_tag(difference: Difference) -> Item:
@@ -195,7 +182,7 @@ def _keyword_add(difference: Difference) -> Item:
         key=resource.key,
         fields={"externalId": external_id} if external_id else {},
         keywords=difference.change.keywords_added,
-        status=Status.ACTIVE,
+        status=resource.status,
         source=resource.source,
     )
     return Item(effects=(effect,))

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from functools import cached_property
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held, release, row_to_compare
 from syncengine.resource import (
     ALTERNATIVES,
     IMPORT,
@@ -73,7 +73,8 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     """The difference for one resource.
 
     `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
-    this tag along; `previously` the former name in a rename. `reason` explains and never decides.
+    this tag along; `previously` the former name in a rename. `opens` are the names of all PRIVATE tags that a rename
+    makes public, its own among them. `reason` explains and never decides.
     """
 
     key: Key
@@ -88,6 +89,13 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     reason: str | None = None
     cascade: Key | None = None
     previously: str | None = None
+    opens: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def formers(self) -> tuple[Key, ...]:
+        """The former names that it tells."""
+        names = dict.fromkeys(filter(None, (self.previously, *(self.opens or ()))))
+        return tuple(Key(self.key.kind, name) for name in names if name != self.key.name)
 
 
 class Difference(Struct, frozen=True, gc=False):
@@ -192,14 +200,28 @@ def _compare(
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
     """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
     fields, unsaid = _field_changes(row, resource)
-    if is_opened_by_rename(own, resource, formers):
+    if opens := opened_by_rename(own, resource, formers):
         fields = [OPENED, *(each for each in fields if each.name != OPENED.name)]
-    change = _change(row, resource, formers, fields)
+    change = _change(row, resource, formers, fields, opens)
     notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
     unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
-    record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
+    record = _record(own, resource, [*unsent, *unsaid], change) if own is not None and recordable else None
     return change, record, notes
+
+
+def needs_upsert(change: Change, row: Recorded | None) -> bool:
+    """Whether the whole resource is sent; parts of a tag that the service holds have calls of their own."""
+    return (
+        change.key.kind is not Kind.TAG
+        or change.action is Action.CREATE
+        or bool(change.metadata_set)
+        or any(f.effect is FieldEffect.APPLIES for f in change.fields)
+        or row is None
+        or row.doubtful
+        or not row.confirmed
+        or row.status not in (Status.ACTIVE, Status.RELEASED)
+    )
 
 
 def appearance(key: Key, says: Body | Effect, source: Source | None, previously: str | None = None) -> Change:
@@ -217,7 +239,11 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
 
 
 def _change(
-    row: Recorded | None, resource: Resource, formers: Sequence[Recorded], fields: Iterable[FieldChange]
+    row: Recorded | None,
+    resource: Resource,
+    formers: Sequence[Recorded],
+    fields: Iterable[FieldChange],
+    opens: tuple[str, ...],
 ) -> Change | None:
     desired, before = resource.body, row.body if row else None
     gained = desired.keywords if before is None else _without(desired.keywords, before.keywords)
@@ -244,6 +270,7 @@ def _change(
         reason=AGAIN.get(resource.status)
         or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
         previously=formers[0].key.name if formers else None,
+        opens=opens or UNSET,
     )
 
 
@@ -261,11 +288,16 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     return tuple(k for k in keywords if k not in excluded)
 
 
-def is_opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> bool:
-    """Whether a name that is not in use becomes public with the content of a tag that was private."""
-    is_in_use = own is not None and own.status is Status.ACTIVE
-    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
-    return opens and not is_in_use and any(former.body.fields.get(OPENED.name) == OPENED.before for former in formers)
+def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> tuple[str, ...]:
+    """The private tags whose content becomes public by a rename: former names, and its own where that was private too.
+
+    None where the name is in use and public: it was so with what it is given.
+    """
+    is_public = own is not None and own.status is Status.ACTIVE and not is_private(own)
+    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after and not is_public
+    private = [former.key.name for former in formers if is_private(former)] if opens else []
+    names = [own.key.name, *private] if own is not None and is_private(own) else private
+    return tuple(names) if private else ()
 
 
 # --- fields
@@ -352,12 +384,16 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
         yield Note(resource.key, "not-enabled", message, resource.source)
 
 
-def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Effect | None:
-    """The effect to record without a request: fields the service does not take, place, protection, ownership."""
+def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], change: Change | None) -> Effect | None:
+    """The effect to record without a request: fields the service does not take, place, protection, ownership.
+
+    Not the status that a call of the change records once it is sent: nothing is managed or opened before.
+    """
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
-    returns = row.status in (Status.RELEASED, Status.RETIRED) and row.status is not resource.status
-    status = resource.status if returns else None
+    is_let_go = row.status in AGAIN or resource.status in AGAIN
+    is_sent = change is not None and (needs_upsert(change, row) or bool(change.keywords_added))
+    status = resource.status if is_let_go and row.status is not resource.status and not is_sent else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
     return Effect(

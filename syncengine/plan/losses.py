@@ -76,7 +76,9 @@ def losses_of(change: Change) -> Iterator[Loss]:
         if field.clears:
             yield Loss("fields", change.key, field.name)
         elif field == OPENED:
-            yield Loss("opened", change.key, field.name if change.previously is None else opened_as(change.previously))
+            own = change.key.name
+            for name in change.opens or (own,):
+                yield Loss("opened", change.key, field.name if name == own else opened_as(name))
 
 
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:

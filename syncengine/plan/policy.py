@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, may_be_held, row_to_compare
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, is_private, may_be_held, row_to_compare
 from syncengine.plan.companions import Estate, keeper_of_types, with_companions
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
@@ -101,15 +101,10 @@ def _find_renames(j: _Judgement) -> None:
             formers.append(twins[new.server_id])
         # A category whose rename has no known end belongs to the name that is wanted and has its id.
         free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
-        rows = sorted((old for old in free if _can_become(old, new)), key=_is_public)
-        if rows:
+        rows = sorted((old for old in free if _can_become(old, new)), key=is_private, reverse=True)
+        if rows:  # of which the change names the first: a private one, if there is one
             j.aim.renames[key] = tuple(row.key for row in (rows if key.kind is Kind.TAG else rows[:1]))
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
-
-
-def _is_public(row: Recorded) -> bool:
-    """For an order in which a private tag is the one that a rename names."""
-    return row.body.fields.get("visibility") != "PRIVATE"
 
 
 def _can_become(old: Recorded, new: Recorded | None) -> bool:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.setting_types import canonical_url
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import OPENED, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.policy import renamed_to
 from syncengine.plan.since import Excess, Since
@@ -34,7 +34,7 @@ AGAIN = (
 )
 
 Atoms = Mapping[tuple[str, str], Any]
-"""The parts of a change, each with its value before and after: fields, keywords, metadata."""
+"""The parts of a change, each with its value before and after: fields, keywords, metadata, tags that it opens."""
 
 
 class ReviewedPlan(Struct, frozen=True):
@@ -233,6 +233,7 @@ def atoms(change: Change) -> Atoms:
         **{("keywords", word): (False, True) for word in change.keywords_added},
         **{("keywords", word): (True, False) for word in change.keywords_deleted},
         **{("metadata", name): (before.get(name), after) for name, after in metadata.items()},
+        **{("opens", name): (OPENED.before, OPENED.after) for name in change.opens or ()},
     }
 
 
@@ -254,13 +255,13 @@ def _is_alike(change: Change, other: Change) -> bool:
 def _words(change: Change) -> tuple[object, ...]:
     fields = [(each.name, each.before, each.after) for each in change.fields]
     keywords = change.keywords_added, change.keywords_deleted
-    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before
+    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before, change.opens
 
 
 def shown(change: Change) -> dict[str, Any]:
     """The meaning as plain values, named as in the machine format of plans."""
     _, cascade, previously, reason = _frame(change)
-    parts: dict[str, dict[str, Any]] = {"fields": {}, "keywords": {}, "metadata": {}}
+    parts: dict[str, dict[str, Any]] = {"fields": {}, "keywords": {}, "metadata": {}, "opens": {}}
     for (part, name), (before, after) in atoms(change).items():
         parts[part][name] = {"before": before, "after": after}
     words = {"add": [k for k, v in parts["keywords"].items() if v["after"]]}
@@ -271,6 +272,7 @@ def shown(change: Change) -> dict[str, Any]:
         **{name: value for name, value in frame.items() if value is not None},
         **parts,
         "keywords": {name: frozenset(value) for name, value in words.items()},
+        "opens": frozenset(change.opens or ()),
     }
 
 
@@ -337,6 +339,7 @@ def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ())
         "fields": body.fields.get,
         "keywords": {*body.keywords}.__contains__,
         "metadata": body.metadata.get,
+        "opens": lambda _: body.fields.get(OPENED.name),
     }
     return all(
         holds[part](name) == after for (part, name), (_, after) in atoms(change).items() if (part, name) not in besides

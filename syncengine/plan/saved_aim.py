@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.errors import StalePlan
-from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
+from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, is_private, may_be_held
 from syncengine.plan.calls import Item, Step
 from syncengine.plan.diff import AGAIN, Action, Change
 from syncengine.plan.model import Plan
@@ -67,7 +67,7 @@ class _Reading:
             effect.key: effect for effect in self.plan.records if effect.key in self.rows and not effect.former
         }
         self._deleted = frozenset(item.key for item in self._items(frozenset({Step.TAG_DELETES})))
-        self.taken_over = {Key(c.key.kind, c.previously): c.key for c in changes if c.previously is not None}
+        self.taken_over = {former: change.key for change in changes for former in change.formers}
         self._read_wanted()
         self._read_renames()
         self._read_leaving()
@@ -130,7 +130,14 @@ class _Reading:
             is_held = row is not None and may_be_held(row) and (key.kind is Kind.TAG or row.server_id is not None)
             if not is_held or key not in self.aim.desired or former in self.aim.desired:
                 raise inconsistent(f"{former} cannot become {key}")
-            self.aim.renames[key] = (former,)
+            self._rename(former, key)
+        needs = ((item.key, need) for item in self._items(TAG_DEPARTURES) for need in item.needs if need != item.key)
+        for former, key in needs:  # a private one that no change shows would be opened unasked
+            if key in self.aim.renames and (row := self.rows.get(former)) is not None and is_private(row):
+                self._rename(former, key)
+
+    def _rename(self, former: Key, key: Key) -> None:
+        self.aim.renames[key] = tuple(dict.fromkeys((*self.aim.renames.get(key, ()), former)))
 
     # --- what leaves
 

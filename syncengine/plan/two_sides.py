@@ -18,7 +18,7 @@ from syncengine.errors import Diagnostic, Problems, SyncengineError
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.git_with_git import plan_in_git
 from syncengine.plan.model import Base, BasePlan, Plan
-from syncengine.plan.origins import MERGED, NO_BASE, POLICY_CHANGED
+from syncengine.plan.origins import MERGED, NO_BASE
 from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
 from syncengine.plan.policy_changes import at_levels_of_base, policy_changes, with_stricter_judge
 from syncengine.plan.request import PlanRequest, Runtime
@@ -52,7 +52,7 @@ def plan_two_sides(
         commit = repo.commit(revision)
         sides = _sides(repo, commit, revision, project, load)
         make = _with_state if uses_state else plan_in_git
-        with _policy_before_errors(sides, revision):
+        with _warnings_before_errors(sides, revision):
             draft = make(sides, revision, request, runtime)
     base = replace(draft.base or Base("", ""), ref=revision, commit=commit, is_merged=sides.is_merged)
     return replace(draft, compared=base, diagnostics=(*sides.found, *draft.diagnostics))
@@ -63,9 +63,11 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
-        sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
-        sides.found += (*conflicts, *files.found)
         sides.warn(MERGED, f"this branch is behind {name}: the plan is of the branch merged with it")
+        sides.found += conflicts
+        with _warnings_before_errors(sides, name):
+            sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
+        sides.found += files.found
     files = RevisionFiles(repo, commit, name, repo.objects / "base")
     try:
         files.bring_project()
@@ -79,7 +81,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
         sides.warn(*invalid(name, problems))
     sides.found += files.found
     if sides.base is not None:
-        with _policy_before_errors(sides, name):
+        with _warnings_before_errors(sides, name):
             _judge_by_both(sides, sides.base)
     return sides
 
@@ -96,15 +98,13 @@ def _judge_by_both(sides: Sides, base: Project) -> None:
 
 
 @contextmanager
-def _policy_before_errors(sides: Sides, name: str) -> Iterator[None]:
-    """Problems of the head come after the changes of the policy by which they are judged."""
+def _warnings_before_errors(sides: Sides, name: str) -> Iterator[None]:
+    """Problems of the head come after what was planned and the changes of the policy by which they are judged."""
     try:
         yield
     except Problems as problems:
-        if sides.base is None:
-            raise
-        changes = [each for each in sides.found if each.code == POLICY_CHANGED]
-        raise Problems([*changes, *at_levels_of_base(problems.found, sides.base, name)]) from None
+        found = problems.found if sides.base is None else at_levels_of_base(problems.found, sides.base, name)
+        raise Problems([*sides.found, *found]) from None
 
 
 def has_project(checkout: Checkout) -> bool:

@@ -6,14 +6,15 @@ it made are retired, whatever the policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held
 from syncengine.plan.diff import is_sent
 from syncengine.plan.scope import Scope
-from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
-from syncengine.state.run_changes import ChangedRow
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.state.run_changes import ChangedRow, fields_as
 
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
 """Kinds of notes."""
@@ -76,6 +77,7 @@ def undo_aim(
     for row in rows.values():
         _bring_back(undo, row, ids)
     _leave_out_homeless(undo, rows)
+    _find_reopened(undo)
     return undo
 
 
@@ -168,14 +170,11 @@ def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
     """Whether more than the keywords of a retired tag must be sent, before it is let go or retired again."""
     if not may_be_held(now):
         return True
-    is_retired = before.status is Status.RETIRED
-    fields, then = dict(now.body.fields), dict(before.body.fields)
-    if is_retired:
-        fields["excludeTagNameKeyword"] = then["excludeTagNameKeyword"] = True
+    fields, then = (fields_as(before.status, row) for row in (now, before))
     category = Key(Kind.CATEGORY, str(then.get("category")))
     if Key(Kind.CATEGORY, str(fields.get("category"))) in undo.aim.renames.get(category, ()):
         fields["category"] = category.name
-    keywords = not is_retired and {*before.body.keywords} != {*now.body.keywords}
+    keywords = before.status is not Status.RETIRED and {*before.body.keywords} != {*now.body.keywords}
     is_sent_again = any(is_sent(now.key, name, fields.get(name), then.get(name)) for name in {**fields, **then})
     return keywords or is_sent_again or before.body.metadata != now.body.metadata
 
@@ -255,6 +254,34 @@ def _lack(undo: UndoAim, key: Key) -> str | None:
     if key.kind is Kind.CATEGORY and key in undo.aside:
         return f"it needs {key}, which is in quarantine"
     return None if _will_be_there(undo, key) else f"it needs {key}, which is not there any more"
+
+
+def _find_reopened(undo: UndoAim) -> None:
+    """Find names that get anew what a private tag shows that goes with them: renames, which the history does not tell.
+
+    A name that the run made has it still, for everybody to read, and gets but its keywords (docs/undo.md).
+    """
+    private = {key: one.row for key, one in undo.aim.leaving.items() if key.kind is Kind.TAG and is_private(one.row)}
+    for key, resource in undo.aim.desired.items():
+        row = undo.recorded.get(key)
+        if key.kind is not Kind.TAG or row is None or row.status is Status.ACTIVE:
+            continue
+        new = {*_shown(resource.body)} - {*_shown(row.body)}
+        formers = tuple(old for old, secret in private.items() if new & {*_shown(secret.body)})
+        if resource.body.fields.get("visibility") == "PUBLIC" and formers:
+            undo.aim.renames[key] = formers
+        for former in undo.aim.renames.get(key, ()):
+            undo.aim.leaving[former] = dataclasses.replace(undo.aim.leaving[former], taken_by=key)
+            private.pop(former)
+
+
+CONTENT = ("description", "externalId", "url")
+
+
+def _shown(body: Body) -> Iterator[tuple[str, Value]]:
+    """All that tells what a tag is about, besides its keywords."""
+    yield from ((name, value) for name in CONTENT if (value := body.fields.get(name)))
+    yield from ((f"metadata {name}", value) for name, value in body.metadata.items())
 
 
 def _references(resource: Resource) -> Sequence[Key]:

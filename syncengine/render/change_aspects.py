@@ -114,7 +114,8 @@ def cleared(change: Change) -> Aspects:
 
 
 def opening(change: Change) -> Aspects:
-    return fields(f for f in change.fields if f == OPENED)
+    names = (Aspect(NAME, name, change.key.name) for name in change.opens or () if name != change.key.name)
+    return (*fields(f for f in change.fields if f == OPENED), *names)
 
 
 def updated(change: Change) -> Aspects:

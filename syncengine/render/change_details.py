@@ -224,8 +224,12 @@ def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
 
 
 def opening(change: Change, room: Room = BRIEF) -> Details:
-    """Return the detail of a tag that becomes visible to everybody (PRIVATE → PUBLIC); none for other changes."""
-    return tuple(field_detail(f, room) for f in change.fields if f == OPENED)
+    """Return the details of a tag that becomes visible to everybody (PRIVATE → PUBLIC); none for other changes.
+
+    All names that a rename opens are shown, however many.
+    """
+    names = _some("opens", (Span(values(change.opens, ALL), SpanMark.OLD),) if change.opens else ())
+    return (*(field_detail(f, room) for f in change.fields if f == OPENED), *names)
 
 
 def cleared(change: Change, room: Room = BRIEF) -> Details:

@@ -5,6 +5,8 @@ A document comes back from elsewhere: ValueError or KeyError for a word of no me
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from syncengine.errors import Row
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render import formats
@@ -28,6 +30,7 @@ def change_of(item: formats.ChangeItem) -> Change:
         reason=own_reason(item),
         cascade=Key.parse(item.cascade) if item.cascade else None,
         previously=item.previously,
+        opens=item.opens or UNSET,
     )
 
 

@@ -204,6 +204,10 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     reason: Annotated[str | None, "The reason, if the differences do not show it."]
     cascade: Annotated[Address | None, "The deleted category that takes this tag along."] = None
     previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
+    opens: Annotated[
+        tuple[str, ...],
+        "PRIVATE tags that a rename makes public: former names, and its own where that was one too; absent elsewhere.",
+    ] = ()
     origin: Annotated[
         Side | None,
         "Whether the plan of the base makes this change too (`waiting`); with `plan --base` only.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -43,7 +43,11 @@ class UnitLine(NamedTuple):
 
 def asks_about_removals_alone(gate: Gate) -> bool:
     """Whether no rule, and no tag that is opened, needs an approval that is not at hand."""
-    return not any(unit.is_open and unit.kind in (RULE, OPENED) for unit in gate.units)
+    return not _kinds(unit for unit in gate.units if unit.is_open) & {RULE, OPENED}
+
+
+def _kinds(units: Iterable[Unit]) -> set[str]:
+    return {unit.kind for unit in units}
 
 
 def heading(gate: Gate) -> str:
@@ -55,7 +59,8 @@ def heading(gate: Gate) -> str:
     if gate.approved is not None:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:
-            return f"Approved: {file_name(str(gate.approved))} approves these removals."
+            about = "these removals" if _kinds(gate.shown) - {RULE, OPENED} else "everything that needs it"
+            return f"Approved: {file_name(str(gate.approved))} approves {about}."
     return "Approved: everything that needs an approval has one."
 
 
@@ -83,6 +88,11 @@ def for_everything(gate: Gate) -> str:
     """The approval of all removals, where some need one; nothing for rules, which it does not approve."""
     needs = any(unit.is_open and unit.kind != RULE for unit in gate.units)
     return visible(gate.approve) if gate.approve and needs else ""
+
+
+def everything(gate: Gate) -> str:
+    """The words for all that one approval is good for."""
+    return "everything that this plan removes" + (" or opens" if OPENED in _kinds(gate.units) else "")
 
 
 def _line(unit: Unit) -> UnitLine:
@@ -120,7 +130,7 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     CATEGORY: _category,
     SOURCE: _source,
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
-    OPENED: lambda unit, name: f"{name} opened: it was PRIVATE",
+    OPENED: lambda unit, name: f"{name} opened: {'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE",
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
     RULE: lambda unit, name: f"{name} asks about {count_of(unit.count, 'change')}",
     REMOVED: lambda unit, name: f"lines under `removed:` take {_lost(unit)}",

@@ -149,6 +149,7 @@ def _change(change: Change) -> formats.ChangeItem:
         change.reason,
         str(change.cascade) if change.cascade else None,
         change.previously or None,
+        change.opens or (),
     )
 
 

@@ -20,7 +20,7 @@ from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
-from syncengine.render.gate import UnitLine, for_everything, heading, more_units, to_approve, unit_lines
+from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Rank, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
@@ -247,8 +247,8 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
         lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
-        everything = f"> or approve everything that this plan removes, once: {code(f'--approve-deletes {approve}')}."
-        lines += [everything] if approve else []
+        whole = f"> or approve {everything(gate)}, once: {code(f'--approve-deletes {approve}')}."
+        lines += [whole] if approve else []
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 
 

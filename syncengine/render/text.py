@@ -14,7 +14,7 @@ from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible, wrapped
-from syncengine.render.gate import for_everything, heading, more_units, to_approve, unit_lines
+from syncengine.render.gate import everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
@@ -212,9 +212,9 @@ def approval_lines(gate: Gate, *, is_undo: bool = False) -> Iterator[str]:
     yield f"{_INDENT}Approve each in the project file, so that it is reviewed with them:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
-    if everything := for_everything(gate):
-        yield f"{_INDENT}or approve everything that this plan removes, once:"
+    if approve := for_everything(gate):
+        yield f"{_INDENT}or approve {everything(gate)}, once:"
         file = " FILE" if is_undo else ""
-        yield f"{_INDENT * 2}syncengine apply{file} --approve-deletes {everything}"
+        yield f"{_INDENT * 2}syncengine apply{file} --approve-deletes {approve}"
         if is_undo:
             yield f"{_INDENT}FILE is what `plan --undo RUN --out FILE` saves."

@@ -90,7 +90,7 @@ def obstacles(plan: Plan) -> Iterator[str]:
 
 def _opens(plan: Plan) -> Iterator[str]:
     """How many tags everybody may see from now on."""
-    if count := sum(field == OPENED for change in plan.changes for field in change.fields):
+    if count := sum(len(change.opens or (OPENED,)) for change in plan.changes if OPENED in change.fields):
         yield f"Opens {count_of(count, 'PRIVATE tag')}."
 
 

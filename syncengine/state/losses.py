@@ -109,7 +109,8 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
     if leaves(loss):
         unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
         return row.status in GONE.get(loss.what, ()) and not unfinished
-    return row.status in GONE["forget"] or not holds(row, loss)
+    is_gone = row.status in GONE["forget"] and loss.of != "opened"  # one that was let go comes back by being opened
+    return is_gone or not holds(row, loss)
 
 
 class ApprovalRecord(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from syncengine.resource import Body, Key, Recorded, Status
+from syncengine.resource import Body, Key, Recorded, Status, Value
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES
 from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
@@ -64,7 +64,15 @@ def content_of(row: Recorded | None) -> object:
     if row is None or row.status is Status.DELETED:
         return None
     body = row.body
-    return row.status, row.protect, body.fields, frozenset(body.keywords), body.metadata
+    return row.status, row.protect, fields_as(row.status, row), frozenset(body.keywords), body.metadata
+
+
+def fields_as(status: Status, row: Recorded) -> dict[str, Value]:
+    """The fields of a row that count where its resource has a status: a retired tag tags nothing, whatever its name.
+
+    An undo says so of one that it retires again, where the run before had not.
+    """
+    return {**row.body.fields, "excludeTagNameKeyword": True} if status is Status.RETIRED else dict(row.body.fields)
 
 
 class _Line(NamedTuple):

@@ -206,6 +206,27 @@ def test_a_saved_plan_that_was_killed_goes_on(firm: Project, service: Service) -
     assert done.code == 0, done.out
 
 
+@pytest.mark.parametrize("how", ["retire", "forget"])
+@pytest.mark.parametrize("secret", ["OLD", "NEW"])
+def test_an_opening_that_was_not_sent_is_not_over(project: Project, service: Service, secret: str, how: str) -> None:
+    """A name that was let go stays so until its call is sent, and its approval is not used before."""
+    visible = {name: "PRIVATE" if name == secret else "PUBLIC" for name in ("OLD", "NEW", "OTHER")}
+    tags = [tag(name, visibility=visible[name]) for name in visible]
+    project.settle(tags=tags)
+    project.settle(tags=[tags[0], tags[2]], removed=[{"tag": "NEW", "as": how, "reason": "closed"}])
+    former = {"previously": ["OLD"]} if secret == "OLD" else {}
+    opened = tag("NEW", category="acme", visibility="PUBLIC", **former)
+    project.wants(tagCategories=[category("acme")], tags=[opened, tags[2], *([] if former else tags[:1])])
+    service.fault("upsertTagCategories", status=400, times=None)
+    assert project.apply().code == 3
+    assert project.rows()["tag/NEW"]["status"] == {"retire": "retired", "forget": "released"}[how]
+    service.heal()
+    by_name = {unit["unit"]: unit["approved"] for unit in gate(project)["units"]}
+    assert by_name["tag/NEW"]["by"].startswith("run ")
+    assert applied(project).code == 0
+    assert (gate(project)["units"], project.rows()["tag/NEW"]["status"]) == ([], "active")
+
+
 def test_an_approval_that_matches_nothing_is_a_warning(firm: Project) -> None:
     """At its line; the plan is as good as without it."""
     approve(firm, "3@0123456789abcdef0123")

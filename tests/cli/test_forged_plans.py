@@ -304,6 +304,27 @@ def test_a_plan_that_was_loosened_in_the_project_file_keeps_its_gate(emptied: Pr
     assert len(service.tags()) == 20
 
 
+def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Project, service: Service) -> None:
+    """Two are opened under one name: a plan that shows one is refused, and the true one is for an approval of both."""
+    secrets = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
+    project.settle(tags=[*secrets, tag("OTHER")])
+    new = tag("NEW", previously=["SECRET-1", "SECRET-2"], visibility="PUBLIC")
+    project.wants(tags=[new, tag("OTHER")])
+    plan = project.plan()
+    (change,) = (change for change in plan.changes if change.key.name == "NEW")
+    assert change.opens == ("SECRET-1", "SECRET-2")
+    changes = [replace(each, opens=each.opens[:1]) if each is change else each for each in plan.changes]
+    for other in (changes, [replace(each, opens=()) for each in changes]):
+        forged(project, replace(plan, changes=tuple(other)))
+        refused = project.run("apply", "forged.plan", "--approve-deletes", str(plan.gate.approve), "--format", "json")
+        assert (refused.code, refused.codes[-1]) == (5, "plan-inconsistent")
+    assert project.run("plan", "--out", "true.plan").code == 0
+    shown = project.run("apply", "true.plan").out
+    assert "tag/NEW opened: 2 tags were PRIVATE" in shown and 'opens: "SECRET-1", "SECRET-2"' in shown
+    assert project.run("apply", "true.plan", "--approve-deletes", str(plan.gate.approve)).code == 0
+    assert "NEW" in service.tags()
+
+
 def test_a_member_that_no_change_shows_keeps_its_category(project: Project, service: Service) -> None:
     """Nor does one that the plan moves go first, or a protected one at all."""
     project.settle(

@@ -41,6 +41,55 @@ def test_whoever_looks_for_an_undo_is_told_where_it_is(project: Project, words: 
     assert (done.code, "plan --undo RUN" in done.err, "--redo" in done.err) == (64, True, False)
 
 
+@pytest.mark.parametrize("value", ["", " "])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("apply --reviewed", "--reviewed names no plan"),
+        ("apply", "[PLAN | PATHS] names no plan and no manifest"),
+        ("apply --target", "--target names no address"),
+        ("plan", "PATHS names no manifest"),
+        ("plan --since", "--since names no plan"),
+        ("plan --target", "--target names no address"),
+        ("plan --exclude", "--exclude names no address"),
+        ("plan --out", "--out names no file"),
+    ],
+)
+def test_an_empty_value_is_told_by_its_option(project: Project, words: str, says: str, value: str) -> None:
+    """It is a variable that is not set, and means neither everything nor a folder."""
+    project.wants(tags=OLD)
+    done = project.run(*words.split(), value)
+    assert (done.code, f"{says}: it is empty, as a variable is that is not set; give it" in done.err) == (64, True)
+
+
+@pytest.mark.parametrize("none", ["0", "0s", "0d", "0ms"])
+def test_no_wait_for_the_lock_is_a_duration(project: Project, none: str) -> None:
+    """In any unit; what has no such unit is none."""
+    project.wants(tags=OLD)
+    assert project.run("apply", "-y", "--lock-timeout", none).code == 0
+    refused = project.run("apply", "-y", "--lock-timeout", "0x")
+    assert (refused.code, "'0x' is not a duration" in refused.err) == (64, True)
+
+
+def test_who_opens_tags_is_not_told_of_removals(project: Project) -> None:
+    """Of both where there are both."""
+    project.settings(RETIRES)
+    secret = tag("ACME-0044", visibility="PRIVATE")
+    project.settle(tags=[*OLD, secret])
+    opened = tag("ACME-0044", visibility="PUBLIC")
+    for tags, what in (([*OLD, opened], "opened tags"), ([opened], "removals and opened tags")):
+        project.wants(tags=tags)
+        refused = project.run("apply", "-y", "--format", "json")
+        (message,) = (found["message"] for found in refused.document["diagnostics"] if found["code"] == "gate")
+        assert (refused.code, message.startswith(f"{what} need an approval: ")) == (4, True)
+        planned = project.run("plan", "--out", "plan.json")
+        assert "once it is approved, " in planned.err
+        assert "or approve everything that this plan removes or opens, once:" in planned.out
+    project.wants(tags=[*OLD, opened])
+    asked = project.run("plan", "--format", "json").document["gate"]["approve"]
+    assert "approves everything that needs it." in project.run("apply", "-y", "--approve-deletes", asked).out
+
+
 def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
     """Its file is good once it is approved."""
     project.settings(RETIRES)

@@ -466,3 +466,34 @@ def test_a_plan_that_rules_denied_is_no_reviewed_plan(project: Project, service:
     assert (done.code, errors(done)[0]["code"], service.tags()) == (5, "more-than-reviewed", ["HELD-1"])
     assert "reviewed-denied" in done.codes
     assert project.run("apply", "-y", "--reviewed", "denied.json", "--reviewed", "reviewed.json").code == 0
+
+
+SECRETS = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
+OPENED = [tag("NEW", visibility="PUBLIC", previously=["SECRET-1", "SECRET-2"]), tag("C-1")]
+
+
+def test_a_rename_that_opens_more_than_was_reviewed_is_refused(project: Project, service: Service) -> None:
+    """One of its former names was PUBLIC when somebody looked at it, and is PRIVATE by now."""
+    project.settle(tags=[SECRETS[0], tag("SECRET-2", visibility="PUBLIC"), tag("C-1")])
+    project.wants(tags=OPENED)
+    review(project)
+    project.settle(tags=[*SECRETS, tag("C-1")])
+    project.wants(tags=OPENED)
+    asked = service.asked()
+    done = apply(project, *project.approvals())
+    assert_refused(done, service, asked)
+    since = project.run("plan", "--since", "plan.json", "--format", "json").document["since"]
+    (different,) = (each for each in since["different"] if each["address"] == "tag/NEW")
+    assert different["changes"] == [{"path": ["opens"], "before": None, "after": "SECRET-2"}]
+
+
+def test_a_reviewed_rename_that_opens_tags_goes_on_after_a_kill(project: Project, service: Service) -> None:
+    """What it opened is done by then, or is sent again."""
+    project.settle(tags=[*SECRETS, tag("C-1")])
+    project.wants(tags=OPENED)
+    review(project)
+    command = ("apply", "-y", "--reviewed", "plan.json", *project.approvals())
+    killed(project, service, "upsertTags", *command)
+    done = apply(project)
+    assert done.code == 0, done.out
+    assert project.plan().changes == ()

@@ -115,6 +115,25 @@ def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project
     assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
 
 
+@pytest.mark.parametrize(("how", "status"), [("forget", "released"), ("retire", "retired")])
+@pytest.mark.parametrize(
+    "managed",
+    [{"keywords": []}, {"keywords": ["k", "l"]}, {"keywords": ["k"], "metadata": {"Old": "x", "New": "x"}}],
+    ids=["keyword deleted", "keyword added", "metadata added"],
+)
+def test_what_was_let_go_is_let_go_again(project: Project, managed: dict[str, Any], how: str, status: str) -> None:
+    """Also where parts of it alone are sent for that."""
+    project.settle(tags=[tag("T", keywords=["k"], metadata={"Old": "x"}), tag("U")])
+    project.settle(tags=[tag("U")], removed=[{"tag": "T", "as": how, "reason": "closed"}])
+    before = project.rows()["tag/T"]
+    project.settle(tags=[tag("T", **{"metadata": {"Old": "x"}, **managed}), tag("U")])
+    undo(project)
+    row = project.rows()["tag/T"]
+    assert (row["status"], row["keywords"], row["metadata"]) == (status, before["keywords"], before["metadata"])
+    project.wants(tags=[tag("U")])
+    assert project.plan().changes == ()
+
+
 def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> None:
     """Whole or in part, planned or saved, until they ask for something else, or for it on purpose."""
     changed(project)
@@ -291,6 +310,19 @@ def test_a_later_run_that_was_taken_back_is_no_change_since(project: Project) ->
     assert project.rows()["tag/A"]["fields"]["description"] == "one"
 
 
+def test_a_tag_that_was_retired_and_came_back_with_something_else_is_taken_back_twice(project: Project) -> None:
+    """That the first undo has its name tag nothing is no change since: a retired tag tags nothing anyway."""
+    project.settle(tags=[tag("A", description="one"), tag("B")])
+    project.settle(tags=[tag("B")], removed=[{"tag": "A", "as": "retire", "reason": "closed"}])
+    run = last(project)
+    project.settle(tags=[tag("A", description="two"), tag("B")])
+    undo(project)
+    planned = undo(project, run).document
+    assert planned["undo"]["leftOut"] == []
+    row = project.rows()["tag/A"]
+    assert (row.get("status"), row["fields"]["description"], row["keywords"]) == ("active", "one", ["A"])
+
+
 def test_a_later_run_that_was_taken_back_and_came_again_is_a_change_since(project: Project) -> None:
     """Nor is one by hand that came to the same: somebody wanted that."""
     for word in ("one", "two", "three"):
@@ -376,6 +408,58 @@ def test_a_tag_that_was_closed_is_opened_only_with_an_approval(project: Project)
     planned = project.run("plan", "--undo", "last", "--format", "json").document
     assert planned["changes"][0]["fields"][0]["after"] == "PUBLIC"
     assert project.run("plan", "--undo", "last", "--detailed-exitcode").code == 4
+
+
+def test_what_a_rename_opened_is_open_all_the_time(project: Project, service: Service) -> None:
+    """To the service the new name is another tag: taking the rename back takes its keywords, and doing so again is to
+    publish nothing. The old one was never PUBLIC."""
+    content = {"description": "secret", "metadata": {"Client": "A"}}
+    project.settle(tags=[tag("OLD", visibility="PRIVATE", **content), tag("U")])
+    project.settle(tags=[tag("NEW", visibility="PUBLIC", previously=["OLD"], **content), tag("U")])
+
+    def held() -> dict[str, Any]:
+        tags = {each["name"]: each for each in service.holds()["tags"]}
+        return {name: {**tags[name], "keywords": []} for name in ("OLD", "NEW")}
+
+    before = held()
+    assert (before["OLD"]["visibility"], before["NEW"]["visibility"]) == ("PRIVATE", "PUBLIC")
+    undo(project)
+    assert held() == before
+    again = undo(project).document
+    assert not any("opened" in unit["lost"] for unit in again["gate"]["units"])
+    (change,) = (each for each in again["changes"] if each["address"] == "tag/NEW")
+    assert (change["fields"], change["metadata"]["set"], change["keywords"]["add"]) == ([], {}, ["NEW"])
+    assert held() == before
+
+
+@pytest.mark.parametrize("of", ["description", "metadata"])
+def test_what_an_undo_took_from_a_public_name_is_published_only_with_an_approval(project: Project, of: str) -> None:
+    """A name that was in use before has its content of then, and gets that of the private tag anew."""
+    secret, before = ({of: {"Client": word} if of == "metadata" else word} for word in ("secret", "harmless"))
+    kept = [tag("OLD", visibility="PRIVATE", **secret), tag("U")]
+    project.settle(tags=[tag("NEW", visibility="PUBLIC", **before), *kept])
+    project.settle(tags=kept, removed=[{"tag": "NEW", "as": "retire", "reason": "closed"}])
+    project.settle(tags=[tag("NEW", visibility="PUBLIC", previously=["OLD"], **secret), tag("U")])
+    undo(project)
+    planned = project.run("plan", "--undo", "last", "--out", "undo.plan", "--format", "json").document
+    (change,) = (each for each in planned["changes"] if each["address"] == "tag/NEW")
+    assert (change["opens"], change["previously"]) == (["OLD"], "OLD")
+    assert project.run("apply", "undo.plan").code == 4
+    assert project.run("apply", "undo.plan", "--approve-deletes", planned["gate"]["approve"]).code == 0
+    assert {name: row["status"] for name, row in project.rows().items()} == {
+        "tag/NEW": "active",
+        "tag/OLD": "retired",
+        "tag/U": "active",
+    }
+
+
+def test_a_tag_that_an_undo_closed_is_opened_only_with_an_approval(project: Project) -> None:
+    """The undo of that undo makes public what is private by now."""
+    project.settle(tags=[tag("T", visibility="PRIVATE"), tag("U")])
+    project.settle(tags=[tag("T", visibility="PUBLIC"), tag("U")])
+    undo(project)
+    asked = project.run("plan", "--undo", "last", "--format", "json").document["gate"]
+    assert [unit["unit"] for unit in asked["units"]] == ["tag/T"] and asked["tripped"]
 
 
 def test_a_protected_tag_that_the_run_made_stays(project: Project) -> None:

@@ -264,6 +264,40 @@ def test_an_approval_of_an_opened_tag_is_for_its_former_name() -> None:
     assert len(approvals) == len(set(approvals)) == 3
 
 
+@pytest.mark.parametrize(
+    ("own", "opens"),
+    [
+        ([], ("SECRET-1", "SECRET-2")),
+        ([row("tag/NEW", visibility="PRIVATE")], ("NEW", "SECRET-1", "SECRET-2")),
+        ([row("tag/NEW", visibility="PRIVATE", status=Status.RELEASED)], ("NEW", "SECRET-1", "SECRET-2")),
+        ([row("tag/NEW", visibility="PUBLIC", status=Status.RELEASED)], ("SECRET-1", "SECRET-2")),
+    ],
+)
+def test_every_private_tag_that_a_rename_opens_counts(own: list[Recorded], opens: tuple[str, ...]) -> None:
+    """Each by its name, under one approval that is good for all of them and for no others."""
+    rows = [row("tag/PLAIN-1"), *(row(f"tag/SECRET-{n}", visibility="PRIVATE") for n in (1, 2, 3)), *own]
+    renamed = "tags: [{name: NEW, previously: [%s], visibility: PUBLIC}]"
+    plan = planned(renamed % "PLAIN-1, SECRET-1, SECRET-2", rows)
+    assert change_of(plan, "tag/NEW").opens == opens
+    (unit,) = (unit for unit in plan.gate.units if unit.kind == "opened")
+    assert (unit.name, unit.count) == ("tag/NEW", len(opens))
+    assert any(reason.startswith(f"{len(opens)} of ") for reason in plan.gate.reasons)
+    others = [planned(renamed % names, rows) for names in ("SECRET-1", "SECRET-2, SECRET-3", "PLAIN-1, SECRET-2")]
+    approvals = [each.approve for plan in others for each in plan.gate.units if each.kind == "opened"]
+    assert len({unit.approve, *approvals}) == 4
+
+
+@pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED])
+@pytest.mark.parametrize("visibility", ["", ", visibility: PUBLIC"])
+def test_a_former_name_that_was_let_go_makes_no_rename(status: Status, visibility: str) -> None:
+    """Nor is it judged as one: the new name is a tag of its own."""
+    fields = {"visibility": "PRIVATE", "excludeTagNameKeyword": True}
+    rows = [row(f"tag/{name}", status=status, **fields) for name in ("PLAIN-1", "SECRET-1")]
+    plan = planned(RENAMED % visibility, rows)
+    assert actions(plan) == {"tag/NEW": "create"}
+    assert (change_of(plan, "tag/NEW").formers, plan.gate.units) == ((), ())
+
+
 def test_a_name_in_use_that_takes_over_a_private_tag_opens_nothing() -> None:
     """It was public with what it is given, and a former name that is protected does not make every edit ask."""
     rows = [row("tag/NEW", visibility="PUBLIC"), row("tag/SECRET-1", visibility="PRIVATE", protect=True)]

@@ -118,6 +118,20 @@ def test_a_branch_behind_its_base_takes_nothing_back(clone: Clone, forge: Forge)
     assert clone.git("status", "--porcelain") == "?? manifests/new.yaml"
 
 
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_errors_do_not_hide_which_plan_was_made(clone: Clone, forge: Forge, is_sound: bool) -> None:
+    """That the merge was planned, and that its base could not be, is said in front of them."""
+    other = forge.clone("other")
+    other.commit(more=tags(Fenn="one") if is_sound else "tags: [{name: Fenn, colour: red}]\n")
+    other.push()
+    clone.git("fetch", "-q")
+    clone.commit(new="tags: [{name: Gast, category: nowhere}]\n")
+    done = clone.run("plan", "--base", "origin/main", "--format", "json")
+    found = codes(json.loads(done.out))
+    assert (done.code, found[0]) == (8, "merge-planned")
+    assert ("base-invalid" in found) is not is_sound
+
+
 def test_planning_writes_nothing_to_the_repository(clone: Clone, forge: Forge) -> None:
     """Neither its objects, nor its index, nor its references, even where a merge is planned."""
     other = forge.clone("other")
