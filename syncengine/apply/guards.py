@@ -157,8 +157,8 @@ def refuse_changed(plan: Plan, state: State) -> None:
 def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:
     """The differences from what the plan knows, and who made them."""
     details = (in_words(changed_since(change, row)), last_change(state, mismatch.key))
-    known = "; ".join(filter(None, details))
-    return f"{mismatch.key}: {mismatch.why}" + (f" ({known})" if known else "")
+    reasons = "; ".join(filter(None, details))
+    return f"{mismatch.key}: {mismatch.why}" + (f" ({reasons})" if reasons else "")
 
 
 def estate_of(state: State) -> Estate:
@@ -204,8 +204,8 @@ def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule
     units, begun = units_of_judgement(judgement, delta.differences, records, plan.basis)
     names = {unit.id for unit in (*units, *begun)}
     units += (unit for unit in rule_units(claim) if unit.id not in names)
-    said = frozenset(plan.diagnostics)
-    found = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in said)
+    earlier = frozenset(plan.diagnostics)
+    found = (diagnostic for diagnostic in judgement.diagnostics if diagnostic not in earlier)
     return replace(plan, gate=with_rules(plan.gate, units, begun), diagnostics=(*plan.diagnostics, *found))
 
 

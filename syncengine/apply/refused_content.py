@@ -24,12 +24,12 @@ class RefusedContent:
     def __call__(self, item: Item) -> str:
         effect = item.effects[0]
         whole = effect if effect.whole else self._upserts.get(effect.key)
-        return _asked(whole) if whole is not None else removal_by(effect)
+        return _content(whole) if whole is not None else removal_by(effect)
 
     def of(self, key: Key, action: Action) -> str:
         """The content of a change."""
         whole = self._upserts.get(key)
-        return _asked(whole) if whole is not None else REMOVAL + action.word
+        return _content(whole) if whole is not None else REMOVAL + action.word
 
     @cached_property
     def _upserts(self) -> Mapping[Key, Effect]:
@@ -39,7 +39,7 @@ class RefusedContent:
         return upserts | {item.key: item.effects[0] for item in items if item.effects[0].whole}
 
 
-def _asked(effect: Effect) -> str:
+def _content(effect: Effect) -> str:
     return content_of(Body(effect.fields, effect.keywords, effect.metadata))
 
 

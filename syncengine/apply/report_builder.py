@@ -79,14 +79,14 @@ class Chronicle:
         """The report; `error` ended the apply early."""
         results = self._results_after(error)
         diagnostics = (*(self.plan.diagnostics if self.plan else ()), *self._remarks)
-        said = frozenset(diagnostics)
+        own = frozenset(diagnostics)
         return Report(
             plan=self.plan.id if self.plan else None,
             status=self._status_after(error),
             totals=totals(results, self.traffic.requests, self.traffic.retries),
             session=self._session,
             results=results,
-            diagnostics=(*diagnostics, *(d for d in (error.diagnostics() if error else ()) if d not in said)),
+            diagnostics=(*diagnostics, *(d for d in (error.diagnostics() if error else ()) if d not in own)),
             circumstances=circumstances,
         )
 

@@ -157,8 +157,8 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now, today):
         raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
-    claims = [_told(reason) for reason in claim.reasons]
-    true = [_told(reason) for reason in today.reasons]
+    claims = [_lasting_part(reason) for reason in claim.reasons]
+    true = [_lasting_part(reason) for reason in today.reasons]
     possible = [*true, f"lines under `removed:` take {sum(loss.key in today.lines for loss in losses)}"]
     if not all(reason in claims for reason in true) or not all(_is_true(r, counts, possible) for r in claims):
         raise inconsistent("the reasons of its gate do not match its removals")
@@ -222,7 +222,7 @@ def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
     return False
 
 
-def _told(reason: str) -> str:
+def _lasting_part(reason: str) -> str:
     """A reason without its total, its limit and earlier losses, which may differ on another day."""
     if lines := BY_LINES.fullmatch(reason):
         return lines[1]

@@ -273,22 +273,22 @@ def gate(
     pairs = with_losses(differences)
     if not pairs and sweep is None:
         return Gate()
-    known, all_losses = records(), [loss for _, loss in pairs]
-    begun = {loss: record for loss in (*all_losses, SWEEP) if (record := known.covering(loss))}
+    approvals, all_losses = records(), [loss for _, loss in pairs]
+    begun = {loss: record for loss in (*all_losses, SWEEP) if (record := approvals.covering(loss))}
     fresh = [(change, loss) for change, loss in pairs if loss not in begun]
-    by_line = _lines_among(fresh, lines, known)
+    by_line = _lines_among(fresh, lines, approvals)
     shrinking = _shrunk(differences, fresh, recorded, desired, by_line, sources, had) if totals_of_all is None else ()
     inputs = UnitInputs(None if SWEEP in begun else sweep, shrinking, by_line)
     there = totals_with(
         totals_of(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, all_losses
     )
     there.subtract(loss.of for _, loss in pairs if loss in begun)
-    judgement = _Judgement(divided(fresh, inputs), inputs, known, owner)
+    judgement = _Judgement(divided(fresh, inputs), inputs, approvals, owner)
     units = judgement.units(there["tags"])
-    whole = next_of(approvals_of_plan([*all_losses, *([SWEEP] if sweep is not None else [])], owner), known)
+    whole = next_of(approvals_of_plan([*all_losses, *([SWEEP] if sweep is not None else [])], owner), approvals)
     draft = Gate(
         units=units,
-        begun=tuple(_begun([(change, loss) for change, loss in pairs if loss in begun], sweep, inputs, known)),
+        begun=tuple(_begun([(change, loss) for change, loss in pairs if loss in begun], sweep, inputs, approvals)),
         tallies=tuple(_tallies(units)),
         totals=tuple(_totals(units, there, _before(recent(), all_losses), limits, judgement.without_asking)),
         lines=tuple(sorted(by_line)),
@@ -298,10 +298,12 @@ def gate(
     return replace(draft, tripped=draft.is_closed, approve=whole if draft.is_closed else None)
 
 
-def _lines_among(pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], known: KnownApprovals) -> frozenset[Key]:
+def _lines_among(
+    pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], approvals: KnownApprovals
+) -> frozenset[Key]:
     """Tags that leave because of a line in `removed` that no approval has used yet."""
     changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
-    return frozenset(change.key for change in changes if line_text(change) not in known.spent)
+    return frozenset(change.key for change in changes if line_text(change) not in approvals.spent)
 
 
 def _shrunk(
@@ -329,8 +331,8 @@ def _shrunk(
 class _Judgement:
     """The units of a plan in the making. `without_asking`: the losses of lines that are within their bounds."""
 
-    def __init__(self, division: Division, inputs: UnitInputs, known: KnownApprovals, owner: Owner) -> None:
-        self._division, self._inputs, self._known, self._owner = division, inputs, known, owner
+    def __init__(self, division: Division, inputs: UnitInputs, approvals: KnownApprovals, owner: Owner) -> None:
+        self._division, self._inputs, self._approvals, self._owner = division, inputs, approvals, owner
         self.without_asking: tuple[Loss, ...] = ()
 
     def units(self, tags: int) -> tuple[Unit, ...]:
@@ -346,7 +348,7 @@ class _Judgement:
             kind=name.kind,
             name=name.name,
             count=len(losses),
-            approve=next_of(approvals_of_unit(name, losses, self._owner), self._known),
+            approve=next_of(approvals_of_unit(name, losses, self._owner), self._approvals),
             lost=lost_by(losses),
             asks=name in reasons,
             reasons=reasons.get(name, ()),
@@ -357,17 +359,17 @@ class _Judgement:
 
 
 def _begun(
-    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, known: KnownApprovals
+    pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, approvals: KnownApprovals
 ) -> Iterator[Unit]:
     """Units that go on under the approvals of earlier runs, by approval."""
-    sweep = sweep if sweep is not None and known.covering(SWEEP) else None
+    sweep = sweep if sweep is not None and approvals.covering(SWEEP) else None
     for name, losses in divided(pairs, UnitInputs(sweep, (), inputs.lines)).items():
         by_text: defaultdict[str, list[Loss]] = defaultdict(list)
         for loss in losses:
-            if record := known.covering(loss):
+            if record := approvals.covering(loss):
                 by_text[record.text].append(loss)
         for text, some in by_text.items():
-            run = known.covering(some[0])
+            run = approvals.covering(some[0])
             by = Approval(text, f"run {run.run}" if run else "")
             yield Unit(name.kind, name.name, len(some), text, lost_by(some), approved=by, losses=tuple(some))
 

@@ -44,12 +44,12 @@ def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest,
     """The plan of the files that differ, where the base is known to be in order; None where all must be compared."""
     manifests, others = manifest_set(head, is_offline=True), manifest_set(base, is_offline=True)
     try:
-        known = plan_from_known(manifests, others, head, request, runtime, lambda rows: DeclaredState(_rows(rows)))
+        found = plan_from_known(manifests, others, head, request, runtime, lambda rows: DeclaredState(_rows(rows)))
     except Problems:  # of either side, which the long way tells apart
-        known = None
-    if known is None:
+        found = None
+    if found is None:
         return None
-    draft, before, differing = known
+    draft, before, differing = found
     if any(d.code == SOURCE_LEFT_OUT and d.file in differing for d in (*draft.diagnostics, *before)):
         return None
     return draft

@@ -81,7 +81,7 @@ def plan_since(
     now = replace(
         baseline,
         files=entries,
-        desired=baseline.desired + len(window.wanted) - window.known,
+        desired=baseline.desired + len(window.wanted) - window.before,
         diagnostics=tuple(in_order([*earlier, *fresh])),
         sources={**baseline.sources, **_rows_of_sources(after)},
         generation=None,
@@ -163,7 +163,7 @@ class ChangedTags(NamedTuple):
 
     wanted: Mapping[Key, Resource]
     keys: tuple[Key, ...]
-    known: int
+    before: int
 
 
 def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTags | None:

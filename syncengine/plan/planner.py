@@ -234,8 +234,8 @@ def plan_from_known(
 def _known_good(manifests: ManifestSet, cache: ManifestCache) -> Settled:
     """The cached result of validating a revision; Problems where it is not in order."""
     digests = digests_of(manifests.files, cache)
-    if (known := _standing_in(cache, manifests, digests)) is not None:
-        return known
+    if (basis := _standing_in(cache, manifests, digests)) is not None:
+        return basis
     result = _settled_by(manifests.read(cache, digests), cache, manifests.levels)
     cache.remember(OTHER_SIDE, result)
     return result
@@ -270,7 +270,7 @@ def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: 
     if applied_plan.basis.settles is None:
         return
     name, digest, stood_on = applied_plan.basis.settles.split("@")
-    if stood_on != _standing(before):
+    if stood_on != _place_of(before):
         return
     with _cache_of(project, manifest_set(project)) as cache:
         for candidate in (cache.settled(name), cache.settled(_pending(name))):
@@ -279,7 +279,7 @@ def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: 
                 return
 
 
-def _standing(facts: Facts) -> str:
+def _place_of(facts: Facts) -> str:
     """The same for the same rows."""
     return facts.generation or facts.lineage
 
@@ -370,7 +370,7 @@ class _Remembering:
             self.cache.remember(_pending(name), baseline)
         elif baseline.generation is None:
             self.cache.remember(name, replace(baseline, generation=facts.generation))
-        mark = f"{name}@{digest_of(baseline.files)}@{_standing(facts)}"
+        mark = f"{name}@{digest_of(baseline.files)}@{_place_of(facts)}"
         return replace(draft, basis=replace(draft.basis, settles=mark))
 
 

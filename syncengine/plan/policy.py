@@ -231,11 +231,11 @@ def _judge_categories(j: _Judgement) -> None:
 
 def _in_an_unknown_category(j: _Judgement) -> Key | None:
     """A tag in a category by an id that none is recorded with: it would go with the one that it is in."""
-    known = {f"id/{row.server_id}" for row in j.recorded.values() if row.server_id}
+    ids = {f"id/{row.server_id}" for row in j.recorded.values() if row.server_id}
     recorded = ((r.key, r.category_references()) for r in j.recorded.values() if may_be_held(r))
     desired = ((key, category_references(resource.body.fields)) for key, resource in j.desired.items())
     for key, references in chain(recorded, desired):
-        if key.kind is Kind.TAG and any(ref.startswith("id/") and ref not in known for ref in references):
+        if key.kind is Kind.TAG and any(ref.startswith("id/") and ref not in ids for ref in references):
             return key
     return None
 

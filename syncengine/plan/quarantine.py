@@ -123,19 +123,19 @@ def proven_use(plan: Plan, quarantine: Quarantine) -> QuarantineUse:
     Its changes were proven before to be none of what is set aside now: one of the same resource is of other content.
     """
     claim = plan.quarantine or QuarantineUse()
-    held = {each.key for each in set_aside_now(quarantine)}
-    known = {(record.key, record.origin) for record in quarantine.records}
+    aside = {each.key for each in set_aside_now(quarantine)}
+    begun_before = {(record.key, record.origin) for record in quarantine.records}
     entries = {(entry.key, entry.origin): entry for entry in quarantine.entries}
     begun = (
         replace(record, reason=entry.reason, until=entry.until, at=quarantine.now)
         for record in claim.begun
-        if record.key in held and (record.key, record.origin) not in known
+        if record.key in aside and (record.key, record.origin) not in begun_before
         if (entry := entries.get((record.key, record.origin))) is not None
         if record.content == quarantine.refusals[record.key].content
     )
     sent = {change.key for change in plan.changes}
     over = (record for record in claim.over if record in quarantine.records)
-    over = (record for record in over if record.key in sent or record.key not in held)
+    over = (record for record in over if record.key in sent or record.key not in aside)
     return QuarantineUse(claim.set_aside, tuple(begun), tuple(over))
 
 

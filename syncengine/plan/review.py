@@ -92,11 +92,11 @@ class _Review:
         for each in self.reviewed:
             self.excess += self._separated(each)
         self.excess += self._sweep()
-        gone = dict.fromkeys(key for each in self.reviewed for key in each.changes if key not in self._today)
+        missing = dict.fromkeys(key for each in self.reviewed for key in each.changes if key not in self._today)
         return Since(
             plans=tuple(each.plan for each in self.reviewed),
             new=tuple(self.new),
-            gone=tuple(map(str, gone)),
+            gone=tuple(map(str, missing)),
             different=self.different,
             same=self.same,
             excess=tuple(self.excess),
@@ -115,9 +115,9 @@ class _Review:
     # --- one change
 
     def _judge(self, unlike: Sequence[Change]) -> None:
-        known = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
-        formers = [Key(c.key.kind, c.previously) for c in known if c.previously is not None]
-        rows = self.past.rows([*(change.key for change in known), *formers]) if known else {}
+        repeats = [c for c in unlike if _is_repeat(c) or any(c.key in each.changes for each in self.reviewed)]
+        formers = [Key(c.key.kind, c.previously) for c in repeats if c.previously is not None]
+        rows = self.past.rows([*(change.key for change in repeats), *formers]) if repeats else {}
         plans = self._plans_of(row.run for row in rows.values())
         for change in unlike:
             row = rows.get(change.key)
@@ -148,8 +148,8 @@ class _Review:
         return any(each.plan in plans for each in self.reviewed)
 
     def _plans_of(self, runs: Iterable[str | None]) -> Mapping[str, frozenset[str]]:
-        known = {run for run in runs if run}
-        return self.past.plans_of(known) if known else {}
+        ids = {run for run in runs if run}
+        return self.past.plans_of(ids) if ids else {}
 
     def _tell(self, change: Change, candidates: Sequence[_Candidate]) -> None:
         address, needs_review = str(change.key), not self._is_of_live_rows(change)

@@ -111,10 +111,10 @@ def _unit(match: RuleMatch, losses: Sequence[Loss], records: KnownApprovals, own
 def _reason(match: RuleMatch, losses: Sequence[Loss]) -> str:
     rule = match.rule
     who = f" by {', '.join(rule.by)}" if rule.by else ""
-    told = [message for message in match.messages if message] or [str(loss.key) for loss in losses]
-    more = f" … and {len(losses) - NAMED:,} more" if len(losses) > NAMED < len(told) else ""
+    messages = [message for message in match.messages if message] or [str(loss.key) for loss in losses]
+    more = f" … and {len(losses) - NAMED:,} more" if len(losses) > NAMED < len(messages) else ""
     changes = "1 change" if len(losses) == 1 else f"{len(losses):,} changes"
-    about = "; ".join(dict.fromkeys(told[:NAMED]))
+    about = "; ".join(dict.fromkeys(messages[:NAMED]))
     return f"rule {rule.name} ({rule.place}) asks for an approval of {changes}{who}: {about}{more}"
 
 

@@ -43,7 +43,7 @@ def sweep_of(
         return None
     codes = tuple(leaving.row.key.name for leaving in going)
     staying = [_staying(resource, recorded.get(key)) for key, resource in target.desired.items() if is_type(key)]
-    staying += [_held(row) for row in target.staying]
+    staying += [_release(row) for row in target.staying]
     uploads = batches(numbers, UPLOAD_ACTIVITY_TYPES, staying)
     effects = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
     complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(effects=effects)] if effects else [])
@@ -67,7 +67,7 @@ def _staying(resource: Resource, row: Recorded | None) -> Item:
     return Item(effects=(effect,), new=is_new(row))
 
 
-def _held(row: Recorded) -> Item:
+def _release(row: Recorded) -> Item:
     return Item(effects=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
 
 

@@ -66,8 +66,8 @@ def _nothing_selected(undo: Undo) -> Diagnostic:
 
 def _set_aside(project: Project, state: State, runtime: Runtime) -> dict[Key, str]:
     """The resources in quarantine, and why; the entries that an undo, which reads no manifest, believes."""
-    held = set_aside_now(quarantine_in(state, project, runtime.now()))
-    return {each.key: f"it {entry_words(each, project.config_name)}" for each in held}
+    aside = set_aside_now(quarantine_in(state, project, runtime.now()))
+    return {each.key: f"it {entry_words(each, project.config_name)}" for each in aside}
 
 
 def plan_back(

@@ -66,8 +66,8 @@ def _reason(history: list[HistoryEntry], general: str) -> str:
         return general
     when = _run(last.run, last.commit, last.at)
     if last.outcome == "failed":
-        said = f": {last.detail.message}" if last.detail.message else ""
-        return f"refused before: {when}{said}"
+        words = f": {last.detail.message}" if last.detail.message else ""
+        return f"refused before: {when}{words}"
     if last.outcome == "intended":
         return f"sent before, and nobody knows whether it arrived: {when}"
     by_hand = "state forget" if last.outcome == "forgotten" else last.command or ""
