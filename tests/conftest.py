@@ -7,15 +7,17 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import postgresql
 from tests.support import slow
 from tests.support.profiles import FULL
 
-settings.register_profile("ci", max_examples=FULL, derandomize=True)
-settings.register_profile("dev", max_examples=FULL // 10)
-settings.register_profile("search", max_examples=FULL)
+# A machine with much else to do is slow, which says nothing of what is tested.
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", _UNHURRIED, max_examples=FULL, derandomize=True)
+settings.register_profile("dev", _UNHURRIED, max_examples=FULL // 10)
+settings.register_profile("search", _UNHURRIED, max_examples=FULL)
 settings.load_profile("ci")
 
 for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
