@@ -127,8 +127,13 @@ class ManifestCache:
         """
         if pairs := [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]:
             self._wait()
-            self._writer = Thread(target=self._keep, args=(pairs,), name="cache")
-            self._writer.start()
+            writer = Thread(target=self._keep, args=(pairs,), name="cache")
+            try:
+                writer.start()
+            except RuntimeError:  # there is no room for another thread
+                self._keep(pairs)
+            else:
+                self._writer = writer
 
     def _keep(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
         rows = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -58,6 +59,16 @@ def test_what_was_read_once_is_known(tmp_path: Path, file: ManifestFile) -> None
     filled(tmp_path, file)
     assert knows(tmp_path, file) == (True, True, True)
     assert read_with(tmp_path, file)
+
+
+def test_files_are_kept_where_there_is_no_room_for_a_thread(tmp_path: Path, file: ManifestFile) -> None:
+    """In place of the thread that writes them beside planning; no address space is left for its stack."""
+    before = threading.stack_size(1 << 46)
+    try:
+        filled(tmp_path, file)
+    finally:
+        threading.stack_size(before)
+    assert knows(tmp_path, file) == (True, True, True)
 
 
 def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: ManifestFile) -> None:
