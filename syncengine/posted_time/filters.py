@@ -73,8 +73,8 @@ def _cut(value: object, length: int, end: str = "…") -> str:
 
 def _missing_goes_through(filter: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(filter)
-    def wrapped(value: Any, *given: Any, **named: Any) -> Any:
-        return None if value is None else filter(value, *given, **named)
+    def wrapped(value: Any, *positional: Any, **named: Any) -> Any:
+        return None if value is None else filter(value, *positional, **named)
 
     return wrapped
 
