@@ -1,6 +1,6 @@
 """Modules with tests that take more than a few seconds: real processes, waits, a browser, whole models.
 
-Measured with `--durations=0`; `pytest -m "not slow"` leaves them out while one edits.
+Measured with `--durations=0`; `pytest -m "not slow"` leaves them out while one edits, and does not read them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+WITHOUT = "not slow"
 
 SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble"
@@ -37,6 +39,11 @@ SLOW: dict[str, str] = {
 
 def is_slow(module: Path) -> bool:
     return module.stem.removeprefix("test_") in SLOW.get(module.parent.name, "").split()
+
+
+def is_left_out(module: Path, expression: str) -> bool:
+    """Whether none of its tests would be run."""
+    return expression == WITHOUT and is_slow(module)
 
 
 def mark(items: list[pytest.Item]) -> None:
