@@ -15,11 +15,11 @@ SLOW: dict[str, str] = {
     "applying": "batches category_ids crashes instants landing missing reviewed_crashes stages stopping sweep trouble"
     " undo_crashes undo_histories",
     "browser": "console pictures",
-    "cli": "dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits older_commits"
-    " owners_packages reviewed saved_plans signals small_steps state state_rebuild state_retention terminal undo"
-    " unmerged",
+    "cli": "approvals dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits"
+    " older_commits owners_packages reviewed saved_plans signals small_steps state state_rebuild"
+    " state_retention terminal undo unmerged",
     "connector": "registration",
-    "git_state": "broken_clone commands crashes kills set_back_meanwhile ssh store",
+    "git_state": "broken_clone commands crashes forged kills set_back_meanwhile ssh store",
     "generate": "live_sources reuse safety sandbox",
     "manifest": "hostile meaning plain",
     "operate": "deployment many_runners standby",
@@ -28,9 +28,9 @@ SLOW: dict[str, str] = {
     "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags"
     " unreadable webhook_receiver",
     "publish": "pipeline publish reviewed",
+    "pull_requests": "policy two_sides",
     "quarantine": "killed other_states quarantine",
     "serve": "delivering living lost_answers unattended webhook",
-    "service": "posted_time",
     "store": "inbox",
     "tools": "init rebuild_histories schema_command",
 }
