@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import postgresql
-from tests.support import slow
+from tests.support import memory, slow
 from tests.support.profiles import FULL
 
 # A machine with much else to do is slow, which says nothing of what is tested.
@@ -19,6 +21,14 @@ settings.register_profile("ci", _UNHURRIED, max_examples=FULL, derandomize=True)
 settings.register_profile("dev", _UNHURRIED, max_examples=FULL // 10)
 settings.register_profile("search", _UNHURRIED, max_examples=FULL)
 settings.load_profile("ci")
+
+if sys.dont_write_bytecode and sys.pycache_prefix is None:
+    # Nothing beside the sources, then; but each worker would rewrite the assertions of all modules anew.
+    sys.pycache_prefix, sys.dont_write_bytecode = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode"), False
+
+if memory.is_roomy():
+    # Where pytest makes its folders, unless somebody said so: a commit to a disk is waited for.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory.MEMORY))
 
 for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     # A shell ignores some of them for what it runs in the background, and children would inherit that.
@@ -29,7 +39,11 @@ for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: more than one worker a core where there are few, since many tests wait for a process or a server."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores, min(2 * cores, 8))
+    return max(cores, min(3 * cores, 8))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return slow.is_left_out(collection_path, config.option.markexpr) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

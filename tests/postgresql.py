@@ -50,7 +50,8 @@ class Server:
 
     def start(self) -> None:
         assert BINARIES is not None
-        command = [BINARIES / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-h", "127.0.0.1", "-k", ""]
+        command: list[str | Path] = [BINARIES / "postgres", "-D", self.folder / "data", "-p", str(self.port)]
+        command += ["-h", "127.0.0.1", "-k", ""]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([*command, "-c", "fsync=off"], stdout=log, stderr=log, cwd="/", **self.user)
         end = time.monotonic() + PATIENCE_SECONDS
@@ -129,6 +130,6 @@ def _template(user: tuple[tuple[str, Any], ...]) -> Path:
     password = folder / "password"
     password.write_text(PASSWORD)
     options = ["--username=tester", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"]
-    command = [BINARIES / "initdb", "-D", folder / "data", *options]
+    command: list[str | Path] = [BINARIES / "initdb", "-D", folder / "data", *options]
     subprocess.run(command, check=True, capture_output=True, cwd="/", **dict(user))
     return folder

@@ -107,7 +107,7 @@ _SURROGATE = re.compile(r"\\u[dD][89abAB]")
 _BLANKS = re.compile(r"(?<! ) ++\n")
 _SECTION = re.compile(r"\n([A-Za-z]+):([^\n]*+)")
 _FIRST_ITEM = re.compile(rf"\n( {{0,{MAX_INDENT}}}+)-( {{1,{MAX_INDENT}}}+)[A-Za-z]")
-_DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?:\n(?:[ #][^\n]*+)?(?=\n))*+")
+_DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?>(?:\n(?:[ #][^\n]*+)?(?=\n))*)")
 
 
 _compiled = lru_cache(maxsize=256)(re.compile)
@@ -195,7 +195,7 @@ class _Grid:
     def _blocks(self, entry: str, *further: str) -> str:
         """Entries one below the other at this indentation; `entry` is the text before each scalar."""
         indents = [self.indent + more for more in further]
-        return "|".join(f"(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})++" for indent in indents)
+        return "|".join(f"(?>(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})+)" for indent in indents)
 
     def _keys(self, text: str, start: int) -> tuple[str, ...]:
         """The keys of the item that starts here."""
@@ -225,7 +225,7 @@ class _Reading:
 
     def __init__(self, text: str, sections: Sections) -> None:
         self.text, self.sections = text, sections
-        self.between = f"{BETWEEN}*+" if "#" in text or "\n\n" in text else ""
+        self.between = f"(?>{BETWEEN}*)" if "#" in text or "\n\n" in text else ""
         self.double = DOUBLE_UNESCAPED if "\\" in text else DOUBLE
         self.pos, self.line = 0, 1
         self.items: list[PlainItem] = []

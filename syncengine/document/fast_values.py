@@ -16,15 +16,15 @@ class NotPlain(Exception):
 
 QUOTES = frozenset("\"'")
 
-_REST = r"[^\n:#]*+(?:(?::(?=[^ \n])|(?<! )\#)[^\n:#]*+)*+(?<! )"
+_REST = r"[^\n:#]*+(?>(?:(?::(?=[^ \n])|(?<! )\#)[^\n:#]*+)*)(?<! )"
 _NOT_NULL = r"(?![nN](?:ull|ULL)\b)"
 _FIRST = _NOT_NULL + r"""[^\s\-?:,\[\]{}#&*!|>'"%@`~<=]"""
-_SINGLE = r"'[^']*+(?:''[^']*+)*+'"
+_SINGLE = r"'[^']*+(?>(?:''[^']*+)*)'"
 DOUBLE = r'"[^"]*+"'
 """A double-quoted scalar in a text without backslashes."""
 DOUBLE_UNESCAPED = r'"[^"\\]*+"'
 _QUOTED = rf"{DOUBLE_UNESCAPED}|{_SINGLE}"
-_IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*+(?<! )"
+_IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?>(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*)(?<! )"
 KEY = rf"""(?:{_FIRST}[^\n:#,?\[\]{{}}"'\\]{{0,200}}+(?<! )|"[^"\\\n]{{0,200}}+"|'[^'\n]{{0,200}}+')"""
 _FLOW_END = r" *+(?:,|\Z)|(.+)"
 _FLOW_ITEMS = re.compile(f" *+({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
@@ -32,17 +32,17 @@ _FLOW_PAIRS = re.compile(
     rf""" *+("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
 )
 """Consecutive items; text that does not fit is in the last group of the last. `_name` checks keys."""
-_BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?:[^']|'')*+'|[^\n]++)""")
+_BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?>(?:[^']|'')*)'|[^\n]++)""")
 """A less strict form, for text that is known to be a block."""
 _A_KEY = re.compile(KEY)
 BETWEEN = r"(?:\n(?: *+\#[^\n]*+)?(?=\n))"
 """A line that is empty or a comment, so that there is a `#` or two line feeds side by side."""
-SKIPPED = re.compile(BETWEEN + "++")
+SKIPPED = re.compile(f"(?>{BETWEEN}+)")
 
 
 def scalar(indent: str, double: str = DOUBLE_UNESCAPED) -> str:
     """A scalar whose further lines, if any, are indented deeper than `indent`; those of quoted ones: see `_folded`."""
-    return rf"(?:{_FIRST}{_REST}(?:\n{indent} ++(?![#:]){_REST})*+|{double}|{_SINGLE})"
+    return rf"(?:{_FIRST}{_REST}(?>(?:\n{indent} ++(?![#:]){_REST})*)|{double}|{_SINGLE})"
 
 
 def text_of(token: str) -> str:

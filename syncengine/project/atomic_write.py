@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-STREAMS = ("/dev/", "/proc/")
-"""Where a path names an open stream, not a file of anybody's."""
+STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+"""Where a path names an open stream, not a file of anybody's; below /dev/shm there are files like others."""
 ROOTS = (".git", "syncengine.yaml")
 """Entries that mark a repository or project, in which others may have made links."""
 LINKED = "it is a link, or in a folder that is a link, and links are not followed"

@@ -8,7 +8,7 @@ import orjson
 
 from syncengine.service.answers import read_loosely
 
-_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_STRING = rb'"(?>(?:[^"\\]|\\.)*)"'
 _TOKEN = re.compile(rb'"groupId"\s*+:\s*+(?P<id>' + _STRING + rb")|" + _STRING + rb"|[\[{]|[\]}]|,", re.DOTALL)
 _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 

@@ -16,11 +16,12 @@ RowsOf = Callable[[Iterable[Key]], dict[Key, Recorded]]
 """The rows of keys, as everyone sees them."""
 
 NOTHING = "[]"
+_ALL = sa.text(ALL_RECORDS)
 
 
 def records(connection: sa.Connection) -> list[ApprovalRecord]:
     """All approvals that applies began with, oldest first."""
-    return [record_of(row, orjson.loads) for row in connection.execute(sa.text(ALL_RECORDS))]
+    return [record_of(row, orjson.loads) for row in connection.execute(_ALL)]
 
 
 def begin(connection: sa.Connection, run: str, plan: str | None, approved: Approved, now: float) -> None:

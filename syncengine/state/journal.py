@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from operator import attrgetter
 
 import orjson
@@ -220,9 +221,16 @@ def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
 
 def abandon(connection: sa.Connection) -> None:
     """Doubt the rows of open calls for good: their run is over, or dead."""
-    in_doubt = in_flight(connection.dialect.name)
-    connection.execute(sa.update(ROWS).where(in_doubt, ROWS.c.doubtful.is_(False)).values(doubtful=True))
-    connection.execute(sa.delete(OPEN))
+    connection.execute(_doubt_in_flight(connection.dialect.name))
+    connection.execute(_DROP_OPEN)
+
+
+_DROP_OPEN = sa.delete(OPEN)
+
+
+@cache
+def _doubt_in_flight(dialect: str) -> sa.Update:
+    return sa.update(ROWS).where(in_flight(dialect), ROWS.c.doubtful.is_(False)).values(doubtful=True)
 
 
 def open_calls(connection: sa.Connection) -> set[str]:

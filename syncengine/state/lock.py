@@ -183,10 +183,10 @@ class Locks:
 
     def renew(self, lock: LockInfo, seconds: float) -> bool:
         """Whether the lock was still ours to renew."""
-        return self._change(mine(self.row, lock), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
+        return self._change(mine(self.row, lock.epoch, lock.id), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
 
     def release(self, lock: LockInfo) -> bool:
-        return self._change(mine(self.row, lock), released=self._wall())
+        return self._change(mine(self.row, lock.epoch, lock.id), released=self._wall())
 
     def break_open(self, lock_id: str) -> bool:
         """Take the lock from its holder, whose epoch is then over; False when another lock is held, or none."""
@@ -367,14 +367,18 @@ def prove(connection: sa.Connection, lease: Lease | None) -> None:
     """Fail unless the lock is still held under this lease's epoch, and keep others from taking it until the commit."""
     if lease is None:
         raise LockLost("the state is not locked by this run")
-    proof = sa.update(LOCK).where(mine(lease.row, lease.info)).values(epoch=LOCK.c.epoch)
-    if connection.execute(proof).rowcount != 1:
+    names = {"its_row": lease.row, "its_epoch": lease.epoch, "its_id": lease.info.id}
+    if connection.execute(_PROOF, names).rowcount != 1:
         raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
 
 
-def mine(row: int, lock: LockInfo) -> sa.ColumnElement[bool]:
+def mine(row: Any, epoch: Any, lock_id: Any) -> sa.ColumnElement[bool]:
     """Whether the lock is this one: another has its own id, though a state that was set back may give it our epoch."""
-    return sa.and_(LOCK.c.id == row, LOCK.c.epoch == lock.epoch, LOCK.c.lock_id == lock.id, LOCK.c.released.is_(None))
+    return sa.and_(LOCK.c.id == row, LOCK.c.epoch == epoch, LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
+
+
+_PROOF = sa.update(LOCK).where(mine(*map(sa.bindparam, ("its_row", "its_epoch", "its_id")))).values(epoch=LOCK.c.epoch)
+"""Made once: every write begins with it."""
 
 
 def _holder(text: str) -> Holder:

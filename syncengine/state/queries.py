@@ -60,6 +60,12 @@ def visible_rows(dialect: str, version: int = VERSION) -> Query:
     return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
 
 
+@cache
+def _in_order(dialect: str, version: int) -> Query:
+    """All rows, by kind and name: made once, as every plan and every apply reads them several times."""
+    return visible_rows(dialect, version).order_by(ROWS.c.kind, ROWS.c.name)
+
+
 def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
     for start in range(0, len(names), size):
         yield names[start : start + size]
@@ -113,7 +119,7 @@ def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[
 
 def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterator[Recorded]:
     """All rows, or a kind's, by kind and name."""
-    query = visible_rows(connection.dialect.name, version).order_by(ROWS.c.kind, ROWS.c.name)
+    query = _in_order(connection.dialect.name, version)
     if kind is not None:
         query = query.where(ROWS.c.kind == kind.value)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))

@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
+NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
+"""Made once: every write has one."""
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 RECENT = 1000
@@ -662,7 +664,7 @@ class State:
             return
         with self.database.transaction() as connection:
             prove(connection, self.lease)
-            connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
+            connection.execute(NEW_GENERATION, {"new": self._new_generation()})
             yield connection
         if self.database.snapshots is not None:
             self.database.snapshots.dirty = True
@@ -707,7 +709,7 @@ class State:
             return
         begun = journal.open_calls(connection) | attempts.calls(connection, self._run.id)
         intents = [intent for intent in self._published.intents if intent.call not in begun]
-        connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
+        connection.execute(NEW_GENERATION, {"new": self._new_generation()})
         self._mark_applied(connection)
         attempts.begin(connection, self._run.id, ((intent.call, intent.attempt()) for intent in intents))
         journal.intend(connection, self._stamp(), intents)

@@ -312,11 +312,14 @@ READABLE = 1
 """The oldest schema whose recorded rows read as they do now: a `plan`, which never migrates, is content with it."""
 
 
+_VERSION = sa.select(FACTS.c.version)
+
+
 def version(connection: sa.Connection) -> int:
     """The schema that the database holds; 0 when it holds no state."""
     if not sa.inspect(connection).has_table(FACTS.name):
         return 0
-    return int(connection.execute(sa.select(FACTS.c.version)).scalar_one())
+    return int(connection.execute(_VERSION).scalar_one())
 
 
 def create(connection: sa.Connection, lineage: str, last: int) -> None:

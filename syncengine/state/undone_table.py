@@ -10,10 +10,12 @@ from syncengine.state.queries import keyed
 from syncengine.state.tables import UNDONE, write_many
 from syncengine.state.undone import ALL, COLUMNS, UndoneChange, rows_of, undone_of
 
+_ALL = sa.text(ALL)
+
 
 def changes(connection: sa.Connection) -> list[UndoneChange]:
     """All that is undone, by kind and name."""
-    return [change for values in connection.execute(sa.text(ALL)) for change in undone_of(values)]
+    return [change for values in connection.execute(_ALL) for change in undone_of(values)]
 
 
 def write(connection: sa.Connection, lifted: Collection[UndoneChange], added: Collection[UndoneChange]) -> None:

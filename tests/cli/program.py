@@ -71,7 +71,7 @@ class Project:
         text = [*head, *(f"  {line}" for line in (*usual, *service)), *lines]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
-    def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:
+    def wants(self, file: str = "all.yaml", /, **sections: list[Json]) -> None:
         """Write a manifest, one resource a line: the first of the first section is in line 2."""
         manifests = self.folder / "manifests"
         manifests.mkdir(exist_ok=True)

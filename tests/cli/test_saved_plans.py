@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
+from pathlib import Path
 
 import pytest
+
+from tests.support.memory import MEMORY
 
 from .program import Project, ended, tag
 from .service import Service
@@ -42,6 +46,15 @@ def test_a_plan_goes_into_a_pipe(project: Project) -> None:
     shown = project.run("plan", "--out", "/dev/stdout", "--report", "json=report.json", "-q")
     assert (shown.code, '"execution"' in shown.out) == (0, True)
     assert (project.folder / "report.json").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(MEMORY is None, reason="no folder for files in memory here")
+def test_a_plan_in_memory_is_its_owners(project: Project) -> None:
+    """It is no stream, though its path begins as those of streams do."""
+    project.wants(tags=[tag("NEW-1")])
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        assert project.run("plan", "--out", f"{folder}/kept.plan").code == 0
+        assert [(each.name, each.stat().st_mode & 0o777) for each in Path(folder).iterdir()] == [("kept.plan", 0o600)]
 
 
 WRITES = {

@@ -24,7 +24,7 @@ def git(project: Project, *arguments: str) -> str:
     return done.stdout.decode().strip()
 
 
-def commit(project: Project, file: str = "all.yaml", **sections: Any) -> str:
+def commit(project: Project, file: str = "all.yaml", /, **sections: Any) -> str:
     project.wants(file, **sections)
     return commit_all(project)
 

@@ -41,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
     folder = tmp_path / "ssh"
     folder.mkdir(mode=0o700)
     for name in ("host", "user"):
-        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name]
+        words: list[str | Path] = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name]
         subprocess.run(words, check=True)
     (folder / "authorized").write_text((folder / "user.pub").read_text())
     port = unused_port()
@@ -58,8 +58,8 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
     (folder / "config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
-    words = [SSHD, "-D", "-e", "-p", str(port), "-f", folder / "config"]
-    with (folder / "log").open("wb") as log, subprocess.Popen(words, stderr=log) as process:
+    server: list[str | Path] = [SSHD, "-D", "-e", "-p", str(port), "-f", folder / "config"]
+    with (folder / "log").open("wb") as log, subprocess.Popen(server, stderr=log) as process:
         end = time.monotonic() + PATIENCE_SECONDS
         while not _answers(port):
             assert time.monotonic() < end, (folder / "log").read_text()

@@ -11,6 +11,7 @@ import pytest
 
 from syncengine.posted_time.audit import AuditReceipt, Known, Lacking, Listed, Other, Unposted, audit
 from syncengine.posted_time.shares import suffixes
+from syncengine.state.inbox_states import GroupState, PostedTimeStatus
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 
@@ -28,8 +29,8 @@ def taken(id: str, sink: str = "ledger", days: float = 1) -> AuditReceipt:
     return AuditReceipt(id, sink, NOW - days * DAY)
 
 
-def known(*sinks: str, outcome: str = "SUCCESS") -> Known:
-    return Known("acknowledged", outcome, frozenset(sinks))
+def known(*sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS) -> Known:
+    return Known(GroupState.ACKNOWLEDGED, outcome, frozenset(sinks))
 
 
 def test_what_both_sides_have_agrees() -> None:
@@ -67,7 +68,7 @@ def test_what_is_older_is_left_out(listed: list[Listed], receipts: list[AuditRec
 
 def test_pending_groups_lack_nothing_and_are_told() -> None:
     """They are not posted yet; with what is known of them here."""
-    refused = known(outcome="FAILURE")
+    refused = known(outcome=PostedTimeStatus.REFUSED)
     listed = [posted("a", status="PENDING"), posted("b", status="PENDING")]
     found = audit(listed, [], BOTH, {"b": refused}, SINCE)
     assert (found.agrees, found.listed, found.posted) == (True, 2, 0)
@@ -81,7 +82,7 @@ def test_pending_groups_lack_nothing_and_are_told() -> None:
 def test_another_status_counts_as_posted_unless_we_refused_it(status: str | None) -> None:
     """The interface shows PENDING alone: whoever is listed as anything else was answered for."""
     listed = [Listed(id, status, int(NOW * 1000)) for id in ("lost", "refused", "taken")]
-    of = {"refused": known(outcome="FAILURE"), "taken": known("ledger")}
+    of = {"refused": known(outcome=PostedTimeStatus.REFUSED), "taken": known("ledger")}
     found = audit(listed, [taken("taken")], {"ledger": True}, of, SINCE)
     assert ([one.group_id for one in found.lacking], found.unposted) == (["lost"], ())
     assert [(one.group_id, one.taken) for one in found.others] == [

@@ -16,15 +16,16 @@ from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox import Offer, open_inbox
+from syncengine.state.inbox_states import PostedTimeStatus
 from tests.service.scripted import CUT, OK, Reply, saying, serving
 from tests.service.talking import KEY, key
 
 from .line import SWIFT, until
 
-Verdict = tuple[str, str, str | None, str | None]
-POSTED: Verdict = ("a", "SUCCESS", None, "4711")
-REFUSED: Verdict = ("b", "FAILURE", "Assign a tag.", None)
-TROUBLED: Verdict = ("c", "RETRIABLE_FAILURE", "The ledger cannot be reached.", None)
+Verdict = tuple[str, PostedTimeStatus, str | None, str | None]
+POSTED: Verdict = ("a", PostedTimeStatus.SUCCESS, None, "4711")
+REFUSED: Verdict = ("b", PostedTimeStatus.REFUSED, "Assign a tag.", None)
+TROUBLED: Verdict = ("c", PostedTimeStatus.TROUBLE, "The ledger cannot be reached.", None)
 
 
 def decided(state: str, verdicts: Sequence[Verdict]) -> None:

@@ -11,9 +11,8 @@ import orjson
 import pytest
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took, Words
 from syncengine.posted_time.sinks.jsonl import JsonlSink
-from syncengine.posted_time.sinks.sql import Words
 from syncengine.state.inbox_entries import DeliveryKey
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"

@@ -29,6 +29,7 @@ from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.state.inbox import Inbox, Offer, open_inbox
+from syncengine.state.inbox_entries import DeliveryStatus
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
 from tests.posted_time.receiver import Got, receiving
@@ -351,7 +352,10 @@ def test_a_receiver_that_is_silent_is_not_waited_for_again_and_again(tmp_path: P
         groups = (opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(40))
         assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {TROUBLE}
         statuses = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
-        assert (statuses.count("unknown"), statuses.count("trouble")) == (SIDE_BY_SIDE, 40 - SIDE_BY_SIDE)
+        assert (statuses.count(DeliveryStatus.UNKNOWN), statuses.count(DeliveryStatus.TROUBLE)) == (
+            SIDE_BY_SIDE,
+            40 - SIDE_BY_SIDE,
+        )
 
     with receiving() as receiver:
         receiver.answer = answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +18,16 @@ def host(request: pytest.FixtureRequest) -> Iterator[Imitation]:
         yield running
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """A project whose plan is in `plan.json`."""
-    project = Project(tmp_path / "project", "sandbox")
+@pytest.fixture(scope="session")
+def _planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = Project(tmp_path_factory.mktemp("planned") / "project", "sandbox")
     project.wants(tagCategories=[category("acme")], tags=[tag("ACME-0042", category="acme", description="Opposition")])
     done = project.run("plan", "--report", "json=plan.json")
     assert done.code == 0, done.err
-    return project
+    return project.folder
+
+
+@pytest.fixture
+def project(_planned: Path, tmp_path: Path) -> Project:
+    """A project whose plan is in `plan.json`."""
+    return Project(Path(shutil.copytree(_planned, tmp_path / "project")), "sandbox")

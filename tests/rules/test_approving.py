@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from syncengine.plan.gate import Approval
+from syncengine.plan.approvals import Approval
 from syncengine.plan.model import Plan
 from syncengine.plan.saved import load, save
 from syncengine.render.json import SHOWN

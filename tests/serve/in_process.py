@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
+import pytest
+
+from syncengine.posted_time import sink_health
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.serve.log import Log
@@ -17,6 +20,9 @@ from tests.cli.service import KEY
 from tests.posted_time.line import SWIFT
 
 from .world import CALLER_KEY, World
+
+RESTS = {"FIRST_REST": 0.1, "LONGEST_REST": 0.5}
+"""Until a sink is tried again that was in trouble: as short as all other waits here."""
 
 
 def work(
@@ -54,6 +60,9 @@ def work(
             process.stop()
             await working
 
-    asyncio.run(play())
+    with pytest.MonkeyPatch.context() as hurry:
+        for name, seconds in RESTS.items():
+            hurry.setattr(sink_health, name, seconds)
+        asyncio.run(play())
     assert unseen == []
     return stream.getvalue()

@@ -33,7 +33,7 @@ LEDGER = """\
 """
 
 
-def eventually(look: Callable[[], T]) -> T:
+def eventually(look: Callable[[], T | None]) -> T:
     """The first true thing that is seen; looked for less and less often, since each look costs both sides."""
     end, pause = time.monotonic() + PATIENCE_SECONDS, 0.01
     while not (seen := look()):

@@ -71,7 +71,10 @@ def test_a_handshake_that_fails_reached_nobody() -> None:
     """TLS with a server that talks plainly: no byte of the request has left."""
 
     async def play() -> Any:
-        async with serving(OK) as server, client(server.url.replace("http:", "https:"), patience=0.0) as caller:
+        async with (
+            serving(OK) as server,
+            client(server.url.replace("http:", "https:"), patience=0.0, timeout=1.0) as caller,
+        ):
             return await caller.call(UPSERT_TAGS, {"tags": []})
 
     answer = asyncio.run(play())

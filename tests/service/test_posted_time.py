@@ -68,7 +68,7 @@ def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
         asked = [heard.path for heard in server.heard].count("/connect/api/postedtime")
         return answer.timed_out, answer.status, answer.summary, asked
 
-    assert talk((Reply(until=asyncio.Event()),), scene) == (True, None, "no answer within 0.05 s", 1)
+    assert talk((Reply(until=asyncio.Event()),), scene, timeout=1.0) == (True, None, "no answer within 0.05 s", 1)
 
 
 def test_a_client_that_outlives_outages_goes_on_calling() -> None:

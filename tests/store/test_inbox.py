@@ -96,7 +96,9 @@ def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
         (PostedTimeStatus.TROUBLE, "troubled", "troubled"),
     ],
 )
-def test_a_verdict_waits_until_the_service_accepted_it(outcome: str, state: str, answered: str, url: str) -> None:
+def test_a_verdict_waits_until_the_service_accepted_it(
+    outcome: PostedTimeStatus, state: str, answered: str, url: str
+) -> None:
     """A group in trouble stays so: it is to be offered again."""
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, outcome=outcome)

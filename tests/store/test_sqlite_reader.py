@@ -74,7 +74,7 @@ def test_any_rows_read_alike(tmp_path_factory: pytest.TempPathFactory, rows: lis
     with applying(str(path)) as state:
         state.put(rows)
         for number, row in enumerate(rows[:flying]):
-            state.intend([Intent(f"c{number}", "upsertTags", [whole(row.key)])])
+            state.intend([Intent(f"c{number}", "upsertTags", (whole(row.key),))])
     assert_same(path, [*[row.key for row in rows], Key(Kind.TAG, "not there")])
 
 

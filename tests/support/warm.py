@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from syncengine.cli import main
+from tests.support.memory import MEMORY
 
 REPOSITORY = Path(__file__).parents[2]
 READ_AT_START = ("LANG", "LC_", "PYTHON")
 """Variables that the interpreter reads as it starts."""
 USUAL = {"LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
+IMMATERIAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+"""Those of them that change nothing of what is read in the end."""
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
@@ -30,7 +33,7 @@ _context = (
     multiprocessing.get_context("forkserver") if "forkserver" in multiprocessing.get_all_start_methods() else None
 )
 if _context:
-    _context.set_forkserver_preload(["tests.support.imported"])
+    _context.set_forkserver_preload([__name__, "tests.support.imported"])
 
 
 class Ended(NamedTuple):
@@ -45,10 +48,10 @@ def run(
     arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], text: str = "", seconds: float = 60.0
 ) -> Ended:
     """Run the program to its end, with `text` on its standard input; TimeoutError after so many `seconds`."""
-    read = {name: value for name, value in environ.items() if name.startswith(READ_AT_START)}
+    read = {name: value for name, value in environ.items() if name.startswith(READ_AT_START) and name not in IMMATERIAL}
     if _context is None or not read.items() <= USUAL.items():
         return _run_anew(arguments, folder, environ, text, seconds)
-    with tempfile.TemporaryDirectory(prefix="syncengine-test-") as streams:
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as streams:
         Path(streams, "in").write_text(text, encoding="utf-8")
         files = [Path(streams, name) for name in ("in", "out", "err")]
         process = _context.Process(target=_become, args=(list(arguments), folder, dict(environ), files))
