@@ -106,7 +106,7 @@ class Repaired(NamedTuple):
 
 
 def repaired(text: str) -> Repaired:
-    """JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands; text that has both kinds is unchanged."""
+    r"""JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands; text that has both kinds is unchanged."""
     if "\\u" not in text or not re.search(r"\\u[dD][89abAB]", text) or _REPAIRED.search(text):
         return Repaired(text, {})
     originals: dict[str, str] = {}
