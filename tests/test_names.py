@@ -1,4 +1,4 @@
-"""Names of the house: one public class for one name, and nouns for things."""
+"""Names of the house: one public class for one name, and nouns for things; and docstrings."""
 
 from __future__ import annotations
 
@@ -63,3 +63,11 @@ def test_a_thing_is_named_by_a_noun() -> None:
     """Besides operands, and names that are stored."""
     found = {(file, name.strip("_")) for file, tree in _trees() for name in _bound(tree)}
     assert {(file, name) for file, name in found if name in NO_NOUNS} == STORED | OPERANDS
+
+
+def test_every_docstring_is_text() -> None:
+    """Python 3.13 does not compile a module with half a surrogate pair in one: `\\ud83d` without an `r` before it."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [(file, node) for file, tree in _trees() for node in ast.walk(tree) if isinstance(node, documented)]
+    found = [(file, ast.get_docstring(node, clean=False) or "") for file, node in nodes]
+    assert [file for file, text in found if text.encode(errors="replace").decode() != text] == []
