@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncengine.effects import Effect
 from syncengine.errors import Diagnostic
 from syncengine.project.schema import Ownership
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status, Value
 
 
 class Note(Struct, frozen=True, gc=False):
@@ -98,6 +98,15 @@ def may_be_held(row: Recorded) -> bool:
 def is_private(row: Recorded) -> bool:
     """Whether only authorized members may read the tag."""
     return row.body.fields.get("visibility") == "PRIVATE"
+
+
+CONTENT = ("description", "externalId", "url")
+
+
+def shown(body: Body) -> Iterator[tuple[str, Value]]:
+    """All that tells what a tag is about, besides its keywords."""
+    yield from ((name, value) for name in CONTENT if (value := body.fields.get(name)))
+    yield from ((f"metadata {name}", value) for name, value in body.metadata.items())
 
 
 def row_to_compare(

@@ -10,7 +10,17 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from syncengine.effects import Effect
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held, release, row_to_compare
+from syncengine.plan.aim import (
+    Aim,
+    Note,
+    PlannedRemoval,
+    RemovalKind,
+    is_private,
+    may_be_held,
+    release,
+    row_to_compare,
+    shown,
+)
 from syncengine.resource import (
     ALTERNATIVES,
     IMPORT,
@@ -291,13 +301,28 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> tuple[str, ...]:
     """The private tags whose content becomes public by a rename: former names, and its own where that was private too.
 
-    None where the name is in use and public: it was so with what it is given.
+    None where the service surely has the name, for everybody to read, with all that it is to show.
     """
-    is_public = own is not None and own.status is Status.ACTIVE and not is_private(own)
-    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after and not is_public
-    private = [former.key.name for former in formers if is_private(former)] if opens else []
+    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
+    private = [each.key.name for each in formers if opens and is_private(each) and _is_opened(each, own, resource)]
     names = [own.key.name, *private] if own is not None and is_private(own) else private
     return tuple(names) if private else ()
+
+
+def _is_opened(former: Recorded, own: Recorded | None, resource: Resource) -> bool:
+    """Whether the new name comes to show anything with a private former one.
+
+    One that is protected keeps its name, so that each later change would ask: then it is what the two have in common.
+    """
+    if own is None or own.status is not Status.ACTIVE or not own.confirmed or own.doubtful or is_private(own):
+        return True
+    more = {*_readable(resource.body)} - {*_readable(own.body)}
+    return bool(more & {*_readable(former.body)} if former.protect else more)
+
+
+def _readable(body: Body) -> Iterator[tuple[str, Value]]:
+    yield from shown(body)
+    yield from (("keyword", keyword) for keyword in body.keywords)
 
 
 # --- fields

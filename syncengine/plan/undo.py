@@ -7,13 +7,13 @@ it made are retired, whatever the policy.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, is_private, may_be_held, shown
 from syncengine.plan.diff import is_sent
 from syncengine.plan.scope import Scope
-from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Status
 from syncengine.state.run_changes import ChangedRow, fields_as
 
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
@@ -266,22 +266,13 @@ def _find_reopened(undo: UndoAim) -> None:
         row = undo.recorded.get(key)
         if key.kind is not Kind.TAG or row is None or row.status is Status.ACTIVE:
             continue
-        new = {*_shown(resource.body)} - {*_shown(row.body)}
-        formers = tuple(old for old, secret in private.items() if new & {*_shown(secret.body)})
+        new = {*shown(resource.body)} - {*shown(row.body)}
+        formers = tuple(old for old, secret in private.items() if new & {*shown(secret.body)})
         if resource.body.fields.get("visibility") == "PUBLIC" and formers:
             undo.aim.renames[key] = formers
         for former in undo.aim.renames.get(key, ()):
             undo.aim.leaving[former] = dataclasses.replace(undo.aim.leaving[former], taken_by=key)
             private.pop(former)
-
-
-CONTENT = ("description", "externalId", "url")
-
-
-def _shown(body: Body) -> Iterator[tuple[str, Value]]:
-    """All that tells what a tag is about, besides its keywords."""
-    yield from ((name, value) for name in CONTENT if (value := body.fields.get(name)))
-    yield from ((f"metadata {name}", value) for name, value in body.metadata.items())
 
 
 def _references(resource: Resource) -> Sequence[Key]:

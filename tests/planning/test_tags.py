@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from syncengine.plan.calls import Step
@@ -298,12 +300,30 @@ def test_a_former_name_that_was_let_go_makes_no_rename(status: Status, visibilit
     assert (change_of(plan, "tag/NEW").formers, plan.gate.units) == ((), ())
 
 
-def test_a_name_in_use_that_takes_over_a_private_tag_opens_nothing() -> None:
-    """It was public with what it is given, and a former name that is protected does not make every edit ask."""
-    rows = [row("tag/NEW", visibility="PUBLIC"), row("tag/SECRET-1", visibility="PRIVATE", protect=True)]
-    plan = planned(RENAMED % ", visibility: PUBLIC, url: 'https://a.example'", rows)
-    assert [f.name for f in change_of(plan, "tag/NEW").fields] == ["url"]
-    assert not plan.gate.units
+NEW = row("tag/NEW", visibility="PUBLIC")
+
+
+@pytest.mark.parametrize(
+    ("new", "former", "says", "opens"),
+    [
+        (NEW, {}, "", ()),
+        (NEW, {}, "url: 'https://a.example'", ("SECRET-1",)),
+        (NEW, {}, "keywords: [merger]", ("SECRET-1",)),
+        (NEW, {}, "metadata: {client: B}", ("SECRET-1",)),
+        (NEW, {"protect": True}, "url: 'https://a.example'", ()),
+        (NEW, {"protect": True, "url": "https://a.example"}, "url: 'https://a.example'", ("SECRET-1",)),
+        (row("tag/NEW", visibility="PUBLIC", confirmed=False), {}, "", ("SECRET-1",)),
+        (row("tag/NEW", visibility="PUBLIC", doubtful=True), {}, "", ("SECRET-1",)),
+    ],
+)
+def test_a_name_in_use_opens_what_it_shows_anew(
+    new: Recorded, former: dict[str, Any], says: str, opens: tuple[str, ...]
+) -> None:
+    """What may never have arrived is anew; a former name that is protected does not make every later edit ask."""
+    rows = [new, row("tag/SECRET-1", visibility="PRIVATE", **former)]
+    plan = planned(RENAMED % f", visibility: PUBLIC{says and ', '}{says}", rows)
+    assert next((change.opens or () for change in plan.changes if change.key.name == "NEW"), ()) == opens
+    assert [unit.name for unit in plan.gate.units if unit.kind == "opened"] == ["tag/NEW"] * bool(opens)
 
 
 def test_a_deleted_private_tag_guards_nothing() -> None:

@@ -85,7 +85,7 @@ def test_another_status_counts_as_posted_unless_we_refused_it(status: str | None
     of = {"refused": known(outcome=PostedTimeStatus.REFUSED), "taken": known("ledger")}
     found = audit(listed, [taken("taken")], {"ledger": True}, of, SINCE)
     assert ([one.group_id for one in found.lacking], found.unposted) == (["lost"], ())
-    assert [(one.group_id, one.taken) for one in found.others] == [
+    assert [(one.group_id, one.takers) for one in found.others] == [
         ("lost", ()),
         ("refused", ()),
         ("taken", ("ledger",)),
@@ -234,4 +234,4 @@ def test_a_sink_that_runs_for_each_tag_lacks_the_tag_that_it_has_no_receipt_of()
     pending = Listed("a", "PENDING", listed.submitted, tags)
     found = audit([pending], [taken("a", key)], {"ledger": True}, {}, SINCE, {"ledger"})
     assert found.unposted == (Unposted("a", "ledger", NOW - DAY, "PENDING", "T2"),)
-    assert found.others[0].taken == ("ledger",)
+    assert found.others[0].takers == ("ledger",)
