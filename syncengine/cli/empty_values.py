@@ -15,6 +15,7 @@ REFERENTS = {
     "--exclude": ("address", "give it one, such as `tag/ACME-0042`"),
     "--undo": ("run", "give it an id of `syncengine state history`, or `last`"),
     "--approve-deletes": ("removal", "give it COUNT@HASH, as a plan prints it"),
+    "--install": ("package", "a requirement, a path or a URL is expected"),
     "PATHS": ("manifest", "give it a path of the project"),
     "[PLAN | PATHS]": ("plan and no manifest", "give it the file of a saved plan, or a path of the project"),
 }
