@@ -17,7 +17,7 @@ from typing import TextIO
 import click
 
 from syncengine.cli.command_table import program
-from syncengine.cli.streams import discard_stdout, put, tell, usage_of
+from syncengine.cli.streams import begin_printing, discard_stdout, has_printed, put, tell, usage_of
 from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
 from syncengine.render.escape import harmless, visible
@@ -93,6 +93,7 @@ MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 
 def _prepare_streams() -> None:
     """Replace closed streams, and escape characters that a stream cannot encode."""
+    begin_printing()
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
@@ -105,11 +106,14 @@ def _nowhere() -> TextIO:
 
 
 def _in_machine_format(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print the trouble in a machine's format too where one was asked for: on every path (docs/commands.md)."""
+    """Print the trouble in a machine's format too where one was asked for: on every path (docs/commands.md).
+
+    Not behind a document that is printed already: stderr has the text.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     formats = [after for before, after in pairwise(words) if before == "--format"]
     formats += [word.partition("=")[2] for word in words if word.startswith("--format=")]
-    if formats and formats[-1] in MACHINE_FORMATS:
+    if formats and formats[-1] in MACHINE_FORMATS and not has_printed():
         from syncengine.cli.output import COMMANDS
         from syncengine.render.json import report_json
         from syncengine.render.outcomes import report_of

@@ -15,10 +15,11 @@ from msgspec import structs
 from syncengine.apply.report import RunStatus
 from syncengine.apply.reviewed import DENIED, MISSING
 from syncengine.cli.completion import files
+from syncengine.cli.empty_values import refuse_empty
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
-from syncengine.cli.plan_options import SELECTING, announce, refuse_empty, request_of
+from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selection
@@ -64,7 +65,13 @@ class Age(Seconds):
         return super().convert(value, param, ctx)
 
 
-@click.command(cls=Command)
+class ApplyCommand(Command):
+    """A command that refuses some empty values itself: its report tells them too."""
+
+    refused_later = frozenset({"paths", "reviewed", "targets", "excludes", "approvals"})
+
+
+@click.command(cls=ApplyCommand)
 @click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -128,6 +135,7 @@ class _Applying:
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
         """Plan and apply; raises SyncengineError for errors before there is a project."""
         selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
+        selecting |= {"--approve-deletes": chosen["approvals"]}
         refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
         project = self._options.project()
         self.output = Output(self._options, project.root, project.blob)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import click
+
+from syncengine.cli.empty_values import has_empty_words, refuse_empty_parameters
 
 GLOBAL = "Global options"
 
@@ -95,15 +97,34 @@ ELSEWHERE: Mapping[str, str] = {"undo": UNDO, "rollback": UNDO, "apply --undo": 
 class Command(click.Command):
     """A command whose help lists its own options first, then the global ones, then an example."""
 
+    refused_later: Collection[str] = ()
+    """Parameters whose empty values it refuses itself."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = tuple(args)  # which are used up while they are parsed
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             place = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}") or self._with_two_dashes(ctx, words)
             if place:
                 raise click.UsageError(f"No such option '{error.option_name}'. {place}", ctx) from None
             raise
+        except click.BadParameter:
+            self._refuse_empty(ctx, words)  # which says more than that it is, say, no number
+            raise
+        self._refuse_empty(ctx, words)
+        return rest
+
+    def _refuse_empty(self, ctx: click.Context, words: Sequence[str]) -> None:
+        """Refuse values that are empty on the command line. Defaults and variables may be so."""
+        if ctx.resilient_parsing or not has_empty_words(words):
+            return
+        written, *_ = self.make_parser(ctx).parse_args(list(words))
+        early = (parameter for parameter in self.get_params(ctx) if parameter.name not in self.refused_later)
+        try:
+            refuse_empty_parameters(early, written)
+        except click.UsageError as error:
+            raise click.UsageError(error.message, ctx) from None
 
     def _with_two_dashes(self, ctx: click.Context, words: Iterable[str]) -> str:
         """Return the hint for the first long option that is written with one dash, as in Terraform; or nothing."""

@@ -119,7 +119,7 @@ def _planned(
     uses_state: bool,
 ) -> Plan:
     """Make the plan, and save it; messages name paths from its project's folder."""
-    from syncengine.cli.plan_options import announce, refuse_empty, refuse_undo_with, request_of
+    from syncengine.cli.plan_options import announce, refuse_undo_with, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import with_approvals
     from syncengine.render.json import SHOWN
@@ -127,8 +127,6 @@ def _planned(
     if not uses_state and (revision is None or out is not None):
         wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
         raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
-    selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
-    refuse_empty({"PATHS": paths, "--since": since, "--out": out, **selecting})
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
     reporting.output = Output(options, project.root, project.blob)

@@ -45,34 +45,12 @@ def request_of(
     )
 
 
-REFERENTS = {
-    "--since": ("plan", "give it the file of a plan that was reviewed"),
-    "--reviewed": ("plan", "give it the file of a plan that was reviewed"),
-    "--out": ("file", "give it the file to save the plan in"),
-    "--target": ("address", "give it one, such as `tag/ACME-0042`"),
-    "--exclude": ("address", "give it one, such as `tag/ACME-0042`"),
-    "PATHS": ("manifest", "give it a path of the project"),
-    "[PLAN | PATHS]": ("plan and no manifest", "give it the file of a saved plan, or a path of the project"),
-}
-"""What each option or argument names, and the way on where it is empty."""
-
-
-def refuse_empty(values: Mapping[str, str | Sequence[str] | None]) -> None:
-    """Refuse options and arguments that are empty, as a variable is that is not set: they would mean another thing."""
-    for name, value in values.items():
-        if any(not each.strip() for each in ([value] if isinstance(value, str) else value or ())):
-            what, cure = REFERENTS[name]
-            raise click.UsageError(f"{name} names no {what}: it is empty, as a variable is that is not set; {cure}")
-
-
 def refuse_undo_with(paths: Sequence[str], options: Mapping[str, object], chosen: Mapping[str, Any]) -> None:
     """Refuse options that mean nothing with --undo, which plans from the history and not from the manifests."""
     if chosen["undo"] is None:
         if chosen["force"]:
             raise click.UsageError("--force is for --undo: it also takes back what later runs changed")
         return
-    if not chosen["undo"].strip():
-        raise click.UsageError("--undo names no run: give it an id of `syncengine state history`, or `last`")
     flags = {f"--{name.replace('_', '-')}": chosen[name] for name in ("reassert", "sweep", "no_delete", "redo")}
     wrong = [name for name, value in {**options, **flags}.items() if value]
     if paths or wrong:

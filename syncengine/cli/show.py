@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +14,11 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.selection import of_addresses
 from syncengine.document.gc_pause import no_collection
-from syncengine.errors import ExitCode, SyncengineError
+from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS
+
+if TYPE_CHECKING:
+    from syncengine.plan.model import Plan
 
 
 @click.command(cls=Command)
@@ -54,5 +58,18 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
             and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
         ),
     )
+    output.diagnostics(_lacking(plan, targets))
     output.data(PLAN_FORMATS[format](part if actions or targets else plan, output.look()))
     return ExitCode.DONE
+
+
+def _lacking(plan: Plan, targets: Sequence[str]) -> list[Diagnostic]:
+    """Warnings of targets that are in no change of the plan, which else looks like one without changes."""
+    from syncengine.plan.checks import NOTHING_SELECTED
+    from syncengine.plan.scope import Scope
+
+    if not targets:
+        return []
+    globs = Scope(targets=tuple(targets)).matching_nothing((change.key, None) for change in plan.changes)
+    messages = (f"{glob} selects nothing of this plan" for glob in globs)
+    return [Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=text) for text in messages]

@@ -27,11 +27,30 @@ def safe(text: str) -> str:
     return harmless(text) if is_read_by_runner() else text
 
 
+class _Printing:
+    """Whether anything has gone to stdout, since a document that another one follows is no document."""
+
+    has_begun = False
+
+
 def put(text: str, stream: TextIO | None = None, *, commands: bool = False) -> None:
     """Write whole lines to `stream` (stdout). `commands`: they are workflow commands, whose values are safe."""
-    stream = stream or sys.stdout
-    stream.write(text if commands else safe(text))
+    lines = text if commands else safe(text)
+    is_data, stream = stream is None, stream or sys.stdout
+    if is_data and lines:
+        _Printing.has_begun = True  # right before the call, so that no signal comes between the two
+    stream.write(lines)
     stream.flush()
+
+
+def has_printed() -> bool:
+    """Whether stdout has a document already, or a part of one."""
+    return _Printing.has_begun
+
+
+def begin_printing() -> None:
+    """Begin with a stdout to which nothing has gone."""
+    _Printing.has_begun = False
 
 
 def tell(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -60,6 +61,75 @@ def test_an_empty_value_is_told_by_its_option(project: Project, words: str, says
     project.wants(tags=OLD)
     done = project.run(*words.split(), value)
     assert (done.code, f"{says}: it is empty, as a variable is that is not set; give it" in done.err) == (64, True)
+
+
+EMPTY = [
+    ("sandbox --host", "--host"),
+    ("sandbox --port", "--port"),
+    ("sandbox --api-key", "--api-key"),
+    ("show x --target", "--target"),
+    ("show x --action", "--action"),
+    ("show", "FILE"),
+    ("plan --env", "--env"),
+    ("apply -y --env", "--env"),
+    ("--env {} plan", "--env"),
+    ("plan --config", "--config"),
+    ("plan -C", "-C"),
+    ("plan --var-file", "--var-file"),
+    ("plan --base", "--base"),
+    ("apply --max-errors", "--max-errors"),
+    ("schema -o", "-o"),
+    ("schema", "[NAME]..."),
+    ("publish --to github", "FILE"),
+    ("adopt", "FILE"),
+    ("state diff", "OTHER"),
+    ("state list", "[ADDRESS]..."),
+    ("time show", "GROUP_ID"),
+    ("time inbox --user", "--user"),
+    ("validate", "PATHS"),
+    ("render", "PATHS"),
+    ("fmt", "PATHS"),
+]
+
+
+@pytest.mark.parametrize("value", ["", " "])
+@pytest.mark.parametrize(("words", "name"), EMPTY)
+def test_no_command_takes_an_empty_value(project: Project, words: str, name: str, value: str) -> None:
+    """Whatever it would have meant: every address, the top level of the project file, the current folder."""
+    project.wants(tags=OLD)
+    before = project.files()
+    line = [value if word == "{}" else word for word in words.split()]
+    done = project.run(*line, *([] if "{}" in words else [value]))
+    assert (done.code, done.out, project.files() == before) == (64, "", True), done.err
+    assert re.search(rf"{re.escape(name)} (is empty|names no \w+: it is empty), as a variable", done.err), done.err
+
+
+def test_an_empty_value_behind_an_equals_sign_is_refused(project: Project) -> None:
+    """It is the same mistake."""
+    done = project.run("plan", "--env=")
+    assert (done.code, "--env is empty" in done.err) == (64, True)
+
+
+def test_a_text_and_a_variable_may_be_empty(project: Project) -> None:
+    """A variable of templates without characters is one."""
+    project.wants(tags=OLD)
+    assert project.run("plan", "--var", "K=").code == 0
+    assert project.run("state", "lock", "--reason", "").code == 0
+
+
+def test_help_is_shown_whatever_is_empty(project: Project) -> None:
+    """Who asks for help gets it."""
+    assert project.run("plan", "--env", "", "--help").code == 0
+
+
+def test_a_target_that_a_saved_plan_lacks_is_told(project: Project) -> None:
+    """A plan that shows nothing for it is not one without changes."""
+    project.wants(tags=OLD)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    done = project.run("show", "saved.plan", "--target", "tag/ACME-0O42", "--target", "tag/ACME-0042")
+    assert (done.code, done.err.count("nothing-selected")) == (0, 1)
+    assert "tag/ACME-0O42 selects nothing of this plan" in done.err
+    assert project.run("show", "saved.plan", "--target", "tag/*").err == ""
 
 
 @pytest.mark.parametrize("none", ["0", "0s", "0d", "0ms"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from .conftest import Estate
-from .program import PROGRAM, REPOSITORY, ended
+from .program import PROGRAM, REPOSITORY, Project, ended, tag
 from .service import AT_ONCE
 
 DONE: dict[str, Any] = {"delay": 60}
@@ -148,3 +149,47 @@ def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
     path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
     done = estate.project.run("plan", environ={"PYTHONPATH": path})
     assert (done.code, done.out, done.err.strip()) == (130, "", "interrupted")
+
+
+INTERRUPTS_AFTER_PRINTING = """
+import io, os, signal, sys
+
+class Interrupting(io.TextIOWrapper):
+    has_text = False
+
+    def write(self, text):
+        self.has_text = True
+        return super().write(text)
+
+    def flush(self):
+        super().flush()
+        if self.has_text:
+            self.has_text = False
+            os.kill(os.getpid(), signal.{number})
+
+sys.stdout = Interrupting(sys.stdout.detach(), encoding="utf-8")
+"""
+"""What an interpreter runs as it starts: the signal comes as soon as the first text has gone out."""
+
+
+@pytest.mark.parametrize(
+    "words", ["plan --format json", "plan --format json --report sarif=-", "apply -y --format json"]
+)
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_after_a_document_adds_no_second_one(
+    project: Project, tmp_path: Path, words: str, number: str
+) -> None:
+    """Standard output is one document, and standard error says how it ended."""
+    project.wants(tags=[tag("NEW-1")])
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "sitecustomize.py").write_text(INTERRUPTS_AFTER_PRINTING.format(number=number))
+    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
+    done = project.run(*words.split(), environ={"PYTHONPATH": path})
+    assert (done.code, done.err.splitlines()[-1]) == (130, "interrupted")
+    assert "syncengine.diagnostics" not in json.dumps(done.document)
+
+
+def test_a_misspelt_option_is_told_once_on_standard_output(project: Project) -> None:
+    """In the report that is to be there, and not in another document behind it."""
+    done = project.run("plan", "--format", "json", "--report", "sarif=-", "--misspelt")
+    assert (done.code, done.document["version"]) == (64, "2.1.0")
