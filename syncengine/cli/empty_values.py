@@ -13,6 +13,10 @@ REFERENTS = {
     "--out": ("file", "give it the file to save the plan in"),
     "--target": ("address", "give it one, such as `tag/ACME-0042`"),
     "--exclude": ("address", "give it one, such as `tag/ACME-0042`"),
+    "--base": (
+        "revision",
+        "name one, and fetch its history first (`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` of GitLab)",
+    ),
     "--undo": ("run", "give it an id of `syncengine state history`, or `last`"),
     "--approve-deletes": ("removal", "give it COUNT@HASH, as a plan prints it"),
     "--install": ("package", "a requirement, a path or a URL is expected"),
