@@ -61,9 +61,6 @@ class Repository:
 
     def commit(self, revision: str) -> str:
         """The id of the commit that `revision` names; Usage where there is none."""
-        if not revision.strip():
-            empty = f"{self.option} names no revision: it is empty, as a variable is that is not set"
-            raise Usage(f"{empty}; name one, and {FETCH_ALL}")
         name = f"{revision}^{{commit}}"
         answer = None if revision.startswith("-") else self.ask("rev-parse", "--verify", "--quiet", name)
         if answer is None or answer.returncode != 0:
