@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, Change, FieldChange
-from syncengine.render.change_details import REMARKS
+from syncengine.render.change_details import REMARKS, other_words
 from syncengine.render.section_entries import Aspects, AspectTable, Column
 from syncengine.render.value_shapes import Aspect
 
@@ -67,7 +67,7 @@ def created(change: Change) -> Aspects:
 
 def created_tables(changes: Sequence[Change]) -> list[AspectTable]:
     """The aspects of new resources, without an object for each: a plan may create very many."""
-    words = list(map(_other_words, changes))
+    words = list(map(other_words, changes))
     found: dict[object, list[int]] = defaultdict(list)
     for number, change in enumerate(changes):
         names = tuple(map(_FIELD_NAME, change.fields))
@@ -76,11 +76,6 @@ def created_tables(changes: Sequence[Change]) -> list[AspectTable]:
 
 
 _FIELD_NAME = attrgetter("name")
-
-
-def _other_words(change: Change) -> tuple[str, ...]:
-    """The keywords but for the name itself."""
-    return tuple([word for word in change.keywords_added if word != change.key.name])
 
 
 def _created_table(numbers: list[int], changes: Sequence[Change], words: Column) -> AspectTable:

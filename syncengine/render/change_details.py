@@ -10,7 +10,7 @@ from syncengine.document.instants import instant
 from syncengine.manifest.schema import INSTANTS
 from syncengine.plan.diff import OPENED, Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
-from syncengine.render.words import comma_list
+from syncengine.render.words import comma_list, count_of
 from syncengine.resource import Kind, Value
 
 
@@ -37,6 +37,7 @@ class SpanMark(StrEnum):
     NEW = "new"
     TEXT = "text"
     REMARK = "remark"
+    LEFT_OUT = "left-out"
 
 
 class Span(NamedTuple):
@@ -71,6 +72,8 @@ BRIEF_FIELDS = {
 """Fields that describe a created resource, besides its name and keywords."""
 
 _BARE = frozenset({"visibility", "category"})
+
+_NO_NAME = FieldChange("excludeTagNameKeyword", None, True)
 
 
 def remark(text: str) -> ChangeDetail:
@@ -143,14 +146,28 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
     """The details of a new resource: its best-known fields and who sees it, or the `whole` of it."""
     brief = BRIEF_FIELDS[change.key.kind]
     fields = change.fields if whole else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
-    keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
+    keywords = other_words(change)
     return (
         *(ChangeDetail(f.name, (Span(_first_value(f, room), SpanMark.NEW),)) for f in fields),
         *_some("keywords", (Span(values(keywords, room), SpanMark.NEW),) if keywords else ()),
         *metadata_details(change, room),
         *former_name(change),
         *reason(change),
+        *_left_out(change, fields),
     )
+
+
+def other_words(change: Change) -> tuple[str, ...]:
+    """The keywords of a new resource, but for the name of a tag that has it as each tag has."""
+    if _NO_NAME in change.fields:
+        return change.keywords_added
+    return tuple([word for word in change.keywords_added if word != change.key.name])
+
+
+def _left_out(change: Change, fields: Sequence[FieldChange]) -> Details:
+    """The number of all fields but these; without flags that are false, as they are where nobody sets them."""
+    count = sum(f.after is not False and f not in fields for f in change.fields)
+    return _some("", (Span(f"… {count_of(count, 'more field')}", SpanMark.LEFT_OUT),) if count else ())
 
 
 def _brief(change: Change, names: Sequence[str]) -> list[FieldChange]:

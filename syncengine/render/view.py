@@ -40,7 +40,7 @@ from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
-ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
+ABRIDGED = "Not all of it is shown: --verbose shows every line and field, --format json every value."
 
 GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
 """Changes of resources that no manifest has."""

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import Action, Change, FieldChange
 from syncengine.plan.model import Plan
 from syncengine.render.html import plan_html
 from syncengine.render.markdown import LIMIT, plan_markdown
@@ -17,7 +17,7 @@ from syncengine.render.style import Look
 from syncengine.render.text import plan_text
 from syncengine.resource import Source, Value
 
-from .samples import TRIPPED, at, field, plan_of, tag
+from .samples import TRIPPED, activity_type, at, category, field, plan_of, tag
 
 SECRET = "Strictly confidential merger of A and B"
 
@@ -361,6 +361,58 @@ def test_new_ones_that_a_template_made_alike_are_one_row() -> None:
         '+ 300 × description: "A matter"; category: acme; visibility: PRIVATE; '
         'url: "https://pms.example.com/" + its name' in text
     )
+
+
+def closed(number: int, *keywords: str) -> Change:
+    """A new tag that excludes its name from its keywords."""
+    fields = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, True))
+    key = tag(f"T-{number}")
+    return Change(key=key, action=Action.CREATE, source=at(number), fields=fields, keywords_added=keywords)
+
+
+@in_each
+def test_a_name_that_is_a_keyword_all_the_same_is_no_detail(render: Callable[[Plan], str]) -> None:
+    """Of 300 new tags that exclude their names one has it among its keywords, and tags time by it."""
+    changes = [closed(number) for number in range(300)]
+    changes[177] = closed(177, "T-177")
+    shown = render(plan_of(*changes))
+    assert 'keywords: "T-177"' in shown
+    assert shown.index("T-177") < shown.index("T-0")
+
+
+MORE = (field("url", None, "https://pms.example.com/T-1"), field("externalId", None, "4711"))
+SHORT = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, False))
+
+
+def plan_of_new(*fields: FieldChange) -> Plan:
+    return plan_of(Change(key=tag("T-1"), action=Action.CREATE, source=at(1), fields=fields, keywords_added=("T-1",)))
+
+
+@in_short
+def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan], str]) -> None:
+    """Or shows them, as the page does; and says how all of them are shown."""
+    shown = render(plan_of_new(*SHORT, *MORE))
+    is_whole = "https://pms.example.com/T-1" in shown
+    assert ("… 2 more fields" in shown) is not is_whole
+    assert ("--verbose shows every line and field" in shown) is not is_whole
+
+
+@in_short
+def test_short_rows_of_categories_and_activity_types_do_so_too(render: Callable[[Plan], str]) -> None:
+    words, flag = field("keywords", None, ("EP", "US")), field("enableIfNew", None, True)
+    rows = ((category("acme"), words, '"US"'), (activity_type("A101"), flag, "enableIfNew: true"))
+    for key, more, value in rows:
+        fields = (field("label", None, "A"), more)
+        shown = render(plan_of(Change(key=key, action=Action.CREATE, source=at(1), fields=fields)))
+        assert ("… 1 more field" in shown) is (value not in shown)
+
+
+@in_each
+def test_nothing_is_said_to_be_left_out_where_nothing_is(render: Callable[[Plan], str]) -> None:
+    """Nor of a flag that has the value which it has unsaid."""
+    shown = render(plan_of_new(*SHORT))
+    assert "more field" not in shown
+    assert "--verbose" not in shown
 
 
 # --- other values -----------------------------------------------------------------------------------------------------
