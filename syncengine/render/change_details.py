@@ -151,7 +151,7 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
         *(ChangeDetail(f.name, (Span(_first_value(f, room), SpanMark.NEW),)) for f in fields),
         *_some("keywords", (Span(values(keywords, room), SpanMark.NEW),) if keywords else ()),
         *metadata_details(change, room),
-        *former_name(change),
+        *former_names(change),
         *reason(change),
         *_left_out(change, fields),
     )
@@ -212,8 +212,12 @@ def _metadata_change(name: str, before: str, after: str, room: Room) -> tuple[Sp
     return (Span(f"{visible(name)} = "), *value_spans("", before, after, room))
 
 
-def former_name(change: Change) -> Details:
-    return _some("renamed from", (Span(visible(change.previously), SpanMark.OLD),) if change.previously else ())
+def former_names(change: Change) -> Details:
+    """All of them, however many."""
+    if change.previously is None:
+        return ()
+    shown_names = values(change.merges, ALL) if change.merges else visible(change.previously)
+    return _some("renamed from", (Span(shown_names, SpanMark.OLD),))
 
 
 def reason(change: Change) -> Details:
@@ -264,7 +268,7 @@ def updated(change: Change, room: Room = BRIEF) -> Details:
     """The details of an update besides its removals; empty if it has no others."""
     rest = (f for f in change.fields if not (f == OPENED or f.clears))
     return (
-        *former_name(change),
+        *former_names(change),
         *(field_detail(f, room) for f in rest),
         *keywords_added(change, room),
         *(() if change.metadata_deleted else metadata_details(change, room)),

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange
@@ -378,6 +380,70 @@ def test_a_name_that_is_a_keyword_all_the_same_is_no_detail(render: Callable[[Pl
     shown = render(plan_of(*changes))
     assert 'keywords: "T-177"' in shown
     assert shown.index("T-177") < shown.index("T-0")
+
+
+def a_rename(number: int, *formers: str) -> Change:
+    return Change(
+        key=tag(f"ACME-{number:04}"),
+        action=Action.CREATE,
+        source=at(number),
+        fields=(field("description", None, "A matter"),),
+        previously=formers[0],
+        merges=formers if len(formers) > 1 else UNSET,
+    )
+
+
+FORMERS = {
+    "renumbered": lambda number: f"ACME-{number}",
+    "another beginning": lambda number: f"OLD-{number:04}",
+    "nothing in common": lambda number: f"{number * 7919 % 5003}",
+}
+
+
+@in_each
+@pytest.mark.parametrize("former", FORMERS.values(), ids=FORMERS)
+def test_a_rename_of_several_tags_names_them_all_above_the_others(
+    former: Callable[[int], str], render: Callable[[Plan], str]
+) -> None:
+    """However many tags are renamed, and in whatever way."""
+    changes = [a_rename(number, former(number)) for number in range(1, 301)]
+    names = [f"PARTLY-{number}" for number in range(12)]
+    changes[176] = a_rename(177, former(177), *names)
+    shown = render(plan_of(*changes))
+    assert f"renamed from: {', '.join(chr(34) + name + chr(34) for name in (former(177), *names))}" in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_each
+@pytest.mark.parametrize("former", FORMERS.values(), ids=FORMERS)
+def test_a_tag_that_takes_the_place_of_another_one_than_the_rest_comes_first(
+    former: Callable[[int], str], render: Callable[[Plan], str]
+) -> None:
+    """That a name is its own name is not what renames have in common."""
+    changes = [a_rename(number, former(number)) for number in range(1, 301)]
+    changes[176] = a_rename(177, "SECRET-MERGER")
+    shown = render(plan_of(*changes))
+    assert "renamed from: SECRET-MERGER" in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_short
+def test_renames_that_are_alike_have_an_example_with_both_names(render: Callable[[Plan], str]) -> None:
+    shown = render(plan_of(*(a_rename(number, f"OLD-{number:04}") for number in range(1, 301))))
+    assert 'name: "OLD" → "ACME" (in the text)' in shown
+    assert 'e.g. ACME-0001: name: "OLD-0001" → "ACME-0001"' in shown
+
+
+@in_each
+def test_all_names_that_a_rename_opens_are_compared(render: Callable[[Plan], str]) -> None:
+    """One that opens two tags, and one that opens another tag than the rest, stand above those that open one each."""
+    names = {number: (f"OLD-{number:04}",) for number in range(1, 301)} | {100: ("OLD-0100", "B"), 177: ("SECRET",)}
+    opening = (field("visibility", "PRIVATE", "PUBLIC"),)
+    changes = [replace(a_rename(number, *own), fields=opening, opens=own) for number, own in names.items()]
+    shown = render(plan_of(changes[99], *changes[:99], *changes[100:]))
+    shown = shown[shown.index("under a new name") :]
+    assert 'opens: "OLD-0100", "B"' in shown
+    assert max(shown.index("ACME-0100"), shown.index("ACME-0177")) < shown.index("ACME-0001")
 
 
 MORE = (field("url", None, "https://pms.example.com/T-1"), field("externalId", None, "4711"))
