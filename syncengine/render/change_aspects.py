@@ -11,7 +11,7 @@ from msgspec import UNSET
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, Change, FieldChange
 from syncengine.render.change_details import REMARKS, other_words
-from syncengine.render.section_entries import Aspects, AspectTable, Column, Label
+from syncengine.render.section_entries import Aspects, AspectTable, Column, Label, aspect_tables
 from syncengine.render.value_shapes import Aspect
 from syncengine.resource import Value
 
@@ -30,7 +30,15 @@ def reason(change: Change) -> Aspects:
 
 def removed(change: Change) -> Aspects:
     """The reason of a removal, the number of keywords that go with it, and the file that says so."""
-    lost = f"{len(change.keywords_deleted)} lost" if change.keywords_deleted else ""
+    return _removed(change, str(len(change.keywords_deleted)) if change.keywords_deleted else "")
+
+
+def removed_tables(changes: Sequence[Change], losses: Sequence[str]) -> list[AspectTable]:
+    """The same of many, with the keywords that each loses in the words that they are compared by."""
+    return aspect_tables(map(_removed, changes, losses))
+
+
+def _removed(change: Change, lost: str) -> Aspects:
     return (
         *reason(change),
         *((Aspect(REMOVED, None, lost),) if lost else ()),

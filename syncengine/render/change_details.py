@@ -239,6 +239,16 @@ def keywords_deleted(change: Change, room: Room = BRIEF) -> Details:
     return _some("keywords", both if change.keywords_deleted else ())
 
 
+def keywords_in_all(lists: Sequence[Sequence[str]]) -> Details:
+    """The number of keywords that many tags lose; and which, or those of the first for example."""
+    if not any(lists):
+        return ()
+    is_same = len({*map(frozenset, lists)}) == 1
+    count = count_of(sum(map(len, lists)), "keyword")
+    words = Span(values(lists[0], BRIEF), SpanMark.OLD)
+    return (ChangeDetail("", (Span(f"{count} deleted{': ' if is_same else ', e.g. '}"), words)),)
+
+
 def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
     """Deleted metadata, with the entries in their place."""
     return metadata_details(change, room) if change.metadata_deleted else ()

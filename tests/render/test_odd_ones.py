@@ -289,6 +289,79 @@ def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[
     assert shown.index("ACME-0177") < shown.index("ACME-0001")
 
 
+def retired(number: int, *keywords: str) -> Change:
+    return Change(
+        key=tag(f"ACME-{number:04}"),
+        action=Action.RETIRE,
+        source=at(number),
+        keywords_deleted=keywords,
+        reason="no manifest declares it",
+    )
+
+
+LOSSES: dict[str, Callable[[int], tuple[str, ...]]] = {
+    "the same": lambda n: ("kw",),
+    "the same but for one that others lose in part": lambda n: ("kw 1",) if n % 2 else ("kw 1", "kw 2"),
+    "the name": lambda n: (f"ACME-{n:04}",),
+    "the name in words": lambda n: (f"matter ACME-{n:04} of 2026", f"ACME-{n:04}"),
+    "numbers": lambda n: (f"EP {n * 7919 % 5003}", f"ACME-{n:04}"),
+    "numbers that some share": lambda n: (f"EP {n // 3}",),
+    "numbers in another order": lambda n: (f"EP {n}", "kw") if n % 2 else ("kw", f"EP {n}"),
+    "one of two": lambda n: ("kw 1",) if n % 3 else ("kw 2",),
+    "one of many kinds": lambda n: (f"kind {chr(97 + n % 20)}",),
+}
+
+
+@in_each
+@pytest.mark.parametrize("odd", [("law firm",), ("kw 3",), ("\u0415P 4711",), ("ACME-0177 of BOLT",)])
+@pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
+def test_the_retired_tag_that_loses_another_keyword_stands_alone(
+    losses: Callable[[int], tuple[str, ...]], odd: tuple[str, ...], render: Callable[[Plan], str]
+) -> None:
+    """Whatever the rest has in common: words, names, or words with numbers."""
+    changes = [retired(n, *losses(n)) for n in range(1, 501)]
+    changes[176] = retired(177, *odd)
+    shown = render(plan_of(*changes))
+    assert f'removed "{odd[0]}"' in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_short
+def test_it_does_so_too_where_each_tag_has_a_file_and_a_reason_of_its_own(render: Callable[[Plan], str]) -> None:
+    """As after a rename of many."""
+    changes = [
+        replace(retired(n, f"EP {n}"), source=at(1, f"manifests/{n}.yaml"), reason=f"renamed to NEW-{n * 7919 % 5003}")
+        for n in range(1, 501)
+    ]
+    changes[176] = replace(changes[176], keywords_deleted=("law firm",))
+    shown = render(plan_of(*changes))
+    assert 'removed "law firm"' in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_short
+@pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
+def test_the_other_retired_tags_are_few_rows(
+    losses: Callable[[int], tuple[str, ...]], render: Callable[[Plan], str]
+) -> None:
+    """With the keywords that they lose, or those of one for example."""
+    shown = render(plan_of(*(retired(n, *losses(n)) for n in range(1, 501))))
+    rows = re.findall(r"(\d+) ×\s?`? ?[\d,]+ keywords deleted(?:: |, e.g. )", shown)
+    assert sum(map(int, rows)) == 500
+    assert len(rows) <= 20
+
+
+@in_short
+def test_retired_tags_that_lose_words_of_their_own_each_are_one_row(render: Callable[[Plan], str]) -> None:
+    """None is unlike the rest where all are, as far as words tell; one that loses more of them is."""
+    words = [f"{a}{b}{c} AG" for a in "bdfghk" for b in "aeiou" for c in "lmnrst"]
+    changes = [retired(n, word) for n, word in enumerate(words)]
+    changes[77] = retired(77, words[77], "law firm")
+    shown = render(plan_of(*changes))
+    assert re.search(r'179 ×\s?`? ?179 keywords deleted, e.g. "bal AG"', shown)
+    assert shown.index('"law firm"') < shown.index("179 ×")
+
+
 def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
     """Across the sections of a plan: what is odd among updates stands above the mass of what is new."""
     created = [
