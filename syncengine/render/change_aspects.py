@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from msgspec import UNSET
-
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, Change, FieldChange
 from syncengine.render.change_details import REMARKS, other_words
@@ -90,8 +88,8 @@ def created_tables(changes: Sequence[Change]) -> list[AspectTable]:
     found: dict[object, list[int]] = defaultdict(list)
     for number, change in enumerate(changes):
         names = tuple(map(_FIELD_NAME, change.fields))
-        rename = change.previously is not None, change.merges is UNSET
-        found[names, not words[number], *change.metadata_set, rename, not change.reason].append(number)
+        others = not words[number], not change.previously, not change.merges, not change.reason
+        found[names, others, *change.metadata_set].append(number)
     return [_created_table(n, [changes[each] for each in n], [words[each] for each in n]) for n in found.values()]
 
 

@@ -159,9 +159,11 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
 
 def other_words(change: Change) -> tuple[str, ...]:
     """The keywords of a new resource, but for the name of a tag that has it as each tag has."""
-    if _NO_NAME in change.fields:
-        return change.keywords_added
-    return tuple([word for word in change.keywords_added if word != change.key.name])
+    words, name = change.keywords_added, change.key.name
+    if name not in words or _NO_NAME in change.fields:
+        return words
+    place = words.index(name)
+    return words[:place] + words[place + 1 :]
 
 
 def _left_out(change: Change, fields: Sequence[FieldChange]) -> Details:
