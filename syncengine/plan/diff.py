@@ -83,8 +83,9 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     """The difference for one resource.
 
     `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
-    this tag along; `previously` the former name in a rename. `opens` are the names of all PRIVATE tags that a rename
-    makes public, its own among them. `reason` explains and never decides.
+    this tag along; `previously` the former name in a rename. `merges` are all former names where there are several;
+    `opens` the names of all PRIVATE tags that a rename makes public, its own among them. `reason` explains and never
+    decides.
     """
 
     key: Key
@@ -100,11 +101,12 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     cascade: Key | None = None
     previously: str | None = None
     opens: tuple[str, ...] | UnsetType = UNSET
+    merges: tuple[str, ...] | UnsetType = UNSET
 
     @property
     def formers(self) -> tuple[Key, ...]:
-        """The former names that it tells."""
-        names = dict.fromkeys(filter(None, (self.previously, *(self.opens or ()))))
+        """The former names."""
+        names = dict.fromkeys(filter(None, (self.previously, *(self.merges or ()), *(self.opens or ()))))
         return tuple(Key(self.key.kind, name) for name in names if name != self.key.name)
 
 
@@ -281,6 +283,7 @@ def _change(
         or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
         previously=formers[0].key.name if formers else None,
         opens=opens or UNSET,
+        merges=tuple(each.key.name for each in formers) if len(formers) > 1 else UNSET,
     )
 
 

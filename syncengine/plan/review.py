@@ -1,6 +1,6 @@
 """Today's plan and those that were reviewed → whether it does no more than they; pure (docs/reviews.md).
 
-Changes are compared in their meaning: action, values before and after, keywords, metadata, cascade, former name, and
+Changes are compared in their meaning: action, values before and after, keywords, metadata, cascade, former names, and
 the reason of a removal. Ids, times, lines and the order do not count. A change of today may do less than the reviewed
 one only where the rest is recorded as done.
 """
@@ -238,13 +238,16 @@ def atoms(change: Change) -> Atoms:
 
 
 def _frame(change: Change) -> tuple[object, ...]:
-    """All that a change means besides its atoms. A reason decides nothing, but a removal is reviewed for it."""
+    """All that a change means besides its atoms and former names.
+
+    A reason decides nothing, but a removal is reviewed for it.
+    """
     reason = None if change.action in WRITES else change.reason
-    return change.action, change.cascade, change.previously, reason
+    return change.action, change.cascade, change.previously is None, reason
 
 
 def meaning(change: Change) -> tuple[object, ...]:
-    return _frame(change), atoms(change)
+    return _frame(change), frozenset(change.formers), atoms(change)
 
 
 def _is_alike(change: Change, other: Change) -> bool:
@@ -255,12 +258,14 @@ def _is_alike(change: Change, other: Change) -> bool:
 def _words(change: Change) -> tuple[object, ...]:
     fields = [(each.name, each.before, each.after) for each in change.fields]
     keywords = change.keywords_added, change.keywords_deleted
-    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before, change.opens
+    names = change.previously, change.merges, change.opens
+    return fields, keywords, change.metadata_set, change.metadata_deleted, change.metadata_before, names
 
 
 def shown(change: Change) -> dict[str, Any]:
     """The meaning as plain values, named as in the machine format of plans."""
-    _, cascade, previously, reason = _frame(change)
+    _, cascade, _, reason = _frame(change)
+    previously = None if change.merges else change.previously
     parts: dict[str, dict[str, Any]] = {"fields": {}, "keywords": {}, "metadata": {}, "opens": {}}
     for (part, name), (before, after) in atoms(change).items():
         parts[part][name] = {"before": before, "after": after}
@@ -272,6 +277,7 @@ def shown(change: Change) -> dict[str, Any]:
         **{name: value for name, value in frame.items() if value is not None},
         **parts,
         "keywords": {name: frozenset(value) for name, value in words.items()},
+        "merges": frozenset(change.merges or ()),
         "opens": frozenset(change.opens or ()),
     }
 
@@ -295,12 +301,16 @@ class _Candidate:
         return mine is not None and (mine == value or (self.is_begun and mine[1] == value[1]))
 
     def frames(self, change: Change) -> bool:
-        """Whether the rest of a change is as it was reviewed; of one that was begun, only where it leads to counts."""
+        """Whether the rest of a change is as it was reviewed; of one that was begun, only where it leads to counts.
+
+        A former name may be missing: whether it is done is asked of its own change.
+        """
         mine = self.change
+        is_named = {*change.formers} <= {*mine.formers}
         if not self.is_begun:
-            return _frame(change) == _frame(mine)
+            return _frame(change) == _frame(mine) and is_named
         if change.action in WRITES:
-            return mine.action in WRITES and (self.is_renamed or change.previously in (None, mine.previously))
+            return mine.action in WRITES and (self.is_renamed or is_named)
         is_weaker = mine.action not in WRITES and STRENGTH[change.action] <= STRENGTH[mine.action]
         return is_weaker and change.cascade in (None, mine.cascade)
 
@@ -389,8 +399,7 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[li
 
 def _bound_to(change: Change, names: Mapping[str, Key], ids: Mapping[str, Key]) -> Iterator[Key]:
     """The unit that a change belongs to. `names`: new names of tags by the reason that their former names leave for."""
-    if change.previously is not None:
-        yield Key(change.key.kind, change.previously)
+    yield from change.formers
     if change.action not in WRITES and change.reason in names:
         yield names[str(change.reason)]
     if change.cascade is not None:

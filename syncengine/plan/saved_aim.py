@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.errors import StalePlan
-from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, is_private, may_be_held
+from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.calls import Item, Step
 from syncengine.plan.diff import AGAIN, Action, Change
 from syncengine.plan.model import Plan
@@ -132,8 +132,8 @@ class _Reading:
                 raise inconsistent(f"{former} cannot become {key}")
             self._rename(former, key)
         needs = ((item.key, need) for item in self._items(TAG_DEPARTURES) for need in item.needs if need != item.key)
-        for former, key in needs:  # a private one that no change shows would be opened unasked
-            if key in self.aim.renames and (row := self.rows.get(former)) is not None and is_private(row):
+        for former, key in needs:  # one that the change does not show; a private one would be opened unasked
+            if key in self.aim.renames and former in self.rows:
                 self._rename(former, key)
 
     def _rename(self, former: Key, key: Key) -> None:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from syncengine.render.change_aspects import NAME
 from syncengine.render.rarity import UnrankedGroup, rarest_first
 from syncengine.render.section_entries import Aspects, AspectTable, Column, Label, SectionEntries
 from syncengine.render.value_shapes import ALIKE, ValueColumn, ValueShape, shapes_of
@@ -158,7 +159,8 @@ def _columns(names: Sequence[str], tables: Sequence[AspectTable]) -> Mapping[Lab
     for table in tables:
         own = [names[number] for number in table.numbers]
         for label, before, after in zip(table.labels, table.before, table.after, strict=True):
-            columns[label].names.extend(own)
+            # That a new name is the resource's own says nothing of the name before.
+            columns[label].names.extend([""] * len(own) if label[0] == NAME else own)
             columns[label].before.extend(before)
             columns[label].after.extend(after)
     return columns

@@ -8,15 +8,18 @@ from operator import attrgetter
 
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, Change, FieldChange
-from syncengine.render.change_details import REMARKS
-from syncengine.render.section_entries import Aspects, AspectTable, Column
+from syncengine.render.change_details import REMARKS, other_words
+from syncengine.render.section_entries import Aspects, AspectTable, Column, Label, aspect_tables
 from syncengine.render.value_shapes import Aspect
+from syncengine.resource import Value
 
 KEYWORD = "keyword"
 ADDED = "keywords added"
 REMOVED = "keywords removed"
 METADATA = "metadata "
 NAME = "name"
+SEVERAL = " (several)"
+"""The note of a name that takes the place of several: compared with its like alone."""
 
 
 def reason(change: Change) -> Aspects:
@@ -25,7 +28,15 @@ def reason(change: Change) -> Aspects:
 
 def removed(change: Change) -> Aspects:
     """The reason of a removal, the number of keywords that go with it, and the file that says so."""
-    lost = f"{len(change.keywords_deleted)} lost" if change.keywords_deleted else ""
+    return _removed(change, str(len(change.keywords_deleted)) if change.keywords_deleted else "")
+
+
+def removed_tables(changes: Sequence[Change], losses: Sequence[str]) -> list[AspectTable]:
+    """The same of many, with the keywords that each loses in the words that they are compared by."""
+    return aspect_tables(map(_removed, changes, losses))
+
+
+def _removed(change: Change, lost: str) -> Aspects:
     return (
         *reason(change),
         *((Aspect(REMOVED, None, lost),) if lost else ()),
@@ -56,8 +67,14 @@ def fields(changes: Iterable[FieldChange]) -> Aspects:
     return tuple(Aspect(f.name, f.before, f.after, REMARKS[f.effect]) for f in changes)
 
 
-def former_name(change: Change) -> Aspects:
-    return (Aspect(NAME, change.previously, change.key.name),) if change.previously else ()
+def former_names(change: Change) -> Aspects:
+    """A new name in the place of another, or of several."""
+    names, note = _formers(change), SEVERAL if change.merges else ""
+    return (Aspect(NAME, names, change.key.name, note),) if names else ()
+
+
+def _formers(change: Change) -> Value | None:
+    return change.merges or change.previously
 
 
 def created(change: Change) -> Aspects:
@@ -67,37 +84,34 @@ def created(change: Change) -> Aspects:
 
 def created_tables(changes: Sequence[Change]) -> list[AspectTable]:
     """The aspects of new resources, without an object for each: a plan may create very many."""
-    words = list(map(_other_words, changes))
+    words = list(map(other_words, changes))
     found: dict[object, list[int]] = defaultdict(list)
     for number, change in enumerate(changes):
         names = tuple(map(_FIELD_NAME, change.fields))
-        found[names, not words[number], *change.metadata_set, not change.previously, not change.reason].append(number)
+        others = not words[number], not change.previously, not change.merges, not change.reason
+        found[names, others, *change.metadata_set].append(number)
     return [_created_table(n, [changes[each] for each in n], [words[each] for each in n]) for n in found.values()]
 
 
 _FIELD_NAME = attrgetter("name")
 
 
-def _other_words(change: Change) -> tuple[str, ...]:
-    """The keywords but for the name itself."""
-    return tuple([word for word in change.keywords_added if word != change.key.name])
-
-
 def _created_table(numbers: list[int], changes: Sequence[Change], words: Column) -> AspectTable:
     """Of changes that say the same things. There is nothing before, but for the name of one that is renamed."""
     first, fields, nothing = changes[0], [change.fields for change in changes], [None] * len(changes)
-    columns: list[tuple[str, Column, Column]] = [
-        (field.name, nothing, [own[place].after for own in fields]) for place, field in enumerate(first.fields)
+    columns: list[tuple[Label, Column, Column]] = [
+        ((field.name, ""), nothing, [own[place].after for own in fields]) for place, field in enumerate(first.fields)
     ]
     if words[0]:
-        columns.append((ADDED, nothing, words))
+        columns.append(((ADDED, ""), nothing, words))
     for name in first.metadata_set:
-        columns.append((METADATA + name, nothing, [change.metadata_set[name] for change in changes]))
-    if first.previously:
-        columns.append((NAME, [change.previously for change in changes], [change.key.name for change in changes]))
+        columns.append(((METADATA + name, ""), nothing, [change.metadata_set[name] for change in changes]))
+    for aspect in former_names(first):
+        label = aspect.label, aspect.note
+        columns.append((label, list(map(_formers, changes)), [change.key.name for change in changes]))
     if first.reason:
-        columns.append(("", nothing, [change.reason for change in changes]))
-    labels = tuple((label, "") for label, _, _ in columns)
+        columns.append((("", ""), nothing, [change.reason for change in changes]))
+    labels = tuple(label for label, _, _ in columns)
     return AspectTable(labels, numbers, [before for _, before, _ in columns], [after for _, _, after in columns])
 
 
@@ -114,14 +128,15 @@ def cleared(change: Change) -> Aspects:
 
 
 def opening(change: Change) -> Aspects:
-    names = (Aspect(NAME, name, change.key.name) for name in change.opens or () if name != change.key.name)
-    return (*fields(f for f in change.fields if f == OPENED), *names)
+    names = tuple(name for name in change.opens or () if name != change.key.name)
+    each = (Aspect(NAME, names if len(names) > 1 else names[0], change.key.name),) if names else ()
+    return (*fields(f for f in change.fields if f == OPENED), *each)
 
 
 def updated(change: Change) -> Aspects:
     """The aspects of an update that its removals do not show."""
     return (
-        *former_name(change),
+        *former_names(change),
         *fields(f for f in change.fields if not (f == OPENED or f.clears)),
         *(() if change.keywords_deleted else keywords(change)),
         *(() if change.metadata_deleted else metadata(change)),

@@ -10,7 +10,7 @@ from syncengine.document.instants import instant
 from syncengine.manifest.schema import INSTANTS
 from syncengine.plan.diff import OPENED, Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
-from syncengine.render.words import comma_list
+from syncengine.render.words import comma_list, count_of
 from syncengine.resource import Kind, Value
 
 
@@ -37,6 +37,7 @@ class SpanMark(StrEnum):
     NEW = "new"
     TEXT = "text"
     REMARK = "remark"
+    LEFT_OUT = "left-out"
 
 
 class Span(NamedTuple):
@@ -71,6 +72,8 @@ BRIEF_FIELDS = {
 """Fields that describe a created resource, besides its name and keywords."""
 
 _BARE = frozenset({"visibility", "category"})
+
+_NO_NAME = FieldChange("excludeTagNameKeyword", None, True)
 
 
 def remark(text: str) -> ChangeDetail:
@@ -143,14 +146,30 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
     """The details of a new resource: its best-known fields and who sees it, or the `whole` of it."""
     brief = BRIEF_FIELDS[change.key.kind]
     fields = change.fields if whole else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
-    keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
+    keywords = other_words(change)
     return (
         *(ChangeDetail(f.name, (Span(_first_value(f, room), SpanMark.NEW),)) for f in fields),
         *_some("keywords", (Span(values(keywords, room), SpanMark.NEW),) if keywords else ()),
         *metadata_details(change, room),
-        *former_name(change),
+        *former_names(change),
         *reason(change),
+        *_left_out(change, fields),
     )
+
+
+def other_words(change: Change) -> tuple[str, ...]:
+    """The keywords of a new resource, but for the name of a tag that has it as each tag has."""
+    words, name = change.keywords_added, change.key.name
+    if name not in words or _NO_NAME in change.fields:
+        return words
+    place = words.index(name)
+    return words[:place] + words[place + 1 :]
+
+
+def _left_out(change: Change, fields: Sequence[FieldChange]) -> Details:
+    """The number of all fields but these; without flags that are false, as they are where nobody sets them."""
+    count = sum(f.after is not False and f not in fields for f in change.fields)
+    return _some("", (Span(f"… {count_of(count, 'more field')}", SpanMark.LEFT_OUT),) if count else ())
 
 
 def _brief(change: Change, names: Sequence[str]) -> list[FieldChange]:
@@ -195,8 +214,12 @@ def _metadata_change(name: str, before: str, after: str, room: Room) -> tuple[Sp
     return (Span(f"{visible(name)} = "), *value_spans("", before, after, room))
 
 
-def former_name(change: Change) -> Details:
-    return _some("renamed from", (Span(visible(change.previously), SpanMark.OLD),) if change.previously else ())
+def former_names(change: Change) -> Details:
+    """All of them, however many."""
+    if change.previously is None:
+        return ()
+    shown_names = values(change.merges, ALL) if change.merges else visible(change.previously)
+    return _some("renamed from", (Span(shown_names, SpanMark.OLD),))
 
 
 def reason(change: Change) -> Details:
@@ -216,6 +239,16 @@ def keywords_deleted(change: Change, room: Room = BRIEF) -> Details:
     """Deleted keywords, with the added ones."""
     both = came_and_went(change.keywords_added, change.keywords_deleted, room)
     return _some("keywords", both if change.keywords_deleted else ())
+
+
+def keywords_in_all(lists: Sequence[Sequence[str]]) -> Details:
+    """The number of keywords that many tags lose; and which, or those of the first for example."""
+    if not any(lists):
+        return ()
+    is_same = len({*map(frozenset, lists)}) == 1
+    count = count_of(sum(map(len, lists)), "keyword")
+    words = Span(values(lists[0], BRIEF), SpanMark.OLD)
+    return (ChangeDetail("", (Span(f"{count} deleted{': ' if is_same else ', e.g. '}"), words)),)
 
 
 def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
@@ -247,7 +280,7 @@ def updated(change: Change, room: Room = BRIEF) -> Details:
     """The details of an update besides its removals; empty if it has no others."""
     rest = (f for f in change.fields if not (f == OPENED or f.clears))
     return (
-        *former_name(change),
+        *former_names(change),
         *(field_detail(f, room) for f in rest),
         *keywords_added(change, room),
         *(() if change.metadata_deleted else metadata_details(change, room)),

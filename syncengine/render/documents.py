@@ -31,6 +31,7 @@ def change_of(item: formats.ChangeItem) -> Change:
         cascade=Key.parse(item.cascade) if item.cascade else None,
         previously=item.previously,
         opens=item.opens or UNSET,
+        merges=item.merges or UNSET,
     )
 
 

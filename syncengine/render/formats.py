@@ -208,6 +208,9 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
         tuple[str, ...],
         "PRIVATE tags that a rename makes public: former names, and its own where that was one too; absent elsewhere.",
     ] = ()
+    merges: Annotated[
+        tuple[str, ...], "All former names of what is renamed, where they are several; absent elsewhere."
+    ] = ()
     origin: Annotated[
         Side | None,
         "Whether the plan of the base makes this change too (`waiting`); with `plan --base` only.",

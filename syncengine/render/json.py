@@ -150,6 +150,7 @@ def _change(change: Change) -> formats.ChangeItem:
         str(change.cascade) if change.cascade else None,
         change.previously or None,
         change.opens or (),
+        change.merges or (),
     )
 
 

@@ -61,7 +61,7 @@ def _text_outlines(label: str, before: Column, after: Column) -> Iterable[TextOu
     olds, news = _differences(before, after)
     unusual = repeat((), len(news)) if all(map(str.isascii, news)) else map(unusual_letters, news)
     sizes = map(int.bit_length, map(len, news))
-    return zip(repeat(label, len(news)), _masked(olds), _masked(news), sizes, unusual, strict=True)
+    return zip(repeat(label, len(news)), without_numbers(olds), without_numbers(news), sizes, unusual, strict=True)
 
 
 def _differences(before: Column, after: Column) -> tuple[Sequence[str], Sequence[str]]:
@@ -72,15 +72,15 @@ def _differences(before: Column, after: Column) -> tuple[Sequence[str], Sequence
     return [old for old, _ in pairs], [new for _, new in pairs]
 
 
-def _masked(texts: Sequence[str]) -> Sequence[str]:
+def without_numbers(texts: Sequence[str]) -> Sequence[str]:
     """The texts with their numbers aside: all in one pass, since most of a search is its beginning."""
     if not any(texts):
         return texts
-    masked = _without_numbers(_BETWEEN.join(texts)).split(_BETWEEN)
-    return masked if len(masked) == len(texts) else list(map(_without_numbers, texts))
+    masked = _outline(_BETWEEN.join(texts)).split(_BETWEEN)
+    return masked if len(masked) == len(texts) else list(map(_outline, texts))
 
 
-def _without_numbers(text: str) -> str:
+def _outline(text: str) -> str:
     if not text.isascii():
         return _DIGITS.sub(_NUMBER, text)
     text = text.translate(_DIGIT)  # a tenth of the expression's time

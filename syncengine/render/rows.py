@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from syncengine.render.arrangement import MANY, AlikeGroup, arranged
-from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
+from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room, SpanMark
 from syncengine.render.escape import file_name
 from syncengine.render.section_entries import SectionEntries
 from syncengine.render.shape_details import example_of, group_details
@@ -151,9 +151,9 @@ class RowMaker(NamedTuple):
     depth: int = 0
 
     def row(self, number: int, room: Room, whole: bool, rank: Rank) -> SectionRow:
-        return SectionRow(
-            self.symbol, (self.member(number),), self.details(number, room, whole), depth=self.depth, rank=rank
-        )
+        details = self.details(number, room, whole)
+        abridged = any(span.mark is SpanMark.LEFT_OUT for detail in details for span in detail.spans)
+        return SectionRow(self.symbol, (self.member(number),), details, depth=self.depth, abridged=abridged, rank=rank)
 
 
 def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:

@@ -72,7 +72,7 @@ def _exact(aspect: Aspect, fresh: bool) -> Spans:
         return came_and_went(aspect.after, (), WIDE) if label == ADDED else came_and_went((), aspect.after, WIDE)
     if not label:
         return remark(_text(aspect.after)).spans
-    if fresh:
+    if fresh and aspect.before is None:
         return (Span(_shown(label, aspect.after), SpanMark.NEW),)
     return value_spans(_field(label), aspect.before, aspect.after, WIDE)
 

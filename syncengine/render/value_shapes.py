@@ -172,7 +172,7 @@ def _replaced(name: str, before: Value | None, after: Value | None) -> Parameter
     old, new = middle(before, after)
     if not old or not new or old == before:
         return None
-    return (old, new) if _with_words_replaced((old, new), name, before) == after else None
+    return (old, new) if with_words_replaced(before, old, new) == after else None
 
 
 def middle(before: str, after: str) -> tuple[str, str]:
@@ -187,10 +187,15 @@ def middle(before: str, after: str) -> tuple[str, str]:
     return "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail])
 
 
-def _with_words_replaced(parameters: Parameters, name: str, before: Value | None) -> object:
+def _with_replaced(parameters: Parameters, name: str, before: Value | None) -> object:
     old, new = map(str, parameters)
-    if not isinstance(before, str) or old not in before:
-        return None
+    return with_words_replaced(before, old, new) if isinstance(before, str) and old in before else None
+
+
+def with_words_replaced(before: str, old: str, new: str) -> str:
+    """The text with other words in the place of these, wherever these are whole words."""
+    if old not in before:
+        return before
     pieces = before.split(old)
     text = pieces[0]
     for piece in pieces[1:]:
@@ -273,7 +278,7 @@ RULES: dict[str, ShapeRule] = {
         lambda name, before, after: _prepended(name, after, before),
         lambda p, name, before: str(before).removeprefix(str(p[0])),
     ),
-    "replaced": ShapeRule(_replaced, _with_words_replaced),
+    "replaced": ShapeRule(_replaced, _with_replaced),
     "cased": ShapeRule(_cased, lambda p, name, before: CASES[str(p[0])](before) if isinstance(before, str) else None),
     "items": ShapeRule(_items, _with_items),
     "named": ShapeRule(_named, lambda p, name, before: f"{p[0]}{name}{p[1]}", 1),

@@ -19,6 +19,7 @@ from syncengine.render import change_aspects, change_details
 from syncengine.render.arrangement import MANY
 from syncengine.render.change_details import ChangeDetail, Details, Room, Span, SpanMark
 from syncengine.render.escape import quoted, visible
+from syncengine.render.lost_keywords import lost_keywords
 from syncengine.render.rows import (
     MOST,
     Extent,
@@ -40,7 +41,7 @@ from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
-ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
+ABRIDGED = "Not all of it is shown: --verbose shows every line and field, --format json every value."
 
 GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
 """Changes of resources that no manifest has."""
@@ -272,6 +273,8 @@ class _TopicEntries(NamedTuple):
     def tables(self) -> list[AspectTable]:
         if self.topic.tone is Tone.CREATE:
             return change_aspects.created_tables(self.changes)
+        if self.topic.action is Action.RETIRE:
+            return change_aspects.removed_tables(self.changes, lost_keywords(self.changes))
         return aspect_tables(map(self.aspects, range(len(self.changes))))
 
 
@@ -327,12 +330,11 @@ def _new_texts(before: object, after: object) -> Iterator[str]:
 
 
 def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
-    """Details of many removals together: their reason, if all have the same, and the number of keywords that go."""
+    """Details of many removals together: their reason, if all have the same, and the keywords that go."""
     members = [changes[number] for number in numbers]
-    keywords = sum(len(change.keywords_deleted) for change in members)
     reasons = {change.reason for change in members}
     return (
-        *((change_details.remark(f"{count_of(keywords, 'keyword')} deleted"),) if keywords else ()),
+        *change_details.keywords_in_all([change.keywords_deleted for change in members]),
         *(change_details.reason(members[0]) if len(reasons) == 1 else ()),
     )
 

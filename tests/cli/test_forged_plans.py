@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.apply import guards
@@ -323,6 +324,26 @@ def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Proje
     assert "tag/NEW opened: 2 tags were PRIVATE" in shown and 'opens: "SECRET-1", "SECRET-2"' in shown
     assert project.run("apply", "true.plan", "--approve-deletes", str(plan.gate.approve)).code == 0
     assert "NEW" in service.tags()
+
+
+def test_a_saved_rename_of_several_tags_names_them_all(project: Project, service: Service) -> None:
+    """Also one that is protected, and so stays; a plan that shows fewer of those that go, or others, is refused."""
+    names = ["OLD-1", "OLD-2", "OLD-3"]
+    project.settle(tags=[*map(tag, names[:2]), tag("OLD-3", protect=True), tag("OTHER")])
+    project.wants(tags=[tag("NEW", previously=names), tag("OTHER")])
+    plan = project.plan()
+    approve = ("--approve-deletes", str(plan.gate.approve))
+    (change,) = (change for change in plan.changes if change.key.name == "NEW")
+    assert change.merges == tuple(names)
+    for merges in (UNSET, ("OLD-1", "OLD-3"), ("OLD-1", "OTHER", "OLD-3")):
+        changes = tuple(replace(each, merges=merges) if each is change else each for each in plan.changes)
+        forged(project, replace(plan, changes=changes))
+        refused = project.run("apply", "forged.plan", *approve, "--format", "json")
+        assert (refused.code, refused.codes[-1]) == (5, "plan-inconsistent"), merges
+    assert project.run("plan", "--out", "true.plan").code == 0
+    assert 'renamed from: "OLD-1", "OLD-2", "OLD-3"' in project.run("show", "true.plan").out
+    assert project.run("apply", "true.plan", *approve).code == 0
+    assert project.plan().changes == ()
 
 
 def test_a_member_that_no_change_shows_keeps_its_category(project: Project, service: Service) -> None:

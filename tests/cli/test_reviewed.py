@@ -468,6 +468,72 @@ def test_a_plan_that_rules_denied_is_no_reviewed_plan(project: Project, service:
     assert project.run("apply", "-y", "--reviewed", "denied.json", "--reviewed", "reviewed.json").code == 0
 
 
+def merging(*names: str) -> dict[str, list[Json]]:
+    return {"tags": [tag("NEW-1", keywords=["k"], previously=[*names]), *(tag(f"STAYS-{n}") for n in range(20))]}
+
+
+@pytest.fixture
+def merge(project: Project) -> Project:
+    """A rename of OLD-1 and OLD-2 into NEW-1 was reviewed."""
+    project.settings("policy: {maxDeletes: {tags: 100%}}")
+    project.settle(tags=[tag("OLD-1"), tag("OLD-2"), tag("OLD-3"), *merging()["tags"][1:]])
+    project.wants(tags=[*merging("OLD-1", "OLD-2")["tags"], tag("OLD-3")])
+    review(project)
+    return project
+
+
+def test_former_names_of_a_tag_mean_the_same_in_any_order(merge: Project) -> None:
+    """Which stands first decides nothing: the new tag takes its content from none."""
+    merge.wants(tags=[*merging("OLD-2", "OLD-1")["tags"], tag("OLD-3")])
+    since = merge.run("plan", "--since", "plan.json", "--format", "json").document["since"]
+    assert (since["different"], since["new"], since["more"]) == ([], [], [])
+    assert apply(merge).code == 0
+    assert merge.plan().changes == ()
+
+
+@pytest.mark.parametrize("wanted", [("OLD-1", "OLD-2", "OLD-3"), ("OLD-3", "OLD-1"), ("OLD-1",)])
+def test_other_former_names_are_more_than_was_reviewed(
+    merge: Project, service: Service, wanted: tuple[str, ...]
+) -> None:
+    """One more, one in the place of another, and one that stays a tag of its own."""
+    others = {"OLD-1", "OLD-2", "OLD-3"} - {*wanted}
+    merge.wants(tags=[*merging(*wanted)["tags"], *map(tag, sorted(others))])
+    asked = service.asked()
+    assert_refused(apply(merge), service, asked)
+
+
+def test_the_former_names_that_differ_are_told_one_by_one(merge: Project) -> None:
+    merge.wants(tags=[*merging("OLD-3", "OLD-1")["tags"], tag("OLD-2")])
+    since = merge.run("plan", "--since", "plan.json", "--format", "json").document["since"]
+    (different,) = (each["changes"] for each in since["different"] if each["address"] == "tag/NEW-1")
+    assert different == [
+        {"path": ["merges"], "before": "OLD-2", "after": None},
+        {"path": ["merges"], "before": None, "after": "OLD-3"},
+    ]
+
+
+def test_a_former_name_that_left_meanwhile_may_be_missing(merge: Project) -> None:
+    """Whichever: it was retired with the keywords that it had."""
+    for name in ("OLD-1", "OLD-2"):
+        merge.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
+        others = [each for each in ("OLD-1", "OLD-2", "OLD-3") if each != name]
+        merge.settle(tags=[*map(tag, others), *merging()["tags"][1:]])
+        merge.wants(tags=[*merging("OLD-1", "OLD-2")["tags"], tag("OLD-3")])
+        since = merge.run("plan", "--since", "plan.json", "--format", "json").document["since"]
+        assert (since["gone"], since["more"]) == ([f"tag/{name}"], [])
+        merge.settle(tags=[*map(tag, ("OLD-1", "OLD-2", "OLD-3")), *merging()["tags"][1:]])
+
+
+def test_former_names_of_a_category_are_another_rename_in_another_order(project: Project, service: Service) -> None:
+    """The first that is recorded gets the new name, with its tags; the other one is deleted."""
+    project.settle(tagCategories=[category("old"), category("older"), category("other")])
+    project.wants(tagCategories=[{**category("new"), "previously": ["old", "older"]}, category("other")])
+    review(project)
+    project.wants(tagCategories=[{**category("new"), "previously": ["older", "old"]}, category("other")])
+    asked = service.asked()
+    assert_refused(apply(project, *project.approvals()), service, asked)
+
+
 SECRETS = [tag(f"SECRET-{number}", visibility="PRIVATE") for number in (1, 2)]
 OPENED = [tag("NEW", visibility="PUBLIC", previously=["SECRET-1", "SECRET-2"]), tag("C-1")]
 

@@ -227,9 +227,10 @@ def test_a_name_that_left_already_is_not_retired_again(status: Status) -> None:
 
 
 def test_every_former_name_is_retired() -> None:
-    """Two tags that become one: neither goes on tagging time."""
+    """Two tags that become one: neither goes on tagging time, and the new one names both."""
     plan = planned("tags: [{name: NEW, previously: [ACME-1, ACME-2]}]", [RECORDED, row("tag/ACME-2")])
     assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire", "tag/ACME-2": "retire"}
+    assert [change.merges for change in plan.changes if change.merges] == [("ACME-1", "ACME-2")]
 
 
 def test_a_rename_does_not_lift_protection() -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import Action, Change, FieldChange
 from syncengine.plan.model import Plan
 from syncengine.render.html import plan_html
 from syncengine.render.markdown import LIMIT, plan_markdown
@@ -17,7 +19,7 @@ from syncengine.render.style import Look
 from syncengine.render.text import plan_text
 from syncengine.resource import Source, Value
 
-from .samples import TRIPPED, at, field, plan_of, tag
+from .samples import TRIPPED, activity_type, at, category, field, plan_of, tag
 
 SECRET = "Strictly confidential merger of A and B"
 
@@ -287,6 +289,79 @@ def test_the_retired_tag_that_loses_more_keywords_stands_alone(render: Callable[
     assert shown.index("ACME-0177") < shown.index("ACME-0001")
 
 
+def retired(number: int, *keywords: str) -> Change:
+    return Change(
+        key=tag(f"ACME-{number:04}"),
+        action=Action.RETIRE,
+        source=at(number),
+        keywords_deleted=keywords,
+        reason="no manifest declares it",
+    )
+
+
+LOSSES: dict[str, Callable[[int], tuple[str, ...]]] = {
+    "the same": lambda n: ("kw",),
+    "the same but for one that others lose in part": lambda n: ("kw 1",) if n % 2 else ("kw 1", "kw 2"),
+    "the name": lambda n: (f"ACME-{n:04}",),
+    "the name in words": lambda n: (f"matter ACME-{n:04} of 2026", f"ACME-{n:04}"),
+    "numbers": lambda n: (f"EP {n * 7919 % 5003}", f"ACME-{n:04}"),
+    "numbers that some share": lambda n: (f"EP {n // 3}",),
+    "numbers in another order": lambda n: (f"EP {n}", "kw") if n % 2 else ("kw", f"EP {n}"),
+    "one of two": lambda n: ("kw 1",) if n % 3 else ("kw 2",),
+    "one of many kinds": lambda n: (f"kind {chr(97 + n % 20)}",),
+}
+
+
+@in_each
+@pytest.mark.parametrize("odd", [("law firm",), ("kw 3",), ("\u0415P 4711",), ("ACME-0177 of BOLT",)])
+@pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
+def test_the_retired_tag_that_loses_another_keyword_stands_alone(
+    losses: Callable[[int], tuple[str, ...]], odd: tuple[str, ...], render: Callable[[Plan], str]
+) -> None:
+    """Whatever the rest has in common: words, names, or words with numbers."""
+    changes = [retired(n, *losses(n)) for n in range(1, 501)]
+    changes[176] = retired(177, *odd)
+    shown = render(plan_of(*changes))
+    assert f'removed "{odd[0]}"' in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_short
+def test_it_does_so_too_where_each_tag_has_a_file_and_a_reason_of_its_own(render: Callable[[Plan], str]) -> None:
+    """As after a rename of many."""
+    changes = [
+        replace(retired(n, f"EP {n}"), source=at(1, f"manifests/{n}.yaml"), reason=f"renamed to NEW-{n * 7919 % 5003}")
+        for n in range(1, 501)
+    ]
+    changes[176] = replace(changes[176], keywords_deleted=("law firm",))
+    shown = render(plan_of(*changes))
+    assert 'removed "law firm"' in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_short
+@pytest.mark.parametrize("losses", LOSSES.values(), ids=LOSSES)
+def test_the_other_retired_tags_are_few_rows(
+    losses: Callable[[int], tuple[str, ...]], render: Callable[[Plan], str]
+) -> None:
+    """With the keywords that they lose, or those of one for example."""
+    shown = render(plan_of(*(retired(n, *losses(n)) for n in range(1, 501))))
+    rows = re.findall(r"(\d+) ×\s?`? ?[\d,]+ keywords deleted(?:: |, e.g. )", shown)
+    assert sum(map(int, rows)) == 500
+    assert len(rows) <= 20
+
+
+@in_short
+def test_retired_tags_that_lose_words_of_their_own_each_are_one_row(render: Callable[[Plan], str]) -> None:
+    """None is unlike the rest where all are, as far as words tell; one that loses more of them is."""
+    words = [f"{a}{b}{c} AG" for a in "bdfghk" for b in "aeiou" for c in "lmnrst"]
+    changes = [retired(n, word) for n, word in enumerate(words)]
+    changes[77] = retired(77, words[77], "law firm")
+    shown = render(plan_of(*changes))
+    assert re.search(r'179 ×\s?`? ?179 keywords deleted, e.g. "bal AG"', shown)
+    assert shown.index('"law firm"') < shown.index("179 ×")
+
+
 def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
     """Across the sections of a plan: what is odd among updates stands above the mass of what is new."""
     created = [
@@ -361,6 +436,122 @@ def test_new_ones_that_a_template_made_alike_are_one_row() -> None:
         '+ 300 × description: "A matter"; category: acme; visibility: PRIVATE; '
         'url: "https://pms.example.com/" + its name' in text
     )
+
+
+def closed(number: int, *keywords: str) -> Change:
+    """A new tag that excludes its name from its keywords."""
+    fields = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, True))
+    key = tag(f"T-{number}")
+    return Change(key=key, action=Action.CREATE, source=at(number), fields=fields, keywords_added=keywords)
+
+
+@in_each
+def test_a_name_that_is_a_keyword_all_the_same_is_no_detail(render: Callable[[Plan], str]) -> None:
+    """Of 300 new tags that exclude their names one has it among its keywords, and tags time by it."""
+    changes = [closed(number) for number in range(300)]
+    changes[177] = closed(177, "T-177")
+    shown = render(plan_of(*changes))
+    assert 'keywords: "T-177"' in shown
+    assert shown.index("T-177") < shown.index("T-0")
+
+
+def a_rename(number: int, *formers: str) -> Change:
+    return Change(
+        key=tag(f"ACME-{number:04}"),
+        action=Action.CREATE,
+        source=at(number),
+        fields=(field("description", None, "A matter"),),
+        previously=formers[0],
+        merges=formers if len(formers) > 1 else UNSET,
+    )
+
+
+FORMERS = {
+    "renumbered": lambda number: f"ACME-{number}",
+    "another beginning": lambda number: f"OLD-{number:04}",
+    "nothing in common": lambda number: f"{number * 7919 % 5003}",
+}
+
+
+@in_each
+@pytest.mark.parametrize("former", FORMERS.values(), ids=FORMERS)
+def test_a_rename_of_several_tags_names_them_all_above_the_others(
+    former: Callable[[int], str], render: Callable[[Plan], str]
+) -> None:
+    """However many tags are renamed, and in whatever way."""
+    changes = [a_rename(number, former(number)) for number in range(1, 301)]
+    names = [f"PARTLY-{number}" for number in range(12)]
+    changes[176] = a_rename(177, former(177), *names)
+    shown = render(plan_of(*changes))
+    assert f"renamed from: {', '.join(chr(34) + name + chr(34) for name in (former(177), *names))}" in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_each
+@pytest.mark.parametrize("former", FORMERS.values(), ids=FORMERS)
+def test_a_tag_that_takes_the_place_of_another_one_than_the_rest_comes_first(
+    former: Callable[[int], str], render: Callable[[Plan], str]
+) -> None:
+    """That a name is its own name is not what renames have in common."""
+    changes = [a_rename(number, former(number)) for number in range(1, 301)]
+    changes[176] = a_rename(177, "SECRET-MERGER")
+    shown = render(plan_of(*changes))
+    assert "renamed from: SECRET-MERGER" in shown
+    assert shown.index("ACME-0177") < shown.index("ACME-0001")
+
+
+@in_short
+def test_renames_that_are_alike_have_an_example_with_both_names(render: Callable[[Plan], str]) -> None:
+    shown = render(plan_of(*(a_rename(number, f"OLD-{number:04}") for number in range(1, 301))))
+    assert 'name: "OLD" → "ACME" (in the text)' in shown
+    assert 'e.g. ACME-0001: name: "OLD-0001" → "ACME-0001"' in shown
+
+
+@in_each
+def test_all_names_that_a_rename_opens_are_compared(render: Callable[[Plan], str]) -> None:
+    """One that opens two tags, and one that opens another tag than the rest, stand above those that open one each."""
+    names = {number: (f"OLD-{number:04}",) for number in range(1, 301)} | {100: ("OLD-0100", "B"), 177: ("SECRET",)}
+    opening = (field("visibility", "PRIVATE", "PUBLIC"),)
+    changes = [replace(a_rename(number, *own), fields=opening, opens=own) for number, own in names.items()]
+    shown = render(plan_of(changes[99], *changes[:99], *changes[100:]))
+    shown = shown[shown.index("under a new name") :]
+    assert 'opens: "OLD-0100", "B"' in shown
+    assert max(shown.index("ACME-0100"), shown.index("ACME-0177")) < shown.index("ACME-0001")
+
+
+MORE = (field("url", None, "https://pms.example.com/T-1"), field("externalId", None, "4711"))
+SHORT = (field("description", None, "A matter"), field("excludeTagNameKeyword", None, False))
+
+
+def plan_of_new(*fields: FieldChange) -> Plan:
+    return plan_of(Change(key=tag("T-1"), action=Action.CREATE, source=at(1), fields=fields, keywords_added=("T-1",)))
+
+
+@in_short
+def test_a_short_row_counts_the_fields_that_it_leaves_out(render: Callable[[Plan], str]) -> None:
+    """Or shows them, as the page does; and says how all of them are shown."""
+    shown = render(plan_of_new(*SHORT, *MORE))
+    is_whole = "https://pms.example.com/T-1" in shown
+    assert ("… 2 more fields" in shown) is not is_whole
+    assert ("--verbose shows every line and field" in shown) is not is_whole
+
+
+@in_short
+def test_short_rows_of_categories_and_activity_types_do_so_too(render: Callable[[Plan], str]) -> None:
+    words, flag = field("keywords", None, ("EP", "US")), field("enableIfNew", None, True)
+    rows = ((category("acme"), words, '"US"'), (activity_type("A101"), flag, "enableIfNew: true"))
+    for key, more, value in rows:
+        fields = (field("label", None, "A"), more)
+        shown = render(plan_of(Change(key=key, action=Action.CREATE, source=at(1), fields=fields)))
+        assert ("… 1 more field" in shown) is (value not in shown)
+
+
+@in_each
+def test_nothing_is_said_to_be_left_out_where_nothing_is(render: Callable[[Plan], str]) -> None:
+    """Nor of a flag that has the value which it has unsaid."""
+    shown = render(plan_of_new(*SHORT))
+    assert "more field" not in shown
+    assert "--verbose" not in shown
 
 
 # --- other values -----------------------------------------------------------------------------------------------------
