@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -16,7 +15,7 @@ from syncengine.apply.report import CallError, Outcome
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.plan.model import Plan
-from syncengine.resource import Key, Kind, Recorded
+from syncengine.resource import Key
 from syncengine.service.client import Answer
 from syncengine.service.operations import (
     COMPLETE_SYNC_SESSION,
@@ -28,8 +27,9 @@ from syncengine.service.operations import (
     Operation,
 )
 from syncengine.state.journal import CallFailure, Intent, Settlement
-from syncengine.state.landing import Attempt, Outstanding
+from syncengine.state.landing import Attempt
 from syncengine.state.published import PublishedCalls
+from syncengine.state.store import State
 
 
 class ServiceCaller(Protocol):
@@ -37,33 +37,8 @@ class ServiceCaller(Protocol):
 
     @property
     def down(self) -> bool: ...
-    def path(self, operation: Operation) -> str: ...
     async def call(self, operation: Operation, body: object = None) -> Answer: ...
     async def departed(self) -> None: ...
-
-
-class Ledger(Protocol):
-    """The part of the state that applying needs (docs/planning.md 1.2)."""
-
-    def rows(self, kind: Kind | None = None) -> Iterable[Recorded]: ...
-    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
-    def members(self, categories: Iterable[str]) -> list[Recorded]: ...
-    def open_sessions(self) -> list[str]: ...
-    def settled_calls(self, plan_id: str) -> set[str]: ...
-    def together(self) -> AbstractContextManager[None]: ...
-    def announce(self, calls: Callable[[], PublishedCalls]) -> None: ...
-    def intend(self, entries: Sequence[Intent]) -> None: ...
-    def settle(self, entries: Sequence[Settlement]) -> None: ...
-    def fail(self, entries: Sequence[CallFailure]) -> None: ...
-    def record(self, effects: Sequence[Effect]) -> None: ...
-    def doubt(self, keys: Iterable[Key]) -> None: ...
-    def doubt_ids(self, categories: Iterable[Key]) -> None: ...
-    def path_answered(self, operation: str, path: str) -> None: ...
-    def session_opened(self, session: str) -> None: ...
-    def session_closed(self, session: str) -> None: ...
-    def set_facts(self, *, owns_activity_types: bool) -> None: ...
-    def outstanding(self, window: float) -> list[Outstanding]: ...
-    def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None: ...
 
 
 NOTHING: Mapping[Key, str] = MappingProxyType({})
@@ -78,7 +53,7 @@ class Journal:
     A settlement that is written late only leaves a doubt if the process dies before; an intent is written at once.
     """
 
-    def __init__(self, ledger: Ledger, seconds: Callable[[], float]) -> None:
+    def __init__(self, ledger: State, seconds: Callable[[], float]) -> None:
         self._ledger = ledger
         self._seconds = seconds
         self._settled: list[Settlement] = []
@@ -165,7 +140,7 @@ class ApplyRun:
     """
 
     service: ServiceCaller
-    ledger: Ledger
+    ledger: State
     tell: Callable[[Event], None]
     stop: asyncio.Event
     concurrency: int = 8

@@ -177,7 +177,7 @@ class MortalLedger:
 
 
 class ServiceInMemory:
-    """The sandbox's rules without HTTP, with trouble at counted instants. Implements apply.run.Service."""
+    """The sandbox's rules without HTTP, with trouble at counted instants. Implements apply.run.ServiceCaller."""
 
     down = False
 
@@ -186,9 +186,6 @@ class ServiceInMemory:
 
     async def departed(self) -> None:
         return
-
-    def path(self, operation: Operation) -> str:
-        return operation.path
 
     async def call(self, operation: Operation, body: Any = None) -> Answer:
         what = self._clockwork.strike()
