@@ -274,10 +274,15 @@ class ApplyRun:
         self.unauthorized = True
         self.halt = f"authentication failed: {message}"
 
-    async def key_is_refused(self) -> bool:
-        """Whether a 403 is about the key: teamInfo is refused too (docs/planning.md 4.6)."""
-        answer = await self.service.call(TEAM_INFO)
-        return answer.status in (401, 403)
+    async def stops_for_key(self, status: int | None, message: str) -> bool:
+        """Whether a refusal is about the key, which ends the run. A 403 is, where teamInfo is refused too.
+
+        docs/planning.md 4.6.
+        """
+        is_about_key = status == 401 or (status == 403 and (await self.service.call(TEAM_INFO)).status in (401, 403))
+        if is_about_key:
+            self.stop_unauthorized(message)
+        return is_about_key
 
     def remark(self, code: str, message: str) -> None:
         self.tell(Remark(code, message))

@@ -180,8 +180,7 @@ async def _refused(run: ApplyRun, session: _Session, call: str, items: Sequence[
         if refused.status == 400:  # or it is the content, and the session is as open as before
             await _cancel(run, session.id)
         return session.end(End.GONE, f"the session no longer exists: {refused.message}")
-    if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
-        run.stop_unauthorized(refused.message)
+    await run.stops_for_key(refused.status, refused.message)
     return session.end(End.CANCELLED, refused.message)
 
 
@@ -213,8 +212,7 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
             session.removals = Outcome.UNKNOWN
             return session.end(End.GONE, f"the session no longer exists: {message}")
         case RefusedCall(message, status):
-            if status == 401 or (status == 403 and await run.key_is_refused()):
-                run.stop_unauthorized(message)
+            await run.stops_for_key(status, message)
             effects = () if run.unauthorized else effects_of(items)
             run.journal.fail(call, items, message, {effect.key: removal_by(effect) for effect in effects})
             session.removals = Outcome.FAILED
