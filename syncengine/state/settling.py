@@ -89,8 +89,8 @@ def _mentions(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) -
     ids = sorted(heads)
     for start in range(0, len(ids), PIECE):
         for line in connection.execute(query.where(JOURNAL.c.id.in_(ids[start : start + PIECE]))):
-            for key, call, each in packed_lines.lines_among(line.packed, heads[line.id]):
-                yield _Mention(key, line.run, line.at, line.verb, call, each)
+            for each in packed_lines.entries(line.packed, set(map(str, heads[line.id]))):
+                yield _Mention(each.key, line.run, line.at, line.verb, each.call, each.line)
 
 
 def _time_of(mention: _Mention, ends_of: Callable[[str | None], Ends]) -> float | None:
