@@ -25,13 +25,8 @@ from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
 from syncengine.manifest.load import read_all
 from syncengine.manifest.overlap_lints import contained_in_others
-from syncengine.manifest.read_file import (
-    NO_DEFAULTS,
-    CategoryReference,
-    ReadFile,
-    default_categories,
-    nodes_of,
-)
+from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
+from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
 from syncengine.project.load import levelled
