@@ -32,8 +32,7 @@ from syncengine.manifest.visibility_lints import Categories
 from syncengine.project.load import levelled
 from syncengine.project.model import Project
 from syncengine.project.schema import Level
-from syncengine.resource import Key, Kind, Removed, Resource, Source
-from syncengine.resource import Row as RowOfData
+from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 
 
 class Desired(Struct, frozen=True):
@@ -311,7 +310,7 @@ class _Gathering:
         )
 
     def _error(
-        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
+        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: Row | None = None
     ) -> None:
         Collector(file, self.diagnostics).at(code, *at, message, address=str(key) if key else None, data=data)
 

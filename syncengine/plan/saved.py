@@ -24,7 +24,7 @@ from syncengine.errors import SyncengineError
 from syncengine.plan import saved_v1
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan, Tree
-from syncengine.plan.packed import PlanPart, RestoredPlan, head_of, parts_of, restored
+from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
 
@@ -55,19 +55,6 @@ class Printed(msgspec.Struct):
 
     format: str = ""
     execution: msgspec.Raw = msgspec.Raw()
-
-
-class PlanName(msgspec.Struct):
-    """The id that the last line holds."""
-
-    id: str
-
-
-class Found(NamedTuple):
-    """A saved plan's file: where the parts to execute start, and its last line as an object."""
-
-    start: int
-    names: bytes
 
 
 def save(plan: Plan, display: Shown, path: Path) -> Plan:
@@ -142,7 +129,7 @@ def load(path: Path, display: Shown) -> Plan:
         layout = _found(path, file)
         if layout is None:
             raise _of_before(path)
-        plan, follows = _executed(path, file, layout)
+        plan, follows = _executed(path, file, *layout)
         if not _is_as_written(file, plan, display, follows):
             raise inconsistent(f"{path} shows a different plan than it contains")
     tree = plan.basis.tree
@@ -162,8 +149,8 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
         raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
 
 
-def _found(path: Path, file: BufferedReader) -> Found | None:
-    """The layout of a file whose digest is right; None where it is not in lines."""
+def _found(path: Path, file: BufferedReader) -> tuple[int, bytes] | None:
+    """The start of the parts to execute, and the id as JSON, of a file whose digest is right; None without lines."""
     total, start, last = GrowingSha256(), 0, b""
     for line in file:
         total.add(last)
@@ -175,7 +162,7 @@ def _found(path: Path, file: BufferedReader) -> Found | None:
     total.add(content)
     if digest.decode("ascii", "replace") != total.text():
         raise _changed(path)
-    return Found(start, b"{" + last.removeprefix(b"],"))
+    return start, content.removeprefix(ID[1:])
 
 
 def is_altered(content: bytes) -> bool:
@@ -207,16 +194,15 @@ def _none(path: Path, whole: bytes) -> SyncengineError:
     return _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
-def _executed(path: Path, file: BufferedReader, layout: Found) -> RestoredPlan:
-    file.seek(layout.start)
+def _executed(path: Path, file: BufferedReader, start: int, id: bytes) -> tuple[Plan, list[bool]]:
+    file.seek(start)
     lines = (line.removesuffix(b",\n") for line in file)
     decoder = msgspec.json.Decoder(PlanPart)
     try:
         header = msgspec.json.decode(next(lines, b""), type=Header)
         parts = map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines))
         plan, follows = restored(header.plan, parts)
-        id = msgspec.json.decode(layout.names, type=PlanName).id
-        return RestoredPlan(replace(plan, basis=replace(plan.basis, id=id)), follows)
+        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(id, type=str))), follows
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
 

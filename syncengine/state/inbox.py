@@ -61,11 +61,9 @@ __all__ = [
     "Holder",
     "Inbox",
     "InboxEntry",
-    "InboxLease",
     "Offer",
 ]
 
-InboxLease = Lease
 OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
 """Errors that one write may have by itself, while others of the same transaction have none."""
 
