@@ -108,14 +108,8 @@ def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
         )
 
 
-def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
-    """A saved plan fits one state, once (docs/planning.md 6)."""
-    refuse_elsewhere(plan, state, base_url)
-    refuse_changed(plan, state)
-
-
 def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
-    """A saved plan that was used, or that is for another state, service or team."""
+    """A saved plan that was used, or is for another state, service or team: it fits one, once (docs/planning.md 6)."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
         raise StalePlan(f"plan {plan.id} was already applied: plan again to see what is left to do", code="plan-used")
