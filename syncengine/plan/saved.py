@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from syncengine.document.digest import GrowingSha256, sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
-from syncengine.plan import saved_v1
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan, Tree
 from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
@@ -32,6 +31,8 @@ FORMAT = "syncengine.plan/v1"
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after those."""
 DIGEST, END = b',"digest":"', b'"}\n'
+BEFORE = b',"execution":{'
+"""What the parts to execute began with when a whole plan stood in one line: such a file is refused by name."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
 """Letters of an id that name the plan's content."""
@@ -167,18 +168,21 @@ def _found(path: Path, file: BufferedReader) -> tuple[int, bytes] | None:
 
 def is_altered(content: bytes) -> bool:
     """Whether the content of a file was saved with parts to execute, and its digest is another by now."""
-    if EXECUTION not in content:
-        return False
-    rest, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
-    return digest.decode("ascii", "replace") != sha256_of(rest)
+    return EXECUTION in content and not _is_sealed(content.rstrip())
+
+
+def _is_sealed(whole: bytes) -> bool:
+    """Whether its digest is right."""
+    content, _, digest = whole.removesuffix(END.rstrip()).rpartition(DIGEST)
+    return digest.decode("ascii", "replace") == sha256_of(content)
 
 
 def _of_before(path: Path) -> SyncengineError:
     """The refusal of a plan that was saved in the form of before: its gate has no units."""
     whole = path.read_bytes().rstrip()
-    if saved_v1.EXECUTION not in whole:
+    if BEFORE not in whole:
         return _none(path, whole)
-    return _of_another_version(path) if saved_v1.is_sealed(whole) else _changed(path)
+    return _of_another_version(path) if _is_sealed(whole) else _changed(path)
 
 
 def _none(path: Path, whole: bytes) -> SyncengineError:
