@@ -26,7 +26,7 @@ from syncengine.service.operations import (
     UPSERT_TAGS,
     Operation,
 )
-from syncengine.state.journal import CallFailure, Intent, Settlement
+from syncengine.state.journal import CallFailure, Settlement
 from syncengine.state.landing import Attempt
 from syncengine.state.published import PublishedCalls
 from syncengine.state.store import State
@@ -58,16 +58,16 @@ class Journal:
         self._seconds = seconds
         self._settled: list[Settlement] = []
         self._failed: list[CallFailure] = []
-        self._under_way: dict[str, Intent] = {}
+        self._under_way: dict[str, Attempt] = {}
         self._given_up: dict[str, float] = {}
         self._ended: list[str] = []
 
-    def intend(self, intents: Sequence[Intent]) -> None:
-        """Record the additions of calls before any of them is sent."""
+    def intend(self, calls: Mapping[str, Attempt]) -> None:
+        """Record the additions of calls, by name, before any of them is sent."""
         with self._ledger.together():
             self.flush()
-            self._ledger.intend(intents)
-        self._under_way |= {intent.call: intent for intent in intents}
+            self._ledger.intend(calls)
+        self._under_way |= calls
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Record the removals of a call, and that there is no doubt any more."""
@@ -82,7 +82,7 @@ class Journal:
     def give_up(self, call: str, at: float) -> Attempt:
         """Keep a call on record whose attempt was given up `at` and may still be executed; return that attempt."""
         self._given_up[call] = at
-        return self._under_way[call].attempt()
+        return self._under_way[call]
 
     def end(self, call: str) -> None:
         """The call is not sent again in this run."""
@@ -177,27 +177,27 @@ class ApplyRun:
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
         """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
-        intents = [self._intent(operation, call, items, survivors) for call, items in parts]
+        calls = {call: self._attempt(operation, items, survivors) for call, items in parts}
         with self.ledger.together():
-            self.journal.intend(intents)
+            self.journal.intend(calls)
             # Not before: until the rename is intended, no row says that both names are one category.
             if self.members_renamed:
-                self._record_members({effect.former for intent in intents for effect in intent.effects})
+                self._record_members({effect.former for attempt in calls.values() for effect in attempt.effects})
 
     def announce(self, plan: Plan, done: Container[str]) -> None:
         """Have the state know of all calls before the first is sent, where it writes to others only now and then."""
-        self.ledger.announce(lambda: PublishedCalls(list(self._intents_of(plan, done)), tuple(self.members_renamed)))
+        self.ledger.announce(lambda: PublishedCalls(dict(self._attempts_of(plan, done)), tuple(self.members_renamed)))
 
-    def _intents_of(self, plan: Plan, done: Container[str]) -> Iterator[Intent]:
+    def _attempts_of(self, plan: Plan, done: Container[str]) -> Iterator[tuple[str, Attempt]]:
         uploads = plan.sweep.uploads if plan.sweep else ()
         survivors = tuple(item.key.name for call in uploads for item in call.items)
         for call in plan.calls():
             if call.id not in done:
                 codes = survivors if call.operation == COMPLETE_SYNC_SESSION.id else ()
-                yield self._intent(OPERATIONS[call.operation], call.id, call.items, codes)
+                yield call.id, self._attempt(OPERATIONS[call.operation], call.items, codes)
 
-    def _intent(self, operation: Operation, call: str, items: Sequence[Item], survivors: tuple[str, ...]) -> Intent:
-        return Intent(call, operation.id, effects_of(items), self._ids_of(operation, items), survivors)
+    def _attempt(self, operation: Operation, items: Sequence[Item], survivors: tuple[str, ...]) -> Attempt:
+        return Attempt(operation.id, effects_of(items), self._ids_of(operation, items), survivors)
 
     def _record_members(self, renamed: set[Key | None]) -> None:
         """Write that the members of categories are in them by their new names."""
