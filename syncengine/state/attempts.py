@@ -21,9 +21,9 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
 
 
-def begin(connection: sa.Connection, run: str, attempts: Iterable[tuple[str, Attempt]]) -> None:
+def begin(connection: sa.Connection, run: str, attempts: Mapping[str, Attempt]) -> None:
     """Write calls that are about to be sent; one that is sent again in parts stays as it was."""
-    values = [(run, call, attempt.operation, _ENCODER.encode(attempt)) for call, attempt in attempts]
+    values = [(run, call, attempt.operation, _ENCODER.encode(attempt)) for call, attempt in attempts.items()]
     write_many(connection, ATTEMPTS, ("run", "call", "operation", "content"), values)
 
 

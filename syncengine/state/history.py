@@ -262,16 +262,22 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
     while heads:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
-            of_key = [] if line is None else list(packed_lines.lines_of(line.packed, key))
+            of_key = [] if line is None else list(packed_lines.entries(line.packed, {str(key)}))
             if not of_key and 0 < head <= pruned:
                 continue
             if line is None:
                 raise LookupError("a row or a line points to a line that is gone")
             entries[head] = [
-                replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
-                for call, operation, each in of_key
+                replace(
+                    _entry(line),
+                    call=each.call,
+                    operation=each.operation,
+                    source=each.line.source,
+                    detail=each.line.read(),
+                )
+                for each in of_key
             ]
-            previous = of_key[0][2].previous
+            previous = of_key[0].line.previous
             if previous is not None and previous >= head:
                 raise ValueError("a line points to a later one")
             heads.append(previous)

@@ -58,23 +58,6 @@ Rows = dict[Key, Recorded]
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
-    """A call that is about to be sent, and its effects. `call` is unique in its run.
-
-    `ids` and `survivors` are those of `landing.Attempt`.
-    """
-
-    call: str
-    operation: str
-    effects: tuple[Effect, ...]
-    ids: Mapping[str, str] = field(default_factory=dict)
-    survivors: tuple[str, ...] = ()
-
-    def attempt(self) -> Attempt:
-        return Attempt(operation=self.operation, effects=self.effects, ids=self.ids, survivors=self.survivors)
-
-
-@dataclass(frozen=True, slots=True)
 class Settlement:
     """The effects of a call that a 2xx acknowledged, all or some, and the ids that the service gave."""
 
@@ -113,14 +96,14 @@ class Stamp:
         return (self.run, self.epoch, self.at, verb, operation, str(key[0]), key[1], entry)
 
 
-def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
-    """Record calls before they are sent: rows gain their additions, and their keys are in flight."""
-    rows, last = fetch_chained(connection, _intended_keys(entries))
+def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attempt]) -> None:
+    """Record calls, by name, before they are sent: rows gain their additions, and their keys are in flight."""
+    rows, last = fetch_chained(connection, _intended_keys(attempts.values()))
     values_of: dict[Key, Values] = {}
     parts = []
-    for entry in entries:
+    for call, attempt in attempts.items():
         lines = []
-        for effect in entry.effects:
+        for effect in attempt.effects:
             key, before = effect.key, rows.get(effect.key)
             after = intended(before, effect)
             rows[key] = after = after if effect.former is None else _renamed(after, effect, rows)
@@ -128,9 +111,9 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
             ended = settled(after, effect) if _takes(effect, after) else after
             body = values[-1] if before is None and ended is after else None
             lines.append(_line(effect.source, last.get(key), before, ended, body))
-        parts.append(CallLines(entry.call, entry.operation, [str(effect.key) for effect in entry.effects], lines))
+        parts.append(CallLines(call, attempt.operation, [str(effect.key) for effect in attempt.effects], lines))
     _write(connection, stamp, INTENDED, values_of, parts)
-    _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
+    _open(connection, {call: part.keys for call, part in zip(attempts, parts, strict=True)})
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
@@ -238,9 +221,9 @@ def open_calls(connection: sa.Connection) -> set[str]:
     return set(connection.execute(sa.select(OPEN.c.call)).scalars())
 
 
-def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
-    for entry in entries:
-        for effect in entry.effects:
+def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
+    for attempt in attempts:
+        for effect in attempt.effects:
             yield effect.key
             if effect.former:
                 yield effect.former
