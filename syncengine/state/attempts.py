@@ -14,11 +14,13 @@ import sqlalchemy as sa
 from syncengine.resource import Key
 from syncengine.state.clock import Clock
 from syncengine.state.landing import Attempt, Outstanding
-from syncengine.state.queries import among
+from syncengine.state.queries import execute_among
 from syncengine.state.tables import ATTEMPTS, write_many
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
+
+_DROP = sa.delete(ATTEMPTS).where(ATTEMPTS.c.run == sa.bindparam("of_run"))
 
 
 def begin(connection: sa.Connection, run: str, attempts: Mapping[str, Attempt]) -> None:
@@ -34,8 +36,7 @@ def calls(connection: sa.Connection, run: str) -> set[str]:
 
 def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
     """Drop calls whose every attempt has a known end."""
-    dropped = sa.and_(ATTEMPTS.c.run == run, among(connection, ATTEMPTS.c.call, calls))
-    connection.execute(sa.delete(ATTEMPTS).where(dropped))
+    execute_among(connection, _DROP, ATTEMPTS.c.call, calls, of_run=run)
 
 
 def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:

@@ -16,7 +16,7 @@ from syncengine.state.holder import Holder, actor
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, PRUNED, QUARANTINE_ENDED, QUARANTINED, SETTLED
 from syncengine.state.journal_detail import Detail, read
-from syncengine.state.queries import among
+from syncengine.state.queries import execute_among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
@@ -142,8 +142,10 @@ def runs(connection: sa.Connection, limit: int) -> list[Run]:
 
 def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     """The runs of these ids, as many as there are."""
-    query = sa.select(RUNS).where(among(connection, RUNS.c.id, list(ids)))
-    return [_run(row) for row in connection.execute(query)]
+    return [_run(row) for row in execute_among(connection, _RUNS, RUNS.c.id, list(ids))]
+
+
+_RUNS = sa.select(RUNS)
 
 
 def pruned_until(connection: sa.Connection) -> int:

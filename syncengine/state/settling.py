@@ -18,7 +18,7 @@ from syncengine.state import history, packed_lines
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FORGOTTEN, INTENDED, PACKED, SETTLED
 from syncengine.state.packed_lines import CallEnd, JournalLine
-from syncengine.state.queries import keyed
+from syncengine.state.queries import select_keyed
 from syncengine.state.tables import JOURNAL, ROWS
 
 PIECE = 20
@@ -61,14 +61,11 @@ def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> 
 
 def forgotten(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
     """Those of the keys that `state forget` ever dropped."""
-    return {
-        Key(key.kind, key.name)
-        for part in keyed(connection, JOURNAL, keys)
-        for key in map(_key, connection.execute(_NAMES.where(part, JOURNAL.c.verb == FORGOTTEN)))
-    }
+    return {Key(key.kind, key.name) for key in map(_key, select_keyed(connection, _FORGOTTEN, JOURNAL, keys))}
 
 
-_NAMES = sa.select(JOURNAL.c.kind, JOURNAL.c.name)
+_FORGOTTEN = sa.select(JOURNAL.c.kind, JOURNAL.c.name).where(JOURNAL.c.verb == FORGOTTEN)
+_ENTRIES = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry).where(ROWS.c.entry.is_not(None))
 
 
 def _key(row: Any) -> Key:
@@ -78,10 +75,8 @@ def _key(row: Any) -> Key:
 def _heads(connection: sa.Connection, keys: Collection[Key]) -> dict[int, set[Key]]:
     """The last packed line of each key that has one."""
     heads = defaultdict(set)
-    query = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry).where(ROWS.c.entry.is_not(None))
-    for part in keyed(connection, ROWS, keys):
-        for row in connection.execute(query.where(part)):
-            heads[int(row.entry)].add(_key(row))
+    for row in select_keyed(connection, _ENTRIES, ROWS, keys):
+        heads[int(row.entry)].add(_key(row))
     return heads
 
 
