@@ -406,9 +406,6 @@ class _Silent:
 
     down = False
 
-    def path(self, operation: object) -> str:
-        raise AssertionError("a plan without requests asks for no path")
-
     async def call(self, operation: object, body: object = None) -> Answer:
         raise AssertionError("a plan without requests calls nothing")
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 
 from syncengine.apply import batches, singles, sweep_session
-from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiting
-from syncengine.apply.report import Outcome
+from syncengine.apply.events import ItemEnded, StageStarted, Waiting
+from syncengine.apply.report import Outcome, Session
 from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.calls import Call, Item, Step
@@ -123,7 +123,7 @@ async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
         run.skipped(call.items, reason)
     if sweeps and plan.sweep is not None:
         run.skipped(plan.sweep.complete.items, reason)
-        run.tell(SessionEnded("", None, reason))
+        run.tell(Session(reason=reason))
     return False
 
 

@@ -93,8 +93,7 @@ async def _conclude_refused(
     run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], refused: RefusedCall
 ) -> None:
     error = CallError(refused.message, operation.id, 0 if len(items) == 1 else None, refused.status)
-    if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
-        run.stop_unauthorized(refused.message)
+    if await run.stops_for_key(refused.status, refused.message):
         run.failed(call, items, error)
     elif refused.status == 402 and operation is UPSERT_TAGS:
         await _find_plan_limit(run, call, items, error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from syncengine.apply.report import CallError, Outcome
+from syncengine.apply.report import CallError, Outcome, Session
 from syncengine.resource import Key, Source
 
 
@@ -50,15 +50,6 @@ class SessionOpened:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionEnded:
-    """`outcome`: completed or cancelled; None when it is not known."""
-
-    id: str
-    outcome: str | None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Remark:
     """A warning about the run as a whole."""
 
@@ -73,4 +64,4 @@ class Stopping:
     seconds: float
 
 
-Event = StageStarted | ItemEnded | Retrying | Waiting | Stopping | SessionOpened | SessionEnded | Remark
+Event = StageStarted | ItemEnded | Retrying | Waiting | Stopping | SessionOpened | Session | Remark

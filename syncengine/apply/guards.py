@@ -46,8 +46,6 @@ from syncengine.state.errors import NEW_STATE
 from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import Facts, State, open_state
 
-Estate = Callable[[], Mapping[Key, Recorded]]
-
 UNMERGED = "not-merged"
 """The code of a saved plan that was made from another tree than is checked out."""
 
@@ -110,14 +108,8 @@ def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
         )
 
 
-def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
-    """A saved plan fits one state, once (docs/planning.md 6)."""
-    refuse_elsewhere(plan, state, base_url)
-    refuse_changed(plan, state)
-
-
 def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
-    """A saved plan that was used, or that is for another state, service or team."""
+    """A saved plan that was used, or is for another state, service or team: it fits one, once (docs/planning.md 6)."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
         raise StalePlan(f"plan {plan.id} was already applied: plan again to see what is left to do", code="plan-used")
@@ -161,13 +153,17 @@ def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, s
     return f"{mismatch.key}: {mismatch.why}" + (f" ({reasons})" if reasons else "")
 
 
-def estate_of(state: State) -> Estate:
+def estate_of(state: State) -> Callable[[], Mapping[Key, Recorded]]:
     """All rows, read when they are first needed, and only then: whoever holds the lock finds the same again."""
     return cache(lambda: {row.key: row for row in state.rows()})
 
 
 def refuse_inconsistent(
-    plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit], estate: Estate | None = None
+    plan: Plan,
+    state: State,
+    rules: Rules,
+    limits: Mapping[str, Limit],
+    estate: Callable[[], Mapping[Key, Recorded]] | None = None,
 ) -> Diff | None:
     """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return its differences.
 
@@ -238,7 +234,11 @@ def refuse_other_undo(plan: Plan, again: Plan) -> None:
 
 
 def with_gate_of_today(
-    plan: Plan, state: State, limits: Mapping[str, Limit], now: float, estate: Estate | None = None
+    plan: Plan,
+    state: State,
+    limits: Mapping[str, Limit],
+    now: float,
+    estate: Callable[[], Mapping[Key, Recorded]] | None = None,
 ) -> Plan:
     """Return the saved plan with its gate judged anew: with removals by other runs since, and approvals spent since.
 

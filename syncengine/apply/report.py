@@ -1,12 +1,9 @@
-"""events → outcomes of changes, a report, an exit code; pure."""
+"""The outcomes of an apply: of its changes, of its sync session, of all of it. Values; pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -22,7 +19,7 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan.approvals import Approval
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import Action
 from syncengine.resource import Key, Source
 
 
@@ -81,7 +78,7 @@ class Result(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The sync session of a run. `outcome`: completed, cancelled or none."""
+    """The sync session of a run, as it ended. `outcome`: completed or cancelled; none where that is not known."""
 
     id: str | None = None
     outcome: str = "none"
@@ -133,67 +130,3 @@ class Report:
     def began(self) -> bool:
         """Whether anything can have been applied."""
         return self.status not in (RunStatus.FAILED, RunStatus.REFUSED)
-
-
-class ItemOutcome(Protocol):
-    """The outcome that an apply reports for one resource (apply.events.ItemEnded)."""
-
-    @property
-    def key(self) -> Key: ...
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def error(self) -> CallError | None: ...
-    @property
-    def source(self) -> Source | None: ...
-
-
-WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED)
-
-
-class Tally:
-    """Folds outcomes into one result for each resource: the worst of its calls."""
-
-    def __init__(self) -> None:
-        self._worst: dict[Key, ItemOutcome] = {}
-
-    def add(self, item: ItemOutcome) -> None:
-        """One more call's outcome."""
-        worst = self._worst.get(item.key)
-        if worst is None or WORST_FIRST.index(item.outcome) < WORST_FIRST.index(worst.outcome):
-            self._worst[item.key] = item
-
-    def results(self, changes: Sequence[Change], unsent: str) -> tuple[Result, ...]:
-        """A result for each change, in their order; then whatever else was not applied.
-
-        `unsent` is the reason of changes without any event.
-        """
-        results = [self._result(change, unsent) for change in changes]
-        keys = {change.key for change in changes}
-        others = [t for t in self._worst.values() if t.key not in keys and t.outcome is not Outcome.APPLIED]
-        return (*results, *(Result(t.key, Action.UPDATE, t.outcome, t.source, t.error) for t in others))
-
-    def _result(self, change: Change, unsent: str) -> Result:
-        worst = self._worst.get(change.key)
-        if worst is None:
-            return Result(change.key, change.action, Outcome.SKIPPED, change.source, CallError(unsent))
-        return Result(change.key, change.action, worst.outcome, change.source, worst.error)
-
-
-def totals(results: Sequence[Result], requests: int, retries: int) -> Totals:
-    """Count outcomes."""
-    counts = Counter(result.outcome for result in results)
-    return Totals(
-        applied=counts[Outcome.APPLIED],
-        failed=counts[Outcome.FAILED],
-        skipped=counts[Outcome.SKIPPED],
-        unknown=counts[Outcome.UNKNOWN],
-        requests=requests,
-        retries=retries,
-    )
-
-
-def status_of(results: Sequence[Result], *, sweep_wanted: bool, session: Session) -> RunStatus:
-    """COMPLETE only when everything was applied, the sweep included."""
-    swept = not sweep_wanted or session.outcome == "completed"
-    return RunStatus.COMPLETE if swept and all(r.outcome is Outcome.APPLIED for r in results) else RunStatus.INCOMPLETE

@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
-from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
+from syncengine.apply.events import Event, ItemEnded, Remark
 from syncengine.apply.report import (
+    CallError,
     Circumstances,
     Outcome,
     Report,
     Result,
     RunStatus,
     Session,
-    Tally,
+    Totals,
     status_after,
-    status_of,
-    totals,
 )
 from syncengine.errors import Diagnostic, Severity, SyncengineError
+from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
+from syncengine.resource import Key
 from syncengine.service.client import Traffic
+
+WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED)
+
+
+class _Tally:
+    """Folds outcomes into one result for each resource: the worst of its calls."""
+
+    def __init__(self) -> None:
+        self._worst: dict[Key, ItemEnded] = {}
+
+    def add(self, item: ItemEnded) -> None:
+        """One more call's outcome."""
+        worst = self._worst.get(item.key)
+        if worst is None or WORST_FIRST.index(item.outcome) < WORST_FIRST.index(worst.outcome):
+            self._worst[item.key] = item
+
+    def results(self, changes: Sequence[Change], unsent: str) -> tuple[Result, ...]:
+        """A result for each change, in their order; then whatever else was not applied.
+
+        `unsent` is the reason of changes without any event.
+        """
+        results = [self._result(change, unsent) for change in changes]
+        keys = {change.key for change in changes}
+        others = [t for t in self._worst.values() if t.key not in keys and t.outcome is not Outcome.APPLIED]
+        return (*results, *(Result(t.key, Action.UPDATE, t.outcome, t.source, t.error) for t in others))
+
+    def _result(self, change: Change, unsent: str) -> Result:
+        worst = self._worst.get(change.key)
+        if worst is None:
+            return Result(change.key, change.action, Outcome.SKIPPED, change.source, CallError(unsent))
+        return Result(change.key, change.action, worst.outcome, change.source, worst.error)
 
 
 class Chronicle:
@@ -30,7 +63,7 @@ class Chronicle:
         self.traffic = Traffic()
         self.began = False
         self._tell = tell
-        self._tally = Tally()
+        self._tally = _Tally()
         self._session = Session()
         self._remarks = list(remarks)
         self._folded: tuple[Result, ...] | None = None
@@ -41,8 +74,8 @@ class Chronicle:
             case ItemEnded():
                 self._tally.add(event)
                 self._folded = None
-            case SessionEnded(id, outcome, reason):
-                self._session = Session(id or None, outcome or "none", reason)
+            case Session():
+                self._session = event
             case Remark(code, message):
                 self._remarks.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
         self._tell(event)
@@ -54,7 +87,7 @@ class Chronicle:
     def status(self) -> RunStatus:
         """Return the status of the run once everything that could be sent was sent."""
         sweeps = self.plan is not None and self.plan.sweep is not None
-        return status_of(self.results(), sweep_wanted=sweeps, session=self._session)
+        return _status_of(self.results(), sweep_wanted=sweeps, session=self._session)
 
     def results(self) -> tuple[Result, ...]:
         """A result for each change, once the run began."""
@@ -83,7 +116,7 @@ class Chronicle:
         return Report(
             plan=self.plan.id if self.plan else None,
             status=self._status_after(error),
-            totals=totals(results, self.traffic.requests, self.traffic.retries),
+            totals=_totals(results, self.traffic.requests, self.traffic.retries),
             session=self._session,
             results=results,
             diagnostics=(*diagnostics, *(d for d in (error.diagnostics() if error else ()) if d not in own)),
@@ -96,3 +129,22 @@ class Chronicle:
         if self.traffic.reached:
             return RunStatus.INCOMPLETE
         return status_after(error)
+
+
+def _totals(results: Sequence[Result], requests: int, retries: int) -> Totals:
+    """Count outcomes."""
+    counts = Counter(result.outcome for result in results)
+    return Totals(
+        applied=counts[Outcome.APPLIED],
+        failed=counts[Outcome.FAILED],
+        skipped=counts[Outcome.SKIPPED],
+        unknown=counts[Outcome.UNKNOWN],
+        requests=requests,
+        retries=retries,
+    )
+
+
+def _status_of(results: Sequence[Result], *, sweep_wanted: bool, session: Session) -> RunStatus:
+    """COMPLETE only when everything was applied, the sweep included."""
+    swept = not sweep_wanted or session.outcome == "completed"
+    return RunStatus.COMPLETE if swept and all(r.outcome is Outcome.APPLIED for r in results) else RunStatus.INCOMPLETE

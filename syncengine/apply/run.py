@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -16,7 +15,7 @@ from syncengine.apply.report import CallError, Outcome
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.plan.model import Plan
-from syncengine.resource import Key, Kind, Recorded
+from syncengine.resource import Key
 from syncengine.service.client import Answer
 from syncengine.service.operations import (
     COMPLETE_SYNC_SESSION,
@@ -27,9 +26,10 @@ from syncengine.service.operations import (
     UPSERT_TAGS,
     Operation,
 )
-from syncengine.state.journal import CallFailure, Intent, Settlement
-from syncengine.state.landing import Attempt, Outstanding
+from syncengine.state.journal import CallFailure, Settlement
+from syncengine.state.landing import Attempt
 from syncengine.state.published import PublishedCalls
+from syncengine.state.store import State
 
 
 class ServiceCaller(Protocol):
@@ -37,33 +37,8 @@ class ServiceCaller(Protocol):
 
     @property
     def down(self) -> bool: ...
-    def path(self, operation: Operation) -> str: ...
     async def call(self, operation: Operation, body: object = None) -> Answer: ...
     async def departed(self) -> None: ...
-
-
-class Ledger(Protocol):
-    """The part of the state that applying needs (docs/planning.md 1.2)."""
-
-    def rows(self, kind: Kind | None = None) -> Iterable[Recorded]: ...
-    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
-    def members(self, categories: Iterable[str]) -> list[Recorded]: ...
-    def open_sessions(self) -> list[str]: ...
-    def settled_calls(self, plan_id: str) -> set[str]: ...
-    def together(self) -> AbstractContextManager[None]: ...
-    def announce(self, calls: Callable[[], PublishedCalls]) -> None: ...
-    def intend(self, entries: Sequence[Intent]) -> None: ...
-    def settle(self, entries: Sequence[Settlement]) -> None: ...
-    def fail(self, entries: Sequence[CallFailure]) -> None: ...
-    def record(self, effects: Sequence[Effect]) -> None: ...
-    def doubt(self, keys: Iterable[Key]) -> None: ...
-    def doubt_ids(self, categories: Iterable[Key]) -> None: ...
-    def path_answered(self, operation: str, path: str) -> None: ...
-    def session_opened(self, session: str) -> None: ...
-    def session_closed(self, session: str) -> None: ...
-    def set_facts(self, *, owns_activity_types: bool) -> None: ...
-    def outstanding(self, window: float) -> list[Outstanding]: ...
-    def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None: ...
 
 
 NOTHING: Mapping[Key, str] = MappingProxyType({})
@@ -78,21 +53,21 @@ class Journal:
     A settlement that is written late only leaves a doubt if the process dies before; an intent is written at once.
     """
 
-    def __init__(self, ledger: Ledger, seconds: Callable[[], float]) -> None:
+    def __init__(self, ledger: State, seconds: Callable[[], float]) -> None:
         self._ledger = ledger
         self._seconds = seconds
         self._settled: list[Settlement] = []
         self._failed: list[CallFailure] = []
-        self._under_way: dict[str, Intent] = {}
+        self._under_way: dict[str, Attempt] = {}
         self._given_up: dict[str, float] = {}
         self._ended: list[str] = []
 
-    def intend(self, intents: Sequence[Intent]) -> None:
-        """Record the additions of calls before any of them is sent."""
+    def intend(self, calls: Mapping[str, Attempt]) -> None:
+        """Record the additions of calls, by name, before any of them is sent."""
         with self._ledger.together():
             self.flush()
-            self._ledger.intend(intents)
-        self._under_way |= {intent.call: intent for intent in intents}
+            self._ledger.intend(calls)
+        self._under_way |= calls
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Record the removals of a call, and that there is no doubt any more."""
@@ -107,7 +82,7 @@ class Journal:
     def give_up(self, call: str, at: float) -> Attempt:
         """Keep a call on record whose attempt was given up `at` and may still be executed; return that attempt."""
         self._given_up[call] = at
-        return self._under_way[call].attempt()
+        return self._under_way[call]
 
     def end(self, call: str) -> None:
         """The call is not sent again in this run."""
@@ -165,7 +140,7 @@ class ApplyRun:
     """
 
     service: ServiceCaller
-    ledger: Ledger
+    ledger: State
     tell: Callable[[Event], None]
     stop: asyncio.Event
     concurrency: int = 8
@@ -202,27 +177,27 @@ class ApplyRun:
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
         """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
-        intents = [self._intent(operation, call, items, survivors) for call, items in parts]
+        calls = {call: self._attempt(operation, items, survivors) for call, items in parts}
         with self.ledger.together():
-            self.journal.intend(intents)
+            self.journal.intend(calls)
             # Not before: until the rename is intended, no row says that both names are one category.
             if self.members_renamed:
-                self._record_members({effect.former for intent in intents for effect in intent.effects})
+                self._record_members({effect.former for attempt in calls.values() for effect in attempt.effects})
 
     def announce(self, plan: Plan, done: Container[str]) -> None:
         """Have the state know of all calls before the first is sent, where it writes to others only now and then."""
-        self.ledger.announce(lambda: PublishedCalls(list(self._intents_of(plan, done)), tuple(self.members_renamed)))
+        self.ledger.announce(lambda: PublishedCalls(dict(self._attempts_of(plan, done)), tuple(self.members_renamed)))
 
-    def _intents_of(self, plan: Plan, done: Container[str]) -> Iterator[Intent]:
+    def _attempts_of(self, plan: Plan, done: Container[str]) -> Iterator[tuple[str, Attempt]]:
         uploads = plan.sweep.uploads if plan.sweep else ()
         survivors = tuple(item.key.name for call in uploads for item in call.items)
         for call in plan.calls():
             if call.id not in done:
                 codes = survivors if call.operation == COMPLETE_SYNC_SESSION.id else ()
-                yield self._intent(OPERATIONS[call.operation], call.id, call.items, codes)
+                yield call.id, self._attempt(OPERATIONS[call.operation], call.items, codes)
 
-    def _intent(self, operation: Operation, call: str, items: Sequence[Item], survivors: tuple[str, ...]) -> Intent:
-        return Intent(call, operation.id, effects_of(items), self._ids_of(operation, items), survivors)
+    def _attempt(self, operation: Operation, items: Sequence[Item], survivors: tuple[str, ...]) -> Attempt:
+        return Attempt(operation.id, effects_of(items), self._ids_of(operation, items), survivors)
 
     def _record_members(self, renamed: set[Key | None]) -> None:
         """Write that the members of categories are in them by their new names."""
@@ -299,10 +274,15 @@ class ApplyRun:
         self.unauthorized = True
         self.halt = f"authentication failed: {message}"
 
-    async def key_is_refused(self) -> bool:
-        """Whether a 403 is about the key: teamInfo is refused too (docs/planning.md 4.6)."""
-        answer = await self.service.call(TEAM_INFO)
-        return answer.status in (401, 403)
+    async def stops_for_key(self, status: int | None, message: str) -> bool:
+        """Whether a refusal is about the key, which ends the run. A 403 is, where teamInfo is refused too.
+
+        docs/planning.md 4.6.
+        """
+        is_about_key = status == 401 or (status == 403 and (await self.service.call(TEAM_INFO)).status in (401, 403))
+        if is_about_key:
+            self.stop_unauthorized(message)
+        return is_about_key
 
     def remark(self, code: str, message: str) -> None:
         self.tell(Remark(code, message))

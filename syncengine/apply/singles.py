@@ -83,6 +83,5 @@ def _conclude_missing(
 
 
 async def _conclude_refused(run: ApplyRun, operation: Operation, call: str, item: Item, error: CallError) -> None:
-    if error.status == 401 or (error.status == 403 and await run.key_is_refused()):
-        run.stop_unauthorized(error.message)
+    await run.stops_for_key(error.status, error.message)
     run.failed(call, [item], error)

@@ -8,9 +8,9 @@ from enum import Enum
 
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, judge
 from syncengine.apply.batches import MAX_OFFENDERS, spell
-from syncengine.apply.events import SessionEnded, SessionOpened
+from syncengine.apply.events import SessionOpened
 from syncengine.apply.refused_content import removal_by
-from syncengine.apply.report import CallError, Outcome
+from syncengine.apply.report import CallError, Outcome, Session
 from syncengine.apply.run import ApplyRun, effects_of
 from syncengine.plan.calls import Item
 from syncengine.plan.sweep import Sweep
@@ -72,7 +72,7 @@ async def perform(run: ApplyRun, sweep: Sweep) -> None:
     """Upload all that stays, and complete; or cancel, keep the rows, and give the reason."""
     if obstacle := run.halted or _waits_in_vain(run, sweep):
         run.skipped(sweep.complete.items, obstacle)
-        run.tell(SessionEnded("", None, obstacle))
+        run.tell(Session(reason=obstacle))
         return
     session = _Session("", 0)
     removals = Outcome.SKIPPED
@@ -95,7 +95,7 @@ def _waits_in_vain(run: ApplyRun, sweep: Sweep) -> str | None:
 async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _Session]:
     session = _Session("", number)
     if (end := await _start(run, session)) is not End.OPEN:
-        run.tell(SessionEnded("", None, session.reason))
+        run.tell(Session(reason=session.reason))
         return end, session
     run.ledger.session_opened(session.id)
     run.tell(SessionOpened(session.id))
@@ -108,8 +108,8 @@ async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _
         await _cancel(run, session.id)
     elif end is not End.UNKNOWN:
         run.ledger.session_closed(session.id)
-    outcome = end.value if end in (End.COMPLETED, End.CANCELLED) else None
-    run.tell(SessionEnded(session.id, outcome, session.reason or None))
+    outcome = end.value if end in (End.COMPLETED, End.CANCELLED) else "none"
+    run.tell(Session(session.id, outcome, session.reason or None))
     return end, session
 
 
@@ -180,8 +180,7 @@ async def _refused(run: ApplyRun, session: _Session, call: str, items: Sequence[
         if refused.status == 400:  # or it is the content, and the session is as open as before
             await _cancel(run, session.id)
         return session.end(End.GONE, f"the session no longer exists: {refused.message}")
-    if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
-        run.stop_unauthorized(refused.message)
+    await run.stops_for_key(refused.status, refused.message)
     return session.end(End.CANCELLED, refused.message)
 
 
@@ -213,8 +212,7 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
             session.removals = Outcome.UNKNOWN
             return session.end(End.GONE, f"the session no longer exists: {message}")
         case RefusedCall(message, status):
-            if status == 401 or (status == 403 and await run.key_is_refused()):
-                run.stop_unauthorized(message)
+            await run.stops_for_key(status, message)
             effects = () if run.unauthorized else effects_of(items)
             run.journal.fail(call, items, message, {effect.key: removal_by(effect) for effect in effects})
             session.removals = Outcome.FAILED

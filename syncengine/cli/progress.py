@@ -15,13 +15,12 @@ from syncengine.apply.events import (
     ItemEnded,
     Remark,
     Retrying,
-    SessionEnded,
     SessionOpened,
     StageStarted,
     Stopping,
     Waiting,
 )
-from syncengine.apply.report import Outcome
+from syncengine.apply.report import Outcome, Session
 from syncengine.cli.output import Output
 from syncengine.render.words import number
 
@@ -93,9 +92,10 @@ class Progress:
             case SessionOpened(id):
                 if self._output.options.verbose:
                     self._say(f"sync session {id} started")
-            case SessionEnded(id, outcome, reason):
+            case Session(id, outcome, reason):
                 if outcome != "completed":
-                    self._say(f"sync session {id or '(none)'} {outcome or 'not completed'}: {reason}")
+                    end = "not completed" if outcome == "none" else outcome
+                    self._say(f"sync session {id or '(none)'} {end}: {reason}")
             case Remark(code, message):
                 if code not in self._hides:
                     self._say(message)

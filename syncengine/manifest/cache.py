@@ -24,7 +24,7 @@ from syncengine.document.digest import sha256_of_values
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.read_file import ReadFile, reading_of
+from syncengine.manifest.reading import ReadFile, unpacked
 from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.references import BESIDE
@@ -254,7 +254,7 @@ def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
     if packed is None or names is None or words is None or parts is None:
         return None
     with suppress(msgspec.DecodeError, TypeError):
-        return ReadFile(reading_of(packed), packed, names.decode(), words.decode(), parts.decode(), sha256)
+        return unpacked(packed, names.decode(), words.decode(), parts.decode(), sha256)
     return None
 
 

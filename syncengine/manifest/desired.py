@@ -25,20 +25,14 @@ from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
 from syncengine.manifest.load import read_all
 from syncengine.manifest.overlap_lints import contained_in_others
-from syncengine.manifest.read_file import (
-    NO_DEFAULTS,
-    CategoryReference,
-    ReadFile,
-    default_categories,
-    nodes_of,
-)
+from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
+from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
 from syncengine.project.load import levelled
 from syncengine.project.model import Project
 from syncengine.project.schema import Level
-from syncengine.resource import Key, Kind, Removed, Resource, Source
-from syncengine.resource import Row as RowOfData
+from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 
 
 class Desired(Struct, frozen=True):
@@ -148,16 +142,12 @@ class _Places:
         self.node(Key(Kind.TAG, ""), source.file)
         return self.nodes.get(source.line) if source.data is not None and self.file == source.file else None
 
-    def of(self, key: Key, source: Source, part: str) -> tuple[int, int]:
-        """The place of a field's value, else of the resource."""
-        node = self.node(key, source.file) or self.template(source)
-        return (source.line, 1) if node is None else place(node.get(part) or node)
-
-    def of_item(self, key: Key, source: Source, part: str, text: str) -> tuple[int, int]:
-        """The place of an item of a list, else of the resource."""
+    def of_former(self, key: Key, source: Source, name: str) -> tuple[int, int]:
+        """The place of a former name, else of all of them, else of the resource."""
         node = self.node(key, source.file)
-        scalar = self._items(node, part).get(text) if node is not None else None
-        return place(scalar) if scalar is not None else self.of(key, source, part)
+        scalar = self._items(node, "previously").get(name) if node is not None else None
+        node = node or self.template(source)
+        return (source.line, 1) if node is None else place(scalar or node.get("previously") or node)
 
     def of_keyword(self, key: Key, source: Source, word: str | None) -> tuple[int, int]:
         """The place of a tag's keyword; of its name, if that is the keyword or there is none; else of the resource."""
@@ -233,13 +223,13 @@ class _Gathering:
         for name in resource.previously:
             former = Key(key.kind, name)
             if former == key:
-                at = self.places.of_item(key, source, "previously", name)
+                at = self.places.of_former(key, source, name)
                 message = f"{key} cannot have been renamed from itself"
                 self._error("previously-own-name", source.file, at, message, key, source.data)
                 continue
             other, there = self.renamed.setdefault(former, (key, source))
             if other != key:
-                at = self.places.of_item(key, source, "previously", name)
+                at = self.places.of_former(key, source, name)
                 message = f"{former} is already a former name of {other} ({there})"
                 self._error("previously-claimed", source.file, at, message, key, source.data)
 
@@ -252,7 +242,7 @@ class _Gathering:
         """Check across files, once every file has been read."""
         for former, (key, source) in self.renamed.items():
             if (declared := self.keys.get(former)) is not None:
-                at = self.places.of_item(key, source, "previously", former.name)
+                at = self.places.of_former(key, source, former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
                 self._error("previously-declared", source.file, at, message, key, source.data)
         for key, line in self.removed.items():
@@ -316,7 +306,7 @@ class _Gathering:
         )
 
     def _error(
-        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
+        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: Row | None = None
     ) -> None:
         Collector(file, self.diagnostics).at(code, *at, message, address=str(key) if key else None, data=data)
 

@@ -18,7 +18,8 @@ from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
-from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile, Reading, read_file, read_manifest, reading_of
+from syncengine.manifest.read_file import NO_DEFAULTS, read_manifest
+from syncengine.manifest.reading import ReadFile, Reading, read_file, reading_of
 
 MUCH = 1_000_000
 """Bytes from which on more processes are worth their start."""
@@ -27,9 +28,6 @@ FILES_AT_ONCE = 4
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 32
 """Files whose readings wait in memory for the cache."""
-
-Packed = tuple[bytes, str, str, str, str]
-"""A `ReadFile` on its way from another process: all but its reading, which is packed."""
 
 
 def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
@@ -96,8 +94,7 @@ def _fresh(
     processes = _processes(files)
     if processes < 2:
         return (read_one(file, defaults, packed) for file, packed in zip(files, former, strict=True))
-    readings = _in_processes(files, former, defaults, processes)
-    return (ReadFile(reading_of(packed[0]), *packed) for packed in readings)
+    return _in_processes(files, former, defaults, processes)
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
@@ -113,13 +110,13 @@ def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None =
     return read._replace(sha256=_digest(file, data))
 
 
-def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> Packed:
+def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> ReadFile:
     """Read one file in a process of its own."""
     if _stopped.is_asked:
         raise KeyboardInterrupt
     _stopped.is_reading = True
     try:
-        return read_one(file, defaults, former)[1:]
+        return read_one(file, defaults, former)
     finally:
         _stopped.is_reading = False
 
@@ -150,7 +147,7 @@ def _processes(files: Sequence[ManifestFile]) -> int:
 
 def _in_processes(
     files: Sequence[ManifestFile], former: Sequence[bytes | None], defaults: DefaultValues, processes: int
-) -> Iterator[Packed]:
+) -> Iterator[ReadFile]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
@@ -159,11 +156,11 @@ def _in_processes(
         try:
             # Marks of nodes belong to the parser of this process.
             read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
-            packed = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
+            reads = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
-            yield from packed
+            yield from reads
         except BaseException:
             for child in active_children():
                 child.terminate()

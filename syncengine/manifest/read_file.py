@@ -7,10 +7,9 @@ resource are not kept: reports look up the few that they need (`nodes_of`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from syncengine import __version__
 from syncengine.document import fast_reader
@@ -20,66 +19,22 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, Documents, read
-from syncengine.document.text import decoded, folded
+from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
 from syncengine.manifest.files import GENERATES
-from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
+from syncengine.manifest.generate.row_reuse import formers
 from syncengine.manifest.lints import cut_texts
-from syncengine.manifest.overlap_lints import compared_parts
+from syncengine.manifest.reading import CategoryReference, Reading
 from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
-from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import public_by_silence, report_silence
-from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
+from syncengine.resource import Key, Kind, Resource, Source
 
 NO_DEFAULTS = DefaultValues()
-_encode = msgspec.msgpack.Encoder().encode
 SMALL = 8_000
 """Bytes below which a file is read sooner than the expressions for it are compiled."""
-
-
-class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
-    """A category that a default refers to, or the resource `key`, and where; `data` is the row that it is made of."""
-
-    category: str
-    file: str
-    line: int
-    column: int
-    key: Key | None = None
-    data: Row | None = None
-
-
-class Reading(Struct, frozen=True, gc=False, array_like=True):
-    """All of one file. `whole`: no category that it may declare is lost.
-
-    `rows` are those that the last of the resources were made of.
-    """
-
-    file: str
-    resources: tuple[Resource, ...] = ()
-    removed: tuple[Removed, ...] = ()
-    default_categories: tuple[CategoryReference, ...] = ()
-    found: tuple[Diagnostic, ...] = ()
-    whole: bool = True
-    sources: tuple[SourceUse, ...] = ()
-    rows: tuple[BlockRows, ...] = ()
-
-
-class ReadFile(NamedTuple):
-    """A file that was read: its reading, also in MessagePack, and texts to compare with other files, one line each.
-
-    `names` are the folded names that tags have, had or are removed under, `words` their folded keywords, `parts` the
-    parts of those. `sha256` is the digest of the file and of all its inputs; empty if it cannot be read.
-    """
-
-    reading: Reading
-    packed: bytes
-    names: str
-    words: str
-    parts: str = ""
-    sha256: str = ""
 
 
 def read_manifest(
@@ -182,18 +137,16 @@ def read_documents(
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
     by_hand = [resource for each in declared.resources if (resource := resource_of(each, under[each.kind], findings))]
-    from_rows = _generated(declared, data, context, under, findings, former) if declared.generate else Generated()
+    from_rows = _generated(declared, data, context, under, findings, former) if declared.generate else Reading(file)
     resources = (*by_hand, *from_rows.resources)
     report_silence(resources, findings)
-    return Reading(
-        file=file,
+    return replace(
+        from_rows,
         resources=resources,
         removed=tuple(declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and from_rows.whole,
-        sources=from_rows.sources,
-        rows=from_rows.rows,
     )
 
 
@@ -204,12 +157,12 @@ def _generated(
     under: Mapping[Kind, Mapping[str, Any]],
     findings: Collector,
     former: Reading | None,
-) -> Generated:
+) -> Reading:
     from syncengine.manifest.generate.blocks import generated  # templates and sources cost more than most manifests
 
     context = context or LoadContext()
     besides = (sorted(under.items()), sorted(context.variables.items()), sorted(context.environ.items()))
-    previous = formers(former.resources, former.rows) if former else {}
+    previous = formers(former) if former else {}
     return generated(
         declared.generate, context, under, findings, sha256_of(repr((__version__, data, *besides))), previous
     )
@@ -231,35 +184,3 @@ def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
         value = node.get("category")
         if isinstance(value, Scalar) and not value.is_null and value.text:
             yield CategoryReference(value.text, defaults.file, *place(value))
-
-
-reading_of = msgspec.msgpack.Decoder(Reading).decode
-"""Decode a packed reading; msgspec.DecodeError if it is of another version."""
-
-
-# --- what is compared
-
-
-def read_file(reading: Reading, most: int = 0) -> ReadFile:
-    """A reading with all that other files must be compared with; parts of keywords where there are `most` at most."""
-    tags = [resource for resource in reading.resources if resource.key.kind is Kind.TAG]
-    names = [tag.key.name for tag in tags]
-    names += [former for tag in tags for former in tag.previously]
-    names += [line.key.name for line in reading.removed]
-    words = _words(tags)
-    parts = compared_parts(tags, words) if words.count("\n") < most else ""
-    return ReadFile(reading, _encode(reading), _folded_lines("\n".join(names)), words, parts)
-
-
-def _words(tags: Sequence[Resource]) -> str:
-    """Return the folded keywords of tags, one a line; a tag's own spellings of one keyword count once."""
-    lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
-    words = lines.split("\n")
-    if len(set(words)) == len(words):
-        return lines
-    return "\n".join(word for tag in tags for word in dict.fromkeys(map(folded, tag.body.keywords)))
-
-
-def _folded_lines(lines: str) -> str:
-    """Case-fold every line, all at once where the text is ASCII."""
-    return lines.casefold() if lines.isascii() else "\n".join(map(folded, lines.split("\n")))

@@ -236,7 +236,7 @@ def needs_upsert(change: Change, row: Recorded | None) -> bool:
     )
 
 
-def appearance(key: Key, says: Body | Effect, source: Source | None, previously: str | None = None) -> Change:
+def appearance(key: Key, says: Body | Effect, source: Source | None) -> Change:
     """Return the change that creates a resource which is not recorded: all its content is new."""
     return Change(
         key=key,
@@ -246,7 +246,6 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
         keywords_added=says.keywords,
         metadata_set=says.metadata,
         metadata_before=NO_METADATA,
-        previously=previously,
     )
 
 

@@ -18,7 +18,7 @@ from syncengine.errors import Severity
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.desired import Desired, ManifestSet
 from syncengine.manifest.load import read_one
-from syncengine.manifest.read_file import ReadFile
+from syncengine.manifest.reading import ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
 from syncengine.plan.approvals import KnownApprovals

@@ -20,7 +20,6 @@ ALIKE = 0.85
 _BETWEEN = re.compile(r"[\W_]+")
 _NO_DIGITS = re.compile(r"\D+")
 
-Named = tuple[Key, Body]
 Evidence = Callable[[Key, Body], object]
 
 
@@ -33,20 +32,20 @@ def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Ite
         olds = {key: body for key, body in going.items() if key.kind is kind}
         news = {key: body for key, body in coming.items() if key.kind is kind}
         for likeness, evidence in tests:
-            for new, old in _alone(olds.items(), news.items(), evidence):
+            for new, old in _alone(olds, news, evidence):
                 del olds[old], news[new]
                 yield new, old, likeness
         for new, old in _spelt_alike(olds, news):
             yield new, old, "a name like that of"
 
 
-def _alone(olds: Iterable[Named], news: Iterable[Named], evidence: Evidence) -> list[tuple[Key, Key]]:
+def _alone(olds: Mapping[Key, Body], news: Mapping[Key, Body], evidence: Evidence) -> list[tuple[Key, Key]]:
     """Pairs of the only one that goes and the only one that comes with the same, which is not nothing."""
-    before, after = _by(olds, evidence), _by(news, evidence)
+    before, after = _by(olds.items(), evidence), _by(news.items(), evidence)
     return [(after[same][0], old[0]) for same, old in before.items() if len(old) == 1 == len(after.get(same, ()))]
 
 
-def _by(resources: Iterable[Named], evidence: Evidence) -> dict[object, list[Key]]:
+def _by(resources: Iterable[tuple[Key, Body]], evidence: Evidence) -> dict[object, list[Key]]:
     keys_by = defaultdict[object, list[Key]](list)
     for key, body in resources:
         if same := evidence(key, body):

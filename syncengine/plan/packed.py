@@ -6,9 +6,9 @@ and so keeps its words in memory once. The digest of the row before is beside th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice, repeat
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,13 +47,6 @@ def head_of(plan: Plan) -> Plan:
     return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={})
 
 
-class RestoredPlan(NamedTuple):
-    """A plan that was made of its parts. `follows`: for each of its changes, whether it was made of an upsert."""
-
-    plan: Plan
-    follows: Sequence[bool]
-
-
 def parts_of(plan: Plan, follows: Iterable[bool] | None = None) -> Iterator[PlanPart]:
     """Parts, calls first, that `restored` makes the plan of again; `follows` as it said, or not known yet."""
     for stage in plan.stages:
@@ -66,8 +59,8 @@ def parts_of(plan: Plan, follows: Iterable[bool] | None = None) -> Iterator[Plan
     yield from (PlanPart(prior=some) for some in _some(others))
 
 
-def restored(head: Plan, parts: Iterable[PlanPart]) -> RestoredPlan:
-    """The plan of its parts; ValueError where changes do not follow that should."""
+def restored(head: Plan, parts: Iterable[PlanPart]) -> tuple[Plan, list[bool]]:
+    """The plan of its parts, and whether each of its changes was made of an upsert; ValueError where one cannot be."""
     calls: list[tuple[Step, Call]] = []
     changes: list[Change] = []
     follows: list[bool] = []
@@ -92,7 +85,7 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> RestoredPlan:
     plan = replace(
         head, changes=tuple(changes), stages=tuple(stages), records=tuple(records), wholes=wholes, prior=prior
     )
-    return RestoredPlan(plan, follows)
+    return plan, follows
 
 
 class _Upserts:

@@ -141,12 +141,7 @@ def plan_in(
     facts = state.facts()
     options, basis = _how(project, request, state, runtime)
     how = (replace(options, other=other), basis)
-    with no_collection():
-        if not _is_worth_keeping(manifests):
-            draft = _whole(manifests.read(), state, how)
-        else:
-            with _cache_of(project, manifests) as cache:
-                draft = _Remembering(manifests, state, cache, *how).plan(facts, request)
+    draft = _drafted(project, manifests, state, how, lambda cached: cached.plan(facts, request))
     return replace(
         draft,
         diagnostics=(*loosened(project, facts.limits), *draft.diagnostics),
@@ -181,12 +176,7 @@ def plan_of_other(
     """
     facts = state.facts()
     how = _how(project, request, state, runtime)
-    with no_collection():
-        if not _is_worth_keeping(manifests):
-            draft = _whole(manifests.read(), state, how)
-        else:
-            with _cache_of(project, manifests) as cache:
-                draft = _Remembering(manifests, state, cache, *how).plan_other(facts, request)
+    draft = _drafted(project, manifests, state, how, lambda cached: cached.plan_other(facts, request))
     return BasePlan({change.key: change for change in draft.changes}, draft.sweep is not None, draft.sources)
 
 
@@ -372,6 +362,21 @@ class _Remembering:
             self.cache.remember(name, replace(baseline, generation=facts.generation))
         mark = f"{name}@{digest_of(baseline.files)}@{_place_of(facts)}"
         return replace(draft, basis=replace(draft.basis, settles=mark))
+
+
+def _drafted(
+    project: Project,
+    manifests: ManifestSet,
+    state: StateReader,
+    how: tuple[Options, Basis],
+    of_cached: Callable[[_Remembering], Plan],
+) -> Plan:
+    """The plan of manifests, by their cache where that is worth its file."""
+    with no_collection():
+        if not _is_worth_keeping(manifests):
+            return _whole(manifests.read(), state, how)
+        with _cache_of(project, manifests) as cache:
+            return of_cached(_Remembering(manifests, state, cache, *how))
 
 
 def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:

@@ -33,9 +33,6 @@ AGAIN = (
     "a run left it in doubt, and it would be sent again as it is recorded: repeat that run first, without --reviewed"
 )
 
-Atoms = Mapping[tuple[str, str], Any]
-"""The parts of a change, each with its value before and after: fields, keywords, metadata, tags that it opens."""
-
 
 class ReviewedPlan(Struct, frozen=True):
     """A plan as it was reviewed. `lineage` None: it was made before the first apply. `sweep`: the codes that it showed.
@@ -225,8 +222,8 @@ def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
 # --- the meaning of a change
 
 
-def atoms(change: Change) -> Atoms:
-    """The parts of a change, each with its value before and after."""
+def atoms(change: Change) -> Mapping[tuple[str, str], Any]:
+    """The parts of a change, each with its value before and after: fields, keywords, metadata, tags that it opens."""
     metadata, before = {**change.metadata_set, **dict.fromkeys(change.metadata_deleted)}, change.metadata_before
     return {
         **{("fields", f.name): (f.before, f.after) for f in change.fields},

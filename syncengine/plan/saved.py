@@ -21,10 +21,9 @@ from msgspec.structs import replace
 from syncengine.document.digest import GrowingSha256, sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
-from syncengine.plan import saved_v1
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan, Tree
-from syncengine.plan.packed import PlanPart, RestoredPlan, head_of, parts_of, restored
+from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
 
@@ -32,6 +31,8 @@ FORMAT = "syncengine.plan/v1"
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after those."""
 DIGEST, END = b',"digest":"', b'"}\n'
+BEFORE = b',"execution":{'
+"""What the parts to execute began with when a whole plan stood in one line: such a file is refused by name."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
 """Letters of an id that name the plan's content."""
@@ -55,19 +56,6 @@ class Printed(msgspec.Struct):
 
     format: str = ""
     execution: msgspec.Raw = msgspec.Raw()
-
-
-class PlanName(msgspec.Struct):
-    """The id that the last line holds."""
-
-    id: str
-
-
-class Found(NamedTuple):
-    """A saved plan's file: where the parts to execute start, and its last line as an object."""
-
-    start: int
-    names: bytes
 
 
 def save(plan: Plan, display: Shown, path: Path) -> Plan:
@@ -142,7 +130,7 @@ def load(path: Path, display: Shown) -> Plan:
         layout = _found(path, file)
         if layout is None:
             raise _of_before(path)
-        plan, follows = _executed(path, file, layout)
+        plan, follows = _executed(path, file, *layout)
         if not _is_as_written(file, plan, display, follows):
             raise inconsistent(f"{path} shows a different plan than it contains")
     tree = plan.basis.tree
@@ -162,8 +150,8 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
         raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
 
 
-def _found(path: Path, file: BufferedReader) -> Found | None:
-    """The layout of a file whose digest is right; None where it is not in lines."""
+def _found(path: Path, file: BufferedReader) -> tuple[int, bytes] | None:
+    """The start of the parts to execute, and the id as JSON, of a file whose digest is right; None without lines."""
     total, start, last = GrowingSha256(), 0, b""
     for line in file:
         total.add(last)
@@ -175,23 +163,26 @@ def _found(path: Path, file: BufferedReader) -> Found | None:
     total.add(content)
     if digest.decode("ascii", "replace") != total.text():
         raise _changed(path)
-    return Found(start, b"{" + last.removeprefix(b"],"))
+    return start, content.removeprefix(ID[1:])
 
 
 def is_altered(content: bytes) -> bool:
     """Whether the content of a file was saved with parts to execute, and its digest is another by now."""
-    if EXECUTION not in content:
-        return False
-    rest, _, digest = content.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
-    return digest.decode("ascii", "replace") != sha256_of(rest)
+    return EXECUTION in content and not _is_sealed(content.rstrip())
+
+
+def _is_sealed(whole: bytes) -> bool:
+    """Whether its digest is right."""
+    content, _, digest = whole.removesuffix(END.rstrip()).rpartition(DIGEST)
+    return digest.decode("ascii", "replace") == sha256_of(content)
 
 
 def _of_before(path: Path) -> SyncengineError:
     """The refusal of a plan that was saved in the form of before: its gate has no units."""
     whole = path.read_bytes().rstrip()
-    if saved_v1.EXECUTION not in whole:
+    if BEFORE not in whole:
         return _none(path, whole)
-    return _of_another_version(path) if saved_v1.is_sealed(whole) else _changed(path)
+    return _of_another_version(path) if _is_sealed(whole) else _changed(path)
 
 
 def _none(path: Path, whole: bytes) -> SyncengineError:
@@ -207,16 +198,15 @@ def _none(path: Path, whole: bytes) -> SyncengineError:
     return _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
-def _executed(path: Path, file: BufferedReader, layout: Found) -> RestoredPlan:
-    file.seek(layout.start)
+def _executed(path: Path, file: BufferedReader, start: int, id: bytes) -> tuple[Plan, list[bool]]:
+    file.seek(start)
     lines = (line.removesuffix(b",\n") for line in file)
     decoder = msgspec.json.Decoder(PlanPart)
     try:
         header = msgspec.json.decode(next(lines, b""), type=Header)
         parts = map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines))
         plan, follows = restored(header.plan, parts)
-        id = msgspec.json.decode(layout.names, type=PlanName).id
-        return RestoredPlan(replace(plan, basis=replace(plan.basis, id=id)), follows)
+        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(id, type=str))), follows
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
 

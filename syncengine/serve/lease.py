@@ -9,7 +9,8 @@ from contextlib import suppress
 
 from syncengine.errors import SyncengineError
 from syncengine.state.holder import Holder
-from syncengine.state.inbox import Inbox, InboxLease
+from syncengine.state.inbox import Inbox
+from syncengine.state.lock import Lease
 
 AGAIN_SECONDS = 1.0
 """Between two looks at a database that is away."""
@@ -19,7 +20,7 @@ class _Enough(Exception):
     """Raised in the thread that waits for the lease, once nobody wants it any more."""
 
 
-async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Callable[[str], None]) -> InboxLease | None:
+async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Callable[[str], None]) -> Lease | None:
     """The lease, as soon as nobody else has it; None when `stop` came first. A database that is away is waited for."""
     try:
         return await asyncio.to_thread(inbox.lease, holder, wait=0)
@@ -50,7 +51,7 @@ class _Waiter:
         self._say = say
         self._is_away = False
 
-    def wait(self) -> InboxLease | None:
+    def wait(self) -> Lease | None:
         with suppress(_Enough):
             while True:
                 try:

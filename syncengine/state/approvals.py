@@ -12,9 +12,6 @@ from syncengine.state.codec import to_json
 from syncengine.state.losses import ALL_RECORDS, COLUMNS, ApprovalRecord, Approved, Loss, is_settled, record_of, to_list
 from syncengine.state.tables import APPROVALS, FACTS, write_many
 
-RowsOf = Callable[[Iterable[Key]], dict[Key, Recorded]]
-"""The rows of keys, as everyone sees them."""
-
 NOTHING = "[]"
 _ALL = sa.text(ALL_RECORDS)
 
@@ -41,7 +38,7 @@ def begin(connection: sa.Connection, run: str, plan: str | None, approved: Appro
     write_many(connection, APPROVALS, COLUMNS, new)
 
 
-def settle(connection: sa.Connection, rows_of: RowsOf, now: float) -> None:
+def settle(connection: sa.Connection, rows_of: Callable[[Iterable[Key]], dict[Key, Recorded]], now: float) -> None:
     """Take out of what approvals cover whatever has settled; one of which nothing is left is used."""
     pending = [record for record in records(connection) if record.used is None]
     if not pending:

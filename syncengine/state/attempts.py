@@ -14,16 +14,18 @@ import sqlalchemy as sa
 from syncengine.resource import Key
 from syncengine.state.clock import Clock
 from syncengine.state.landing import Attempt, Outstanding
-from syncengine.state.queries import among
+from syncengine.state.queries import execute_among
 from syncengine.state.tables import ATTEMPTS, write_many
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
 
+_DROP = sa.delete(ATTEMPTS).where(ATTEMPTS.c.run == sa.bindparam("of_run"))
 
-def begin(connection: sa.Connection, run: str, attempts: Iterable[tuple[str, Attempt]]) -> None:
+
+def begin(connection: sa.Connection, run: str, attempts: Mapping[str, Attempt]) -> None:
     """Write calls that are about to be sent; one that is sent again in parts stays as it was."""
-    values = [(run, call, attempt.operation, _ENCODER.encode(attempt)) for call, attempt in attempts]
+    values = [(run, call, attempt.operation, _ENCODER.encode(attempt)) for call, attempt in attempts.items()]
     write_many(connection, ATTEMPTS, ("run", "call", "operation", "content"), values)
 
 
@@ -34,8 +36,7 @@ def calls(connection: sa.Connection, run: str) -> set[str]:
 
 def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
     """Drop calls whose every attempt has a known end."""
-    dropped = sa.and_(ATTEMPTS.c.run == run, among(connection, ATTEMPTS.c.call, calls))
-    connection.execute(sa.delete(ATTEMPTS).where(dropped))
+    execute_among(connection, _DROP, ATTEMPTS.c.call, calls, of_run=run)
 
 
 def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:

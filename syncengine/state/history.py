@@ -16,7 +16,7 @@ from syncengine.state.holder import Holder, actor
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, PRUNED, QUARANTINE_ENDED, QUARANTINED, SETTLED
 from syncengine.state.journal_detail import Detail, read
-from syncengine.state.queries import among
+from syncengine.state.queries import execute_among
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
@@ -142,8 +142,10 @@ def runs(connection: sa.Connection, limit: int) -> list[Run]:
 
 def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
     """The runs of these ids, as many as there are."""
-    query = sa.select(RUNS).where(among(connection, RUNS.c.id, list(ids)))
-    return [_run(row) for row in connection.execute(query)]
+    return [_run(row) for row in execute_among(connection, _RUNS, RUNS.c.id, list(ids))]
+
+
+_RUNS = sa.select(RUNS)
 
 
 def pruned_until(connection: sa.Connection) -> int:
@@ -262,16 +264,22 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
     while heads:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
-            of_key = [] if line is None else list(packed_lines.lines_of(line.packed, key))
+            of_key = [] if line is None else list(packed_lines.entries(line.packed, {str(key)}))
             if not of_key and 0 < head <= pruned:
                 continue
             if line is None:
                 raise LookupError("a row or a line points to a line that is gone")
             entries[head] = [
-                replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
-                for call, operation, each in of_key
+                replace(
+                    _entry(line),
+                    call=each.call,
+                    operation=each.operation,
+                    source=each.line.source,
+                    detail=each.line.read(),
+                )
+                for each in of_key
             ]
-            previous = of_key[0][2].previous
+            previous = of_key[0].line.previous
             if previous is not None and previous >= head:
                 raise ValueError("a line points to a later one")
             heads.append(previous)

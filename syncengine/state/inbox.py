@@ -20,7 +20,6 @@ from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.errors import BUSY, DAMAGED, REFUSED
 from syncengine.state.inbox_entries import (
     Acknowledgement,
-    DeliveryKey,
     DeliveryStatus,
     Event,
     InboxEntry,
@@ -38,16 +37,7 @@ from syncengine.state.inbox_states import (
 )
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.state.inbox_writes import (
-    Acknowledge,
-    AnswerAgain,
-    Begin,
-    Decide,
-    EndDelivery,
-    GiveUp,
     Read,
-    Receive,
-    Remember,
-    Revise,
     Write,
     write_all,
 )
@@ -61,11 +51,9 @@ __all__ = [
     "Holder",
     "Inbox",
     "InboxEntry",
-    "InboxLease",
     "Offer",
 ]
 
-InboxLease = Lease
 OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
 """Errors that one write may have by itself, while others of the same transaction have none."""
 
@@ -102,14 +90,11 @@ class Inbox(InboxQueries):
 
     def _alone(self, write: Write) -> Any:
         try:
-            return self._one(write)
+            return self._written([write])[0]
         except SyncengineError as error:
             if error.code not in OF_ONE:
                 raise
             return error
-
-    def _one(self, write: Write) -> Any:
-        return self._written([write])[0]
 
     def _written(self, writes: Sequence[Write]) -> list[Any]:
         if all(isinstance(write, Read) for write in writes):
@@ -117,66 +102,6 @@ class Inbox(InboxQueries):
                 return write_all(connection, writes, self._now())
         with self._turn, self._writing() as connection:
             return write_all(connection, writes, self._now())
-
-    def receive(self, offer: Offer) -> InboxEntry:
-        """See `Receive`."""
-        entry: InboxEntry = self._one(Receive(offer))
-        return entry
-
-    def revise(self, offer: Offer) -> InboxEntry:
-        """See `Revise`."""
-        entry: InboxEntry = self._one(Revise(offer))
-        return entry
-
-    def begin(self, entry: InboxEntry, sink: str) -> None:
-        """See `Begin`."""
-        self._one(Begin(entry, sink))
-
-    def remember(self, entry: InboxEntry, sink: str, memo: str) -> None:
-        """See `Remember`."""
-        self._one(Remember(DeliveryKey(entry.group_id, entry.revision, sink), memo))
-
-    def ended(
-        self,
-        entry: InboxEntry,
-        sink: str,
-        status: DeliveryStatus,
-        *,
-        message: str | None = None,
-        external_id: str | None = None,
-    ) -> None:
-        """See `EndDelivery`."""
-        self._one(EndDelivery(entry, sink, status, message, external_id))
-
-    def decide(
-        self,
-        entry: InboxEntry,
-        outcome: PostedTimeStatus,
-        message: str | None = None,
-        external_id: str | None = None,
-        *,
-        waits: bool,
-        note: str | None = None,
-        is_conflict: bool = False,
-    ) -> None:
-        """See `Decide`."""
-        self._one(Decide(entry, outcome, message, external_id, waits, note, is_conflict))
-
-    def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
-        """See `AnswerAgain`."""
-        self._one(AnswerAgain(entry, waits))
-
-    # --- what the service is told
-
-    def acknowledged(
-        self, group_id: str, status: str, *, decided: float | None = None, offers: int | None = None
-    ) -> None:
-        """See `Acknowledge`."""
-        self._one(Acknowledge(group_id, status, decided, offers))
-
-    def given_up(self, group_id: str, why: str) -> None:
-        """See `GiveUp`."""
-        self._one(GiveUp(group_id, why))
 
     def lease(
         self,

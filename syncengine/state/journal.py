@@ -23,7 +23,15 @@ from syncengine.state.codec import COLUMNS, Values, to_json, to_values
 from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
 from syncengine.state.landing import Attempt
 from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
-from syncengine.state.queries import among, by_kind, fetch, fetch_chained, in_flight, keyed
+from syncengine.state.queries import (
+    by_kind,
+    change_keyed,
+    execute_among,
+    execute_keyed,
+    fetch,
+    fetch_chained,
+    in_flight,
+)
 from syncengine.state.removals import may_take
 from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert_one, write_many
 
@@ -51,27 +59,18 @@ LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
 
 STAYS = ROWS.c.status == Status.ACTIVE.value
 
+_UPDATE = sa.update(ROWS)
+_DOUBT = sa.update(ROWS).where(ROWS.c.doubtful.is_(False)).values(doubtful=True)
+_CONFIRM = sa.update(ROWS).where(ROWS.c.former.is_(None), STAYS).values(doubtful=False, confirmed=True)
+_THAT_STAY = sa.select(ROWS.c.name).where(ROWS.c.former.is_(None), STAYS)
+_DROP = sa.delete(ROWS)
+_OPEN_KEYS = sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names)
+_DROP_OPEN = sa.delete(OPEN)
+
 SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categories", "body")
 """All of a row but its flags and its last writer."""
 
 Rows = dict[Key, Recorded]
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A call that is about to be sent, and its effects. `call` is unique in its run.
-
-    `ids` and `survivors` are those of `landing.Attempt`.
-    """
-
-    call: str
-    operation: str
-    effects: tuple[Effect, ...]
-    ids: Mapping[str, str] = field(default_factory=dict)
-    survivors: tuple[str, ...] = ()
-
-    def attempt(self) -> Attempt:
-        return Attempt(operation=self.operation, effects=self.effects, ids=self.ids, survivors=self.survivors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +112,14 @@ class Stamp:
         return (self.run, self.epoch, self.at, verb, operation, str(key[0]), key[1], entry)
 
 
-def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
-    """Record calls before they are sent: rows gain their additions, and their keys are in flight."""
-    rows, last = fetch_chained(connection, _intended_keys(entries))
+def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attempt]) -> None:
+    """Record calls, by name, before they are sent: rows gain their additions, and their keys are in flight."""
+    rows, last = fetch_chained(connection, _intended_keys(attempts.values()))
     values_of: dict[Key, Values] = {}
     parts = []
-    for entry in entries:
+    for call, attempt in attempts.items():
         lines = []
-        for effect in entry.effects:
+        for effect in attempt.effects:
             key, before = effect.key, rows.get(effect.key)
             after = intended(before, effect)
             rows[key] = after = after if effect.former is None else _renamed(after, effect, rows)
@@ -128,9 +127,9 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
             ended = settled(after, effect) if _takes(effect, after) else after
             body = values[-1] if before is None and ended is after else None
             lines.append(_line(effect.source, last.get(key), before, ended, body))
-        parts.append(CallLines(entry.call, entry.operation, [str(effect.key) for effect in entry.effects], lines))
+        parts.append(CallLines(call, attempt.operation, [str(effect.key) for effect in attempt.effects], lines))
     _write(connection, stamp, INTENDED, values_of, parts)
-    _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
+    _open(connection, {call: part.keys for call, part in zip(attempts, parts, strict=True)})
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
@@ -183,14 +182,12 @@ def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    for part in keyed(connection, ROWS, keys):
-        connection.execute(sa.update(ROWS).where(part, ROWS.c.doubtful.is_(False)).values(doubtful=True))
+    change_keyed(connection, _DOUBT, ROWS, keys)
 
 
 def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
     """Doubt categories and their recorded ids, which are compared with the next ones, and not sent."""
-    for part in keyed(connection, ROWS, keys):
-        connection.execute(sa.update(ROWS).where(part).values(doubtful=True, confirmed=False))
+    change_keyed(connection, _UPDATE, ROWS, keys, doubtful=True, confirmed=False)
 
 
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
@@ -213,8 +210,7 @@ def paths(connection: sa.Connection) -> set[tuple[str, str]]:
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
     """Drop rows and return their number. Their lines point to the earlier ones."""
     _, last = fetch_chained(connection, keys)
-    for part in keyed(connection, ROWS, last):
-        connection.execute(sa.delete(ROWS).where(part))
+    change_keyed(connection, _DROP, ROWS, last)
     write_many(connection, JOURNAL, LINE, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
     return len(last)
 
@@ -223,9 +219,6 @@ def abandon(connection: sa.Connection) -> None:
     """Doubt the rows of open calls for good: their run is over, or dead."""
     connection.execute(_doubt_in_flight(connection.dialect.name))
     connection.execute(_DROP_OPEN)
-
-
-_DROP_OPEN = sa.delete(OPEN)
 
 
 @cache
@@ -238,9 +231,9 @@ def open_calls(connection: sa.Connection) -> set[str]:
     return set(connection.execute(sa.select(OPEN.c.call)).scalars())
 
 
-def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
-    for entry in entries:
-        for effect in entry.effects:
+def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
+    for attempt in attempts:
+        for effect in attempt.effects:
             yield effect.key
             if effect.former:
                 yield effect.former
@@ -309,8 +302,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows
     write_many(connection, ROWS, COLUMNS, list(map(stamp.signed, others)), upsert=True)
     for (doubtful, certain), keys in confirmed.items():
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
-        for part in keyed(connection, ROWS, keys):
-            connection.execute(sa.update(ROWS).where(part).values(**values))
+        change_keyed(connection, _UPDATE, ROWS, keys, **values)
 
 
 def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
@@ -334,17 +326,14 @@ def _takes_or_gives(effect: Effect) -> bool:
 
 def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key]:
     """Confirm the rows of these keys without reading them; return the keys of those that could be."""
-    values = {"doubtful": False, "confirmed": True, "run": stamp.run, "plan": stamp.plan}
     confirmed: set[Key] = set()
     for kind, names in by_kind(keys):
-        has_name = among(connection, ROWS.c.name, names)
-        row = sa.and_(ROWS.c.kind == kind.value, has_name, ROWS.c.former.is_(None), STAYS)
-        if connection.execute(sa.update(ROWS).where(row).values(**values)).rowcount == len(names):
+        written = execute_keyed(connection, _CONFIRM, ROWS, kind, names, run=stamp.run, plan=stamp.plan)
+        if written.rowcount == len(names):
             confirmed.update(Key(kind, name) for name in names)
         else:
-            confirmed.update(
-                Key(kind, name) for name in connection.execute(sa.select(ROWS.c.name).where(row)).scalars()
-            )
+            stays = execute_keyed(connection, _THAT_STAY, ROWS, kind, names).scalars()
+            confirmed.update(Key(kind, name) for name in stays)
     return confirmed
 
 
@@ -364,15 +353,15 @@ def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[Call
     ends = [end for end in ends if end.keys]
     if not ends:
         return
-    calls = among(connection, OPEN.c.call, [end.call for end in ends])
+    calls = [end.call for end in ends]
     addresses_of: dict[str, set[str]] = defaultdict(set)
-    for call, kind, names in connection.execute(sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names).where(calls)):
+    for call, kind, names in execute_among(connection, _OPEN_KEYS, OPEN.c.call, calls):
         addresses_of[call].update(f"{kind}/{name}" for name in orjson.loads(names))
     parts = []
     for end in ends:
         was_open = end.call in addresses_of and bool(addresses_of[end.call])
         addresses_of[end.call].difference_update(end.keys)
         parts.append(CallEnd(end.call, (), end.message) if was_open and not addresses_of[end.call] else end)
-    connection.execute(sa.delete(OPEN).where(calls))
+    execute_among(connection, _DROP_OPEN, OPEN.c.call, calls)
     _open(connection, {call: addresses for call, addresses in addresses_of.items() if addresses})
     _append(connection, stamp, verb, packed_lines.pack_ends(parts))

@@ -21,8 +21,8 @@ DEFAULT_SECONDS = 60.0
 """How long calls may take to land where no project says."""
 
 
-class Attempt(Struct, frozen=True, gc=False, kw_only=True):
-    """One call as it was sent. `ids`: the server's id for each category that it names.
+class Attempt(Struct, frozen=True, gc=False):
+    """One call as it is sent, with its effects. `ids`: the server's id for each category that it names.
 
     `survivors`: of the completion of a sync session, the codes that were uploaded in it.
     """

@@ -6,7 +6,7 @@ its row (`state_rows.entry`). Ends are not chained: they are looked up among tho
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
@@ -58,17 +58,9 @@ class CallEnd(Struct, frozen=True, gc=False, array_like=True):
     message: str | None = None
 
 
-class _Read(Struct, frozen=True, gc=False, array_like=True):
-    """A part whose lines are read one by one."""
-
-    call: str | None
-    operation: str | None
-    keys: tuple[str, ...]
-    lines: tuple[msgspec.Raw, ...]
-
-
 _encode = msgspec.msgpack.Encoder().encode
-_PARTS = msgspec.msgpack.Decoder(tuple[_Read, ...])
+_PARTS = msgspec.msgpack.Decoder(tuple[tuple[str | None, str | None, tuple[str, ...], tuple[msgspec.Raw, ...]], ...])
+"""The fields of `CallLines`, whose lines are decoded one by one."""
 _ALL = msgspec.msgpack.Decoder(list[CallLines])
 _LINE = msgspec.msgpack.Decoder(JournalLine)
 _ENDS = msgspec.msgpack.Decoder(tuple[CallEnd, ...])
@@ -88,7 +80,7 @@ def ends(packed: bytes) -> tuple[CallEnd, ...]:
 
 def keys(packed: bytes) -> Iterator[tuple[str | None, Sequence[str]]]:
     """Calls with the addresses that they name."""
-    return ((part.call, part.keys) for part in _PARTS.decode(packed))
+    return ((call, addresses) for call, _, addresses, _ in _PARTS.decode(packed))
 
 
 def parts(packed: bytes) -> list[CallLines]:
@@ -96,45 +88,25 @@ def parts(packed: bytes) -> list[CallLines]:
     return _ALL.decode(packed)
 
 
-def lines(packed: bytes) -> Iterator[tuple[Key, JournalLine]]:
-    """Return every key in the packed line with its journal entry."""
-    for part in _PARTS.decode(packed):
-        for address, line in zip(part.keys, part.lines, strict=True):
-            yield Key.parse(address), _LINE.decode(line)
-
-
-def lines_among(packed: bytes, keys: Collection[Key]) -> Iterator[tuple[Key, str | None, JournalLine]]:
-    """The entries of these keys, with the call of each."""
-    addresses = {str(key): key for key in keys}
-    for part in _PARTS.decode(packed):
-        for address, line in zip(part.keys, part.lines, strict=True):
-            if address in addresses:
-                yield addresses[address], part.call, _LINE.decode(line)
-
-
-class ChangedLine(NamedTuple):
-    """The entry of one key. `previous`: the one before it, in a call that may rename categories."""
+class PackedEntry(NamedTuple):
+    """The entry of one key, with its call. `previous`: the key before it, in a call that may rename categories."""
 
     key: Key
     line: JournalLine
+    call: str | None
+    operation: str | None
     previous: Key | None
 
 
-def changed_lines(packed: bytes, addresses: Collection[str] | None) -> Iterator[ChangedLine]:
-    """The entries of the addresses that are wanted, or of all."""
-    for part in _PARTS.decode(packed):
-        renames, before = part.operation == UPSERT_TAG_CATEGORIES.id, None
-        for address, line in zip(part.keys, part.lines, strict=True):
+def entries(packed: bytes, addresses: Set[str] | None = None) -> Iterator[PackedEntry]:
+    """The entries of these addresses, or of all."""
+    for call, operation, keys_of_call, lines in _PARTS.decode(packed):
+        if addresses is not None and addresses.isdisjoint(keys_of_call):
+            continue
+        renames = operation == UPSERT_TAG_CATEGORIES.id
+        before: str | None = None
+        for address, line in zip(keys_of_call, lines, strict=True):
             if addresses is None or address in addresses:
-                yield ChangedLine(Key.parse(address), _LINE.decode(line), Key.parse(before) if before else None)
+                previous = Key.parse(before) if before is not None else None
+                yield PackedEntry(Key.parse(address), _LINE.decode(line), call, operation, previous)
             before = address if renames else None
-
-
-def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, JournalLine]]:
-    """The entry of each key, with call and operation."""
-    address = str(key)
-    for part in _PARTS.decode(packed):
-        if address in part.keys:
-            for each, line in zip(part.keys, part.lines, strict=True):
-                if each == address:
-                    yield part.call, part.operation, _LINE.decode(line)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import sqlalchemy as sa
 
 from syncengine.resource import Key
-from syncengine.state.queries import keyed
+from syncengine.state.queries import change_keyed, select_keyed
 from syncengine.state.refusals import (
     ALL_QUARANTINE,
     ALL_REFUSALS,
@@ -20,6 +20,10 @@ from syncengine.state.refusals import (
     refusals_of,
 )
 from syncengine.state.tables import QUARANTINE, REFUSALS, write_many
+
+_ALL_REFUSALS = sa.select(REFUSALS)
+_UPDATE_REFUSALS = sa.update(REFUSALS)
+_DROPS = {table: sa.delete(table) for table in (REFUSALS, QUARANTINE)}
 
 
 def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
@@ -38,11 +42,7 @@ def refuse(
     """Count refusals: `refused` are the keys with the content that was refused, once a run."""
     if not refused:
         return
-    before = {
-        (row.kind, row.name): row
-        for part in keyed(connection, REFUSALS, refused)
-        for row in connection.execute(sa.select(REFUSALS).where(part))
-    }
+    before = {(row.kind, row.name): row for row in select_keyed(connection, _ALL_REFUSALS, REFUSALS, refused)}
     rows = []
     for key, content in refused.items():
         last = before.get((key.kind.value, key.name))
@@ -57,13 +57,13 @@ def refuse(
 def begin(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
     """Count calls that are about to be sent: until they end, the outcome for these resources is unknown."""
     if here := _refused_before(connection, run, keys):
-        _update(connection, here, pending=run)
+        change_keyed(connection, _UPDATE_REFUSALS, REFUSALS, here, pending=run)
 
 
 def settle(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
     """Count calls that were acknowledged and carried all of a resource; a later refusal of this run counts on."""
     if here := _refused_before(connection, run, keys):
-        _update(connection, here, settled=run)
+        change_keyed(connection, _UPDATE_REFUSALS, REFUSALS, here, settled=run)
 
 
 def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> list[Key]:
@@ -71,11 +71,6 @@ def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[K
     query = sa.select(REFUSALS.c.kind, REFUSALS.c.name).where(REFUSALS.c.run.is_distinct_from(run))
     earlier = {tuple(row) for row in connection.execute(query)}
     return [key for key in keys if (key.kind.value, key.name) in earlier] if earlier else []
-
-
-def _update(connection: sa.Connection, keys: Sequence[Key], **values: str | None) -> None:
-    for part in keyed(connection, REFUSALS, keys):
-        connection.execute(sa.update(REFUSALS).where(part).values(**values))
 
 
 def tidy(connection: sa.Connection) -> bool:
@@ -115,6 +110,5 @@ def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> N
 def forget(connection: sa.Connection, keys: Iterable[Key]) -> None:
     """Drop all that is known of the refusals of these resources, whose rows are written by hand or dropped."""
     keys = list(keys)
-    for table in (REFUSALS, QUARANTINE):
-        for part in keyed(connection, table, keys):
-            connection.execute(sa.delete(table).where(part))
+    for table, drop in _DROPS.items():
+        change_keyed(connection, drop, table, keys)

@@ -21,6 +21,7 @@ STREAM = 2000
 """Rows fetched at a time."""
 
 Query = sa.Select[Any]
+Change = sa.Update | sa.Delete
 
 STORED: Query = sa.select(*(ROWS.c[name] for name in COLUMNS))
 """Rows with their own doubt only: what the verbs of the journal fold over."""
@@ -72,22 +73,59 @@ def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
 
 
 AMONG = {
-    "sqlite": "{column} IN (SELECT value FROM json_each(:names))",
-    "postgresql": "{column} = ANY(CAST(:names AS TEXT[]))",
+    "sqlite": "{column} IN (SELECT value FROM json_each(:of_names))",
+    "postgresql": "{column} = ANY(CAST(:of_names AS TEXT[]))",
 }
+"""Names go as one parameter, so that a statement of one length is prepared once."""
 
 
-def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.TextClause:
-    """Whether a column is one of these names, which go as one parameter: a statement of one length is prepared once."""
+def execute_among(
+    connection: sa.Connection, statement: Query | Change, column: sa.Column[str], names: Sequence[str], **values: object
+) -> sa.CursorResult[*tuple[Any, ...]]:
+    """Execute a statement, which is a constant, where a column is one of these names; `values` are its parameters."""
     dialect = connection.dialect.name
-    parameter = to_json(names) if dialect == "sqlite" else list(names)
-    return sa.text(AMONG[dialect].format(column=column)).bindparams(names=parameter)
+    of_names = to_json(names) if dialect == "sqlite" else list(names)
+    return connection.execute(_among(statement, column, dialect), {**values, "of_names": of_names})
 
 
-def keyed(connection: sa.Connection, table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
-    """Conditions that together find the keys, each once, in pieces."""
+def execute_keyed(
+    connection: sa.Connection,
+    statement: Query | Change,
+    table: sa.Table,
+    kind: Kind,
+    names: Sequence[str],
+    **values: object,
+) -> sa.CursorResult[*tuple[Any, ...]]:
+    """Execute a statement, which is a constant, for keys of a kind; `values` are its parameters."""
+    of_kind = _of_kind(statement, table)
+    return execute_among(connection, of_kind, table.c.name, names, of_kind=kind.value, **values)
+
+
+def select_keyed(
+    connection: sa.Connection, query: Query, table: sa.Table, keys: Iterable[Key]
+) -> Iterator[sa.Row[*tuple[Any, ...]]]:
+    """The rows of a query, which is a constant, for these keys, each once, in pieces."""
     for kind, piece in by_kind(keys):
-        yield sa.and_(table.c.kind == kind.value, among(connection, table.c.name, piece))
+        yield from execute_keyed(connection, query, table, kind, piece)
+
+
+def change_keyed(
+    connection: sa.Connection, change: Change, table: sa.Table, keys: Iterable[Key], **values: object
+) -> None:
+    """Execute a change, which is a constant, for these keys, each once, in pieces; `values` are new ones of columns."""
+    for kind, piece in by_kind(keys):
+        execute_keyed(connection, change, table, kind, piece, **values)
+
+
+# To build a statement takes as long as to execute it, with what SQLAlchemy then does to find its compiled form.
+@cache
+def _among(statement: Query | Change, column: sa.Column[str], dialect: str) -> Query | Change:
+    return statement.where(sa.text(AMONG[dialect].format(column=column)))
+
+
+@cache
+def _of_kind(statement: Query | Change, table: sa.Table) -> Query | Change:
+    return statement.where(table.c.kind == sa.bindparam("of_kind"))
 
 
 def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
@@ -102,18 +140,16 @@ def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
     """The rows of these keys that are recorded."""
-    rows = (row for part in keyed(connection, ROWS, keys) for row in connection.execute(query.where(part)))
-    return {recorded.key: recorded for recorded in map(from_values, rows)}
+    return {recorded.key: recorded for recorded in map(from_values, select_keyed(connection, query, ROWS, keys))}
 
 
 def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[Key, Recorded], dict[Key, int | None]]:
     """The rows of these keys that are recorded, and the last packed line that tells of each."""
     rows: dict[Key, Recorded] = {}
     last: dict[Key, int | None] = {}
-    for part in keyed(connection, ROWS, keys):
-        for row in connection.execute(CHAINED.where(part)):
-            recorded, entry = from_values(row[:-1]), row.entry
-            rows[recorded.key], last[recorded.key] = recorded, entry
+    for row in select_keyed(connection, CHAINED, ROWS, keys):
+        recorded, entry = from_values(row[:-1]), row.entry
+        rows[recorded.key], last[recorded.key] = recorded, entry
     return rows, last
 
 
@@ -127,14 +163,20 @@ def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterat
 
 def members(connection: sa.Connection, categories: Iterable[str], version: int) -> list[Recorded]:
     """Tags that the service may still hold in one of these categories, by name."""
-    how = (connection.dialect.name, version)
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
-    is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(*how))
-    query = visible_rows(*how).where(ROWS.c.kind == Kind.TAG.value, is_held)
-    conditions = [sa.and_(among(connection, ROWS.c.category, piece)) for piece in pieces(sorted(references))]
-    rows = (from_values(row) for part in (*conditions, MOVING) for row in connection.execute(query.where(part)))
+    held, moving = _held_tags(connection.dialect.name, version)
+    parts = [execute_among(connection, held, ROWS.c.category, piece) for piece in pieces(sorted(references))]
+    rows = (from_values(row) for part in (*parts, connection.execute(moving)) for row in part)
     tags = {tag.key: tag for tag in rows if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]
+
+
+@cache
+def _held_tags(dialect: str, version: int) -> tuple[Query, Query]:
+    """Tags that the service may still hold, and those of them that are on their way to another category."""
+    is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(dialect, version))
+    held = visible_rows(dialect, version).where(ROWS.c.kind == Kind.TAG.value, is_held)
+    return held, held.where(MOVING)
 
 
 def _references(connection: sa.Connection, categories: Sequence[Key]) -> set[str]:

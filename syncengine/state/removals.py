@@ -59,7 +59,7 @@ def removals_since(since: float, execute: Execute, *, packed: bool = True) -> It
     for at, verb, kind, name, detail, about in execute(SINGLE, bounds):
         yield RemovalLine(float(at), verb == "intended", Key(KINDS[kind], name), read(detail), _is_approved(about))
     for at, verb, parts, about in execute(PACKED, bounds) if packed else ():
-        for key, line in packed_lines.lines(parts):
+        for key, line, *_ in packed_lines.entries(parts):
             if line.detail is not None and may_take(line.detail):
                 yield RemovalLine(float(at), verb == "intended", key, line.read(), _is_approved(about))
 

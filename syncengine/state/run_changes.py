@@ -145,7 +145,7 @@ def _written(connection: sa.Connection, run: str, version: int) -> Iterator[tupl
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
     for line in connection.execute(query, execution_options={"yield_per": LARGE}):
         if line.kind == PACKED:
-            yield from ((each.key.name, each.line.read()) for each in packed_lines.changed_lines(line.packed, None))
+            yield from ((each.key.name, each.line.read()) for each in packed_lines.entries(line.packed))
         elif line.kind in KINDS:
             yield line.name, read(line.detail)
 
@@ -208,7 +208,7 @@ def _read(connection: sa.Connection, first: int, lines: _Lines, version: int) ->
     for line in connection.execute(query.order_by(JOURNAL.c.id), execution_options={"yield_per": LARGE}):
         if line.kind == PACKED:
             addresses = None if line.run == lines.run else {str(key) for key in lines.by_key}
-            for each in packed_lines.changed_lines(line.packed, addresses):
+            for each in packed_lines.entries(line.packed, addresses):
                 lines.add(each.key, _Line(line.run, each.line.read(), previous=each.previous))
         elif line.kind in KINDS:
             key = Key(KINDS[line.kind], line.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +18,7 @@ from syncengine.state import history, packed_lines
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FORGOTTEN, INTENDED, PACKED, SETTLED
 from syncengine.state.packed_lines import CallEnd, JournalLine
-from syncengine.state.queries import keyed
+from syncengine.state.queries import select_keyed
 from syncengine.state.tables import JOURNAL, ROWS
 
 PIECE = 20
@@ -42,7 +43,7 @@ class _Mention:
 def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
     """Seconds since epoch from which on each row is as it is recorded. A key of which nothing says that is left out."""
     all_keys = set(keys)
-    ends_of = _ends_by_run(connection)
+    ends_of = cache(partial(_ends, connection))
     times: dict[Key, float] = {}
     heads = _heads(connection, all_keys) if version >= PACKED_SINCE else {}
     while heads:
@@ -60,14 +61,11 @@ def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> 
 
 def forgotten(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
     """Those of the keys that `state forget` ever dropped."""
-    return {
-        Key(key.kind, key.name)
-        for part in keyed(connection, JOURNAL, keys)
-        for key in map(_key, connection.execute(_NAMES.where(part, JOURNAL.c.verb == FORGOTTEN)))
-    }
+    return {Key(key.kind, key.name) for key in map(_key, select_keyed(connection, _FORGOTTEN, JOURNAL, keys))}
 
 
-_NAMES = sa.select(JOURNAL.c.kind, JOURNAL.c.name)
+_FORGOTTEN = sa.select(JOURNAL.c.kind, JOURNAL.c.name).where(JOURNAL.c.verb == FORGOTTEN)
+_ENTRIES = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry).where(ROWS.c.entry.is_not(None))
 
 
 def _key(row: Any) -> Key:
@@ -77,10 +75,8 @@ def _key(row: Any) -> Key:
 def _heads(connection: sa.Connection, keys: Collection[Key]) -> dict[int, set[Key]]:
     """The last packed line of each key that has one."""
     heads = defaultdict(set)
-    query = sa.select(ROWS.c.kind, ROWS.c.name, ROWS.c.entry).where(ROWS.c.entry.is_not(None))
-    for part in keyed(connection, ROWS, keys):
-        for row in connection.execute(query.where(part)):
-            heads[int(row.entry)].add(_key(row))
+    for row in select_keyed(connection, _ENTRIES, ROWS, keys):
+        heads[int(row.entry)].add(_key(row))
     return heads
 
 
@@ -89,8 +85,8 @@ def _mentions(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) -
     ids = sorted(heads)
     for start in range(0, len(ids), PIECE):
         for line in connection.execute(query.where(JOURNAL.c.id.in_(ids[start : start + PIECE]))):
-            for key, call, each in packed_lines.lines_among(line.packed, heads[line.id]):
-                yield _Mention(key, line.run, line.at, line.verb, call, each)
+            for each in packed_lines.entries(line.packed, set(map(str, heads[line.id]))):
+                yield _Mention(each.key, line.run, line.at, line.verb, each.call, each.line)
 
 
 def _time_of(mention: _Mention, ends_of: Callable[[str | None], Ends]) -> float | None:
@@ -99,18 +95,6 @@ def _time_of(mention: _Mention, ends_of: Callable[[str | None], Ends]) -> float 
         return mention.at if mention.line.detail or mention.line.body else None
     ends = ends_of(mention.run).get(mention.call or "", ())
     return max((at for at, end in ends if not end.keys or str(mention.key) in end.keys), default=None)
-
-
-def _ends_by_run(connection: sa.Connection) -> Callable[[str | None], Ends]:
-    """A function that reads the ends of a run's calls once."""
-    cache: dict[str | None, Ends] = {}
-
-    def ends_of(run: str | None) -> Ends:
-        if run not in cache:
-            cache[run] = _ends(connection, run)
-        return cache[run]
-
-    return ends_of
 
 
 def _ends(connection: sa.Connection, run: str | None) -> Ends:

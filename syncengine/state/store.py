@@ -46,8 +46,8 @@ from syncengine.state.info import (
     facts_of,
     limits_of,
 )
-from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
-from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
+from syncengine.state.journal import CallFailure, Settlement, Stamp
+from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, prove, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.published import PublishedCalls
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from syncengine.state.snapshots.protocol import Snapshot
 
-__all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
+__all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "open_state"]
 
 NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
 """Made once: every write has one."""
@@ -381,15 +381,15 @@ class State:
             self._published = calls()
             self._publish()
 
-    def intend(self, entries: Sequence[Intent]) -> None:
-        """Record the additions of calls before they are sent, and that they are in flight."""
-        self._must_publish = self._must_publish or not self._published.covers(entries)
+    def intend(self, calls: Mapping[str, Attempt]) -> None:
+        """Record the additions of calls, by name, before they are sent, and that they are in flight."""
+        self._must_publish = self._must_publish or not self._published.covers(calls.values())
         with self._writing() as connection:
             self._mark_applied(connection)
-            attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
+            attempts.begin(connection, self._current().id, calls)
             if self._knows_refusals:
-                quarantine.begin(connection, self._current().id, _keys_of(entries))
-            journal.intend(connection, self._stamp(), entries)
+                quarantine.begin(connection, self._current().id, _keys_of(calls.values()))
+            journal.intend(connection, self._stamp(), calls)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
         """Record the removals of calls that were answered with a 2xx. Effects that are not passed stay in flight."""
@@ -705,14 +705,14 @@ class State:
     def _with_all_under_way(self, connection: sa.Connection) -> None:
         """Write the calls that are announced as if they were sent, with all that they may make true."""
         prove(connection, self.lease)
-        if not self._published.intents or self._run is None:
+        if not self._published.attempts or self._run is None:
             return
         begun = journal.open_calls(connection) | attempts.calls(connection, self._run.id)
-        intents = [intent for intent in self._published.intents if intent.call not in begun]
+        calls = {call: attempt for call, attempt in self._published.attempts.items() if call not in begun}
         connection.execute(NEW_GENERATION, {"new": self._new_generation()})
         self._mark_applied(connection)
-        attempts.begin(connection, self._run.id, ((intent.call, intent.attempt()) for intent in intents))
-        journal.intend(connection, self._stamp(), intents)
+        attempts.begin(connection, self._run.id, calls)
+        journal.intend(connection, self._stamp(), calls)
         journal.record(connection, self._stamp(), self._published.records)
 
     def _settle_approvals(self, connection: sa.Connection) -> None:
@@ -750,5 +750,5 @@ def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[st
     connection.execute(sa.update(FACTS).values(revision=commit, ancestors=json.dumps(ancestors)))
 
 
-def _keys_of(entries: Iterable[Intent | Settlement]) -> list[Key]:
+def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:
     return [effect.key for entry in entries for effect in entry.effects]

@@ -6,11 +6,12 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from syncengine.state.queries import keyed
+from syncengine.state.queries import change_keyed
 from syncengine.state.tables import UNDONE, write_many
 from syncengine.state.undone import ALL, COLUMNS, UndoneChange, rows_of, undone_of
 
 _ALL = sa.text(ALL)
+_DROP = sa.delete(UNDONE)
 
 
 def changes(connection: sa.Connection) -> list[UndoneChange]:
@@ -23,7 +24,6 @@ def write(connection: sa.Connection, lifted: Collection[UndoneChange], added: Co
     over, anew = {*lifted}, {(change.key, change.run) for change in added}
     touched = {change.key for change in (*lifted, *added)}
     others = [change for change in changes(connection) if change.key in touched and change not in over]
-    for part in keyed(connection, UNDONE, touched):
-        connection.execute(sa.delete(UNDONE).where(part))
+    change_keyed(connection, _DROP, UNDONE, touched)
     rows = rows_of((*(change for change in others if (change.key, change.run) not in anew), *added))
     write_many(connection, UNDONE, COLUMNS, rows)

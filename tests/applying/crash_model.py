@@ -22,7 +22,7 @@ from msgspec.structs import replace as replaced
 
 from syncengine.apply import applier, report
 from syncengine.apply.events import Event, Remark
-from syncengine.apply.guards import refuse_inconsistent, refuse_stale, with_gate_of_today
+from syncengine.apply.guards import refuse_changed, refuse_elsewhere, refuse_inconsistent, with_gate_of_today
 from syncengine.apply.landing import Patience
 from syncengine.apply.refused_content import RefusedContent
 from syncengine.apply.report_builder import Chronicle
@@ -177,7 +177,7 @@ class MortalLedger:
 
 
 class ServiceInMemory:
-    """The sandbox's rules without HTTP, with trouble at counted instants. Implements apply.run.Service."""
+    """The sandbox's rules without HTTP, with trouble at counted instants. Implements apply.run.ServiceCaller."""
 
     down = False
 
@@ -186,9 +186,6 @@ class ServiceInMemory:
 
     async def departed(self) -> None:
         return
-
-    def path(self, operation: Operation) -> str:
-        return operation.path
 
     async def call(self, operation: Operation, body: Any = None) -> Answer:
         what = self._clockwork.strike()
@@ -553,7 +550,8 @@ class House:
         """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
         assert ending.plan is not None
         try:
-            refuse_stale(ending.plan, self.state, URL)
+            refuse_elsewhere(ending.plan, self.state, URL)
+            refuse_changed(ending.plan, self.state)
         except StalePlan:
             return None
         resumed = with_gate_of_today(ending.plan, self.state, LIMITS, 0.0)

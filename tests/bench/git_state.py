@@ -21,7 +21,8 @@ from syncengine.project.git import ANCESTORS
 from syncengine.resource import Key, Kind, Source, Status
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.journal import Intent, Settlement
+from syncengine.state.journal import Settlement
+from syncengine.state.landing import Attempt
 from syncengine.state.published import PublishedCalls
 from syncengine.state.store import State, open_state
 
@@ -55,20 +56,20 @@ def apply(place: str, number: int, effects: list[Effect]) -> None:
     with open_state(place, write=True, create=True) as state, state.lock(holder, wait=5, request_timeout=1):
         run = Run(f"run-{number}", time.time(), "apply", f"plan-{number}", "h", "u", None, commit(number), True)
         state.begin_run(run, ancestors=[commit(each) for each in range(number - 1, number - 1 - ANCESTORS, -1)])
-        intents = [
-            Intent(f"{number}", "upsertTags", tuple(effects[start : start + BATCH]))
+        calls = {
+            f"{number}": Attempt("upsertTags", tuple(effects[start : start + BATCH]))
             for number, start in enumerate(range(0, len(effects), BATCH))
-        ]
-        state.announce(lambda: PublishedCalls(intents))
-        for intent in intents:
-            send(state, intent)
+        }
+        state.announce(lambda: PublishedCalls(calls))
+        for call, attempt in calls.items():
+            send(state, call, attempt)
         state.end_run("complete", {"applied": len(effects)})
 
 
-def send(state: State, intent: Intent) -> None:
-    state.intend([intent])
-    state.settle([Settlement(intent.call, intent.effects)])
-    state.end_attempts([intent.call], {})
+def send(state: State, call: str, attempt: Attempt) -> None:
+    state.intend({call: attempt})
+    state.settle([Settlement(call, attempt.effects)])
+    state.end_attempts([call], {})
 
 
 def packed(repository: Path) -> float:

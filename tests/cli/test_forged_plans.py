@@ -130,7 +130,8 @@ def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
     options = options_of(settings, PlanRequest("apply"), state.facts())
     try:
         plan = load(file, SHOWN)
-        guards.refuse_stale(plan, state, settings.base_url())
+        guards.refuse_elsewhere(plan, state, settings.base_url())
+        guards.refuse_changed(plan, state)
         guards.refuse_inconsistent(plan, state, options.rules, options.limits)
     except SyncengineError as error:
         assert error.code in ("plan-file", "plan-inconsistent", "stale-plan", "other-service"), error

@@ -78,7 +78,7 @@ BLOCKS = {
     ),
     "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "one character or"),
     "a form of a date": (
-        "    tags: [{name: '{{ row.n|date(read=\"%d %d\") }}'}]\n", "bad-template", 3, 19, "a part appears twice",
+        "    tags: [{name: '{{ row.n|date(read=\"%Y %d %d\") }}'}]\n", "bad-template", 3, 19, "a part appears twice",
     ),
     "a text that is rounded": ("    tags: [{name: '{{ row.n|round }}'}]\n", "bad-template", 3, 19, "takes numbers"),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),

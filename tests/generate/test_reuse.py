@@ -18,7 +18,8 @@ from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.generate.row_reuse import row_digest
 from syncengine.manifest.load import read_all, read_one
-from syncengine.manifest.read_file import NO_DEFAULTS, Reading, read_file
+from syncengine.manifest.read_file import NO_DEFAULTS
+from syncengine.manifest.reading import Reading, read_file
 from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 from tests.support.profiles import tried

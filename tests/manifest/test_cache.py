@@ -15,7 +15,8 @@ from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import read_all
-from syncengine.manifest.read_file import NO_DEFAULTS, Reading, read_file
+from syncengine.manifest.read_file import NO_DEFAULTS
+from syncengine.manifest.reading import Reading, read_file
 from syncengine.project.schema import Level
 from syncengine.resource import Kind
 

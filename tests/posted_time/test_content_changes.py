@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from syncengine.posted_time.content_changes import ContentChange, changes, changes_of, last_changes
 from syncengine.posted_time.group import digest, read_group, stored
 from syncengine.render.inbox import changes_lines
-from syncengine.state.inbox import Offer, open_inbox
+from syncengine.state.inbox import Offer
 from tests.posted_time.samples import raw, row
 from tests.posted_time.test_group import ANYTHING, OTHER, SAME
+from tests.support.inbox import open_inbox
 from tests.support.profiles import tried
 
 LONG = "Reply to the examiner, " * 20

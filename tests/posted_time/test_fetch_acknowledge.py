@@ -15,10 +15,11 @@ from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLat
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
-from syncengine.state.inbox import Offer, open_inbox
+from syncengine.state.inbox import Offer
 from syncengine.state.inbox_states import PostedTimeStatus
 from tests.service.scripted import CUT, OK, Reply, saying, serving
 from tests.service.talking import KEY, key
+from tests.support.inbox import open_inbox
 
 from .line import SWIFT, until
 

@@ -16,6 +16,7 @@ from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.route import Route, SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_writes import Acknowledge
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
@@ -80,7 +81,7 @@ class World:
                     self.check_taken(update.group_id)
                 self.told[update.group_id] = update.status
                 if is_heard:
-                    delivery.inbox.acknowledged(update.group_id, update.status)
+                    delivery.inbox.write([Acknowledge(update.group_id, update.status)])
 
         self.live(telling, deaths)
 

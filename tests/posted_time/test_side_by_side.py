@@ -30,6 +30,7 @@ from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.state.inbox import Inbox, Offer, open_inbox
 from syncengine.state.inbox_entries import DeliveryStatus
+from syncengine.state.inbox_writes import Acknowledge, Receive
 from tests.posted_time.mortal import Dead, Fate, MortalInbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
 from tests.posted_time.receiver import Got, receiving
@@ -153,7 +154,7 @@ def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
 def test_what_one_group_cannot_keep_is_its_own_matter(tmp_path: Path) -> None:
     """A row that was damaged by hand; those beside it are written."""
     with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
-        inbox.receive(Offer("bad", "d", "{}", "fetch"))
+        inbox.write([Receive(Offer("bad", "d", "{}", "fetch"))])
         with inbox.database.engine.begin() as connection:
             connection.execute(sa.text("UPDATE inbox_groups SET state = 'paused'"))
 
@@ -307,9 +308,9 @@ def test_a_group_that_is_offered_again_while_its_status_is_on_its_way_is_answere
         await opened.take(raw(), mechanism="fetch")
         (sent,) = opened.inbox.waiting()
         await opened.take(raw(), mechanism="fetch")
-        opened.inbox.acknowledged(sent.group_id, sent.status, decided=sent.decided, offers=sent.offers)
+        opened.inbox.write([Acknowledge(sent.group_id, sent.status, decided=sent.decided, offers=sent.offers)])
         (again,) = opened.inbox.waiting()
-        opened.inbox.acknowledged(again.group_id, again.status, decided=again.decided, offers=again.offers)
+        opened.inbox.write([Acknowledge(again.group_id, again.status, decided=again.decided, offers=again.offers)])
         assert list(opened.inbox.waiting()) == []
 
     run(delivering(tmp_path), story)

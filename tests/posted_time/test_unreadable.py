@@ -104,7 +104,7 @@ def test_a_duration_that_is_none_is_refused_and_nothing_else_is_posted_for_it(od
     assert posted.rows() == ["a", "b"]
 
 
-DEEP = b"[" * 3000 + b"]" * 3000
+DEEP = b"[" * 50_000 + b"]" * 50_000
 
 
 @pytest.mark.parametrize(

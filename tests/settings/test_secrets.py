@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import traceback
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ PLACES = {"PLACE": "data/x.db", "URL": "sqlite:///data/x.db?timeout=5"}
 
 def database(folder: Path, name: str = "data/x.db") -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    with sqlite3.connect(folder / name) as connection:
+    with closing(sqlite3.connect(folder / name)) as connection, connection:
         connection.execute("CREATE TABLE t (n)")
         connection.execute("INSERT INTO t VALUES ('A')")
 

@@ -9,7 +9,7 @@ from typing import Any
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Source
 from syncengine.state.lock import Holder
-from syncengine.state.store import Intent, Run, Settlement, State, open_state
+from syncengine.state.store import Attempt, Run, Settlement, State, open_state
 
 PLACE = Source("manifests/acme.yaml", 12)
 
@@ -53,7 +53,7 @@ def applying(url: str, given: Run | None = None) -> Iterator[State]:
 
 def applied(state: State, call: str, *effects: Effect, **server_ids: str) -> None:
     """A call, sent and acknowledged."""
-    state.intend([Intent(call, "upsertTags", effects)])
+    state.intend({call: Attempt("upsertTags", effects)})
     state.settle(
         [Settlement(call, effects, {effect.key: server_ids[effect.key.name] for effect in effects if server_ids})]
     )

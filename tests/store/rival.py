@@ -14,7 +14,7 @@ from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
 from syncengine.state.lock import Holder, Lease
-from syncengine.state.store import Intent, Run, State, open_state
+from syncengine.state.store import Attempt, Run, State, open_state
 
 
 def _answer(state: State, lease: Lease, command: str) -> str:
@@ -25,7 +25,7 @@ def _answer(state: State, lease: Lease, command: str) -> str:
         lease.release()
         return "released"
     try:
-        state.intend([Intent("rival", "upsertTags", (Effect(key=Key(Kind.TAG, "rival")),))])
+        state.intend({"rival": Attempt("upsertTags", (Effect(key=Key(Kind.TAG, "rival")),))})
     except SyncengineError as error:
         return error.code
     return "intended"

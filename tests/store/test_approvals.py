@@ -11,7 +11,7 @@ from syncengine.resource import Recorded, Status
 from syncengine.state.database import open_database
 from syncengine.state.losses import SWEEP, ApprovalRecord, Approved, Loss
 from syncengine.state.sqlite_reader import recollection
-from syncengine.state.store import Intent, State, open_state
+from syncengine.state.store import Attempt, State, open_state
 
 from .estate import applied, applying, run, tag
 
@@ -51,7 +51,7 @@ def test_it_covers_what_is_left_until_it_has_settled(url: str) -> None:
     with applying(url, run(2)) as state:
         begin(state, 3, {TEXT: (*LOSSES, KEYWORD)})
         retire(state, "c2", "A")
-        state.intend([Intent("c3", "deleteKeyword", (Effect(key=tag("B"), keywords_dropped=("k",)),))])
+        state.intend({"c3": Attempt("deleteKeyword", (Effect(key=tag("B"), keywords_dropped=("k",)),))})
     assert (the_one(url).remaining, the_one(url).used) == ((*LOSSES, KEYWORD), None)
     with applying(url, run(4)) as state:
         begin(state, 5, {}, *LOSSES[1:], KEYWORD)

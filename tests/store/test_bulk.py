@@ -10,7 +10,7 @@ from sqlalchemy import event
 
 from syncengine.effects import Effect
 from syncengine.resource import Body, Recorded, Row, Source, Status
-from syncengine.state.store import CallFailure, Intent, Settlement, State
+from syncengine.state.store import Attempt, CallFailure, Settlement, State
 
 from .estate import applying, run, tag, whole
 
@@ -37,10 +37,10 @@ def statements(url: str, number: int, size: int) -> int:
             "takes": tuple(Effect(key=key, status=Status.DELETED) for key in keys),
         }
         for call, effects in calls.items():
-            state.intend([Intent(call, "upsertTags", effects)])
+            state.intend({call: Attempt("upsertTags", effects)})
             state.settle([Settlement(call, effects)])
             state.end_attempts([call], {})
-        state.intend([Intent("refused", "upsertTags", calls["makes"])])
+        state.intend({"refused": Attempt("upsertTags", calls["makes"])})
         state.fail([CallFailure("refused", tuple(keys), "no")])
         state.record(calls["changes"])
         state.end_run("complete", {})

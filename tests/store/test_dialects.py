@@ -13,7 +13,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from syncengine.effects import Effect
 from syncengine.resource import Kind, Status
-from syncengine.state.store import CallFailure, Intent, State
+from syncengine.state.store import Attempt, CallFailure, State
 from syncengine.state.tables import METADATA
 
 from .estate import applied, applying, category, tag, whole
@@ -34,7 +34,7 @@ def test_postgresql_takes_every_table(table: sa.Table) -> None:
 def _everything(state: State) -> None:
     key = tag("a")
     applied(state, "c", whole(key, category="x"), whole(category("x")), a="1", x="2")
-    state.intend([Intent("d", "addKeywords", (Effect(key=key, keywords=("k",)),))])
+    state.intend({"d": Attempt("addKeywords", (Effect(key=key, keywords=("k",)),))})
     state.fail([CallFailure("d", (key,), "no")])
     state.end_attempts([], {"d": 1.0})
     assert [late.call for late in state.outstanding(60)] == ["d"]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
-from syncengine.state.store import CallFailure, Intent, Settlement, State
+from syncengine.state.store import Attempt, CallFailure, Settlement, State
 from tests.support.profiles import tried
 
 from .estate import applying, category, run, tag
@@ -90,7 +90,7 @@ class Life:
     def step(self, number: int, end: str, effects: tuple[Effect, ...]) -> None:
         call = f"call-{number}"
         if end != "record":
-            self.state.intend([Intent(call, "upsertTags", effects)])
+            self.state.intend({call: Attempt("upsertTags", effects)})
             self.model.intend(effects)
         ends: dict[str, Callable[[str, tuple[Effect, ...]], None]] = {
             "settle": self._settle,

@@ -9,7 +9,7 @@ from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Source, Status
 from syncengine.state import packed_lines
-from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
+from syncengine.state.store import Attempt, CallFailure, Settlement, State, open_state
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 from .estate import PLACE, applied, applying, run, tag, whole
@@ -31,7 +31,7 @@ def test_history_tells_field_by_field_what_happened(url: str) -> None:
         whole=True,
     )
     with applying(url, run(2)) as state:
-        state.intend([Intent("c2", "upsertTags", (update,))])
+        state.intend({"c2": Attempt("upsertTags", (update,))})
         state.fail([CallFailure("c2", (A,), "no such category " * 100)])
     with open_state(url, write=False) as state:
         created, updated = state.history(A)
@@ -51,7 +51,7 @@ def test_history_tells_what_nobody_knows(url: str) -> None:
     """A deletion that a run died in is told as intended; its row is another matter."""
     with applying(url) as state:
         applied(state, "c1", whole(A, assigneeExternalIds=("jd",)))
-        state.intend([Intent("c2", "deleteTag", (Effect(key=A, status=Status.DELETED),))])
+        state.intend({"c2": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
     with applying(url, run(2)) as state:
         last = state.history(A)[-1]
     assert (last.outcome, last.operation) == ("intended", "deleteTag")
@@ -67,7 +67,7 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
     """With one line, which tells no other run's call of the same name, and none of a key that was refused before."""
     b, c = tag("b"), tag("c")
     with applying(url) as state:
-        state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
+        state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
         state.fail([CallFailure("tags 1", (c,), "no")])
         assert state.settled_calls("plan-1") == set()
         state.settle([Settlement("tags 1", (whole(A), whole(b)))])
@@ -77,7 +77,7 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
             packed = connection.execute(sa.select(JOURNAL.c.packed).where(JOURNAL.c.verb == "settled")).scalars()
             assert [packed_lines.ends(each) for each in packed] == [(packed_lines.CallEnd("tags 1", []),)]
     with applying(url, run(2, plan="plan-1")) as state:
-        state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
+        state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(c)))})
         assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
         assert state.settled_calls("plan-1") == set()
         state.settle([Settlement("tags 1", (whole(A), whole(b), whole(c)))])
@@ -89,7 +89,7 @@ def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
     """As where it was halved: the last part ends whatever is open."""
     b = tag("b")
     with applying(url) as state:
-        state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(tag("c"))))])
+        state.intend({"tags 1": Attempt("upsertTags", (whole(A), whole(b), whole(tag("c"))))})
         state.settle([Settlement("tags 1", (whole(A),))])
         assert (outcomes(state, A, b), state.settled_calls("plan-1")) == ([["settled"], ["intended"]], set())
         state.settle([Settlement("tags 1", (whole(b), whole(tag("c"))))])
@@ -99,7 +99,7 @@ def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
 def test_a_call_of_which_nothing_was_acknowledged_is_not_settled(url: str) -> None:
     """A 2xx that names every item as refused: the settlement is of none, and ends nothing."""
     with applying(url) as state:
-        state.intend([Intent("tags 1", "upsertTags", (whole(A),))])
+        state.intend({"tags 1": Attempt("upsertTags", (whole(A),))})
         state.settle([Settlement("tags 1", ())])
         assert (outcomes(state, A), state.settled_calls("plan-1")) == ([["intended"]], set())
         state.fail([CallFailure("tags 1", (A,), "no"), CallFailure("tags 1", (), "no")])

@@ -16,12 +16,13 @@ import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.holder import Holder
-from syncengine.state.inbox import Inbox, Offer, open_inbox
+from syncengine.state.inbox import Offer
 from syncengine.state.inbox_entries import DeliveryStatus
 from syncengine.state.inbox_states import PostedTimeStatus
 from syncengine.state.info import VERSION
 from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
+from tests.support.inbox import InboxByHand, open_inbox
 
 from .before import UNPACKED
 
@@ -30,7 +31,7 @@ HERE = Holder.here("serve", {})
 
 
 def delivered(
-    inbox: Inbox, offer: Offer = OFFER, *sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS
+    inbox: InboxByHand, offer: Offer = OFFER, *sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS
 ) -> None:
     """A group that went all the way."""
     entry = inbox.receive(offer)

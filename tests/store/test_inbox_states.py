@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
+from syncengine.state.inbox import InboxEntry, Offer
 from syncengine.state.inbox_states import (
     FINAL,
     FIRST,
@@ -23,12 +23,13 @@ from syncengine.state.inbox_states import (
     next_state,
 )
 from tests.store.moves import MOVES, moves_of, targets
+from tests.support.inbox import InboxByHand, open_inbox
 
 OFFER = Offer("g1", "digest-1", "{}", "fetch")
 OTHER = replace(OFFER, digest="digest-2")
 PAGE = Path(__file__).parents[2] / "docs/posted-time.md"
 
-Act = Callable[[Inbox, InboxEntry, PostedTimeStatus], object]
+Act = Callable[[InboxByHand, InboxEntry, PostedTimeStatus], object]
 
 
 def _decide(*, waits: bool, is_conflict: bool = False) -> Act:
@@ -36,7 +37,7 @@ def _decide(*, waits: bool, is_conflict: bool = False) -> Act:
 
 
 def _settle(mechanism: str) -> Act:
-    def settle(inbox: Inbox, entry: InboxEntry, outcome: PostedTimeStatus) -> None:
+    def settle(inbox: InboxByHand, entry: InboxEntry, outcome: PostedTimeStatus) -> None:
         inbox.receive(replace(OFFER, mechanism=mechanism))
         inbox.settle([entry.group_id])
 
@@ -82,7 +83,7 @@ HAS_NO_VERDICT = {
 NEVER = {(GroupState.ACKNOWLEDGED, PostedTimeStatus.TROUBLE)}
 
 
-def entry_of(inbox: Inbox) -> InboxEntry:
+def entry_of(inbox: InboxByHand) -> InboxEntry:
     entry = inbox.entry("g1")
     assert entry is not None
     return entry

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from syncengine.errors import ExitCode, LockHeld
 from syncengine.state.holder import job_url
 from syncengine.state.lock import Holder, LockInfo, LockLost
-from syncengine.state.store import Intent, State, open_state
+from syncengine.state.store import Attempt, State, open_state
 from syncengine.state.tables import LOCK
 
 from .estate import run, tag, whole
@@ -199,7 +199,7 @@ def test_who_was_unlocked_by_force_is_fenced(state: State) -> None:
     state.begin_run(run())
     assert state.force_unlock(lease.info.id)
     with pytest.raises(LockLost) as lost:
-        state.intend([Intent("c", "upsertTags", (whole(tag("a")),))])
+        state.intend({"c": Attempt("upsertTags", (whole(tag("a")),))})
     assert lost.value.exit_code is ExitCode.LOCKED
     assert list(state.rows()) == []
     assert state.history(tag("a")) == []

@@ -19,7 +19,7 @@ from sqlalchemy import event
 from syncengine.errors import SyncengineError
 from syncengine.state import tables
 from syncengine.state.info import VERSION
-from syncengine.state.store import Intent, State, open_state
+from syncengine.state.store import Attempt, State, open_state
 
 from .estate import applied, applying, run, tag, whole
 
@@ -306,7 +306,7 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
         applied(state, "c", whole(tag("a")))
         _on_a_full_disk(state)
         with pytest.raises(SyncengineError, match="disk is full") as refusal:
-            state.intend([Intent("d", "upsertTags", tuple(whole(tag(f"t{n}"), url="x" * 99) for n in range(2000)))])
+            state.intend({"d": Attempt("upsertTags", tuple(whole(tag(f"t{n}"), url="x" * 99) for n in range(2000)))})
         assert refusal.value.code == "state-full"
         assert [(row.key.name, row.doubtful) for row in state.rows()] == [("a", False)]
         assert state.history(tag("t0")) == []
@@ -316,7 +316,7 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
 def test_text_that_no_database_holds_is_refused(path: Path) -> None:
     """Half a surrogate pair is not text."""
     with applying(str(path)) as state, pytest.raises(SyncengineError, match="not Unicode"):
-        state.intend([Intent("c", "upsertTags", (whole(tag("\ud800")),))])
+        state.intend({"c": Attempt("upsertTags", (whole(tag("\ud800")),))})
 
 
 def test_first_runs_at_the_same_time_make_one_state(path: Path) -> None:

@@ -17,7 +17,7 @@ from syncengine.state import undone_table
 from syncengine.state.holder import Holder
 from syncengine.state.losses import Approved, Loss
 from syncengine.state.refusals import QuarantineRecord
-from syncengine.state.store import CallFailure, Intent, Run, State, open_state
+from syncengine.state.store import Attempt, CallFailure, Run, State, open_state
 from syncengine.state.tables import METADATA, STATE
 from syncengine.state.undone import UndoneChange, made_of
 from tests import postgresql
@@ -56,7 +56,7 @@ def old(url: str) -> str:
         state.end_run("complete", {"applied": 2})
     with applying(url, run(2), now=lambda: 100 * DAY) as state:
         applied(state, "c2", whole(A, url="second"))
-        state.intend([Intent("c3", "upsertTags", (whole(B, url="second"),))])
+        state.intend({"c3": Attempt("upsertTags", (whole(B, url="second"),))})
         state.fail([CallFailure("c3", (B,), "the service said no")])
         state.path_answered("upsertTags", "/tag/batch")
         state.end_run("incomplete", {"applied": 1})
@@ -140,7 +140,7 @@ def held(url: str) -> None:
         content = {"description": "her matter", "url": "mailto:jane@example.com"}
         more = {"keywords": ("jane-keyword",), "metadata": {"her-metadata": "x"}}
         applied(state, "c1", Effect(key=C, fields=content, whole=True, **more), whole(A))
-        state.intend([Intent("c2", "upsertTags", (whole(C, **content), whole(A, url="u")))])
+        state.intend({"c2": Attempt("upsertTags", (whole(C, **content), whole(A, url="u")))})
         state.fail([CallFailure("c2", (C,), "Jane Doe is not jane@example.com, says the service")])
         state.fail([CallFailure("c2", (A,), "no: jane-keyword belongs to Jane Doe")])
         state.doubt([C])
@@ -262,7 +262,7 @@ def test_what_is_declared_or_in_doubt_is_not_erased(url: str) -> None:
     with applying(url) as state:
         applied(state, "c1", whole(A), whole(B))
         assert "still declared" in obstacles(state, A)[0]
-        state.intend([Intent("c2", "deleteTag", (Effect(key=B, status=Status.DELETED),))])
+        state.intend({"c2": Attempt("deleteTag", (Effect(key=B, status=Status.DELETED),))})
         state.end_run("incomplete", {})
         late = [each.reason for each in state.obstacles([B], 3600.0)]
         assert any("may still be executed" in reason for reason in late)

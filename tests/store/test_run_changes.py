@@ -12,7 +12,7 @@ from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
-from syncengine.state.store import Intent, Settlement, State, open_state
+from syncengine.state.store import Attempt, Settlement, State, open_state
 from syncengine.state.undone import UndoneChange, made_of
 
 TAG = Key(Kind.TAG, "T")
@@ -34,7 +34,7 @@ def run(state: State, name: str, *effects: Effect, settles: bool = True, undoes:
     state.begin_run(Run(name, float(next(CALLS)), "apply", f"p-{name}", "h", "u", None, None, None, undoes=undoes))
     for effect in effects:
         call = f"c{next(CALLS)}"
-        state.intend([Intent(call, "upsertTags", (effect,))])
+        state.intend({call: Attempt("upsertTags", (effect,))})
         if settles:
             state.settle([Settlement(call, (effect,))])
     state.end_run("complete", {})

@@ -6,7 +6,7 @@ import pytest
 
 from syncengine.effects import Effect
 from syncengine.resource import Body, Key, Recorded, Source, Status
-from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
+from syncengine.state.store import Attempt, CallFailure, Settlement, State, open_state
 
 from .before import NAMES, STOPPED, UNDER_WAY, record
 from .estate import applied, applying, run, tag, whole
@@ -73,7 +73,7 @@ def test_a_call_that_was_not_acknowledged_settles_nothing(url: str, end: str) ->
         state.end_run("complete", {})
     before = settled(url, A)
     with applying(url, run(2)) as state:
-        state.intend([Intent("c1", "upsertTags", (whole(A, description="e"),))])
+        state.intend({"c1": Attempt("upsertTags", (whole(A, description="e"),))})
         if end == "fail":
             state.fail([CallFailure("c1", (A,), "no")])
     assert settled(url, A) == before
@@ -83,7 +83,7 @@ def test_one_item_of_a_batch_settles_alone(url: str) -> None:
     """The other was refused."""
     with applying(url) as state:
         effects = (whole(A), whole(B))
-        state.intend([Intent("c1", "upsertTags", effects)])
+        state.intend({"c1": Attempt("upsertTags", effects)})
         state.settle([Settlement("c1", effects[:1], {})])
         state.fail([CallFailure("c1", (B,), "no")])
     assert set(settled(url, A, B)) == {"a"}

@@ -10,7 +10,7 @@ from sqlalchemy import event
 
 from syncengine.effects import Effect
 from syncengine.resource import Recorded
-from syncengine.state.store import Intent, Settlement, State, open_state
+from syncengine.state.store import Attempt, Settlement, State, open_state
 
 from .estate import applied, applying, category, run, tag, whole
 
@@ -49,7 +49,7 @@ def test_a_call_that_begins_or_ends_meanwhile_is_seen_whole(url: str, reading: s
             applied(writer, f"x {number}", whole(X), whole(Y), x="1", y="2")
             before = Effect(key=A, fields={"category": "x"}, keywords=("old",), keywords_dropped=("new",), whole=True)
             applied(writer, f"a {number}", before)
-            intend = lambda: writer.intend([Intent("move", "upsertTags", (MOVED,))])  # noqa: E731
+            intend = lambda: writer.intend({"move": Attempt("upsertTags", (MOVED,))})  # noqa: E731
             settle = lambda: writer.settle([Settlement("move", (MOVED,))])  # noqa: E731
             if not begins:
                 intend()

@@ -15,7 +15,7 @@ from syncengine.errors import SyncengineError
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
 from syncengine.state.info import FACTS, StateReader
 from syncengine.state.sqlite_reader import SqliteReader, recollection
-from syncengine.state.store import Intent, Settlement, State, open_state
+from syncengine.state.store import Attempt, Settlement, State, open_state
 from tests.support.profiles import tried
 
 from .before import UNPACKED
@@ -74,7 +74,7 @@ def test_any_rows_read_alike(tmp_path_factory: pytest.TempPathFactory, rows: lis
     with applying(str(path)) as state:
         state.put(rows)
         for number, row in enumerate(rows[:flying]):
-            state.intend([Intent(f"c{number}", "upsertTags", (whole(row.key),))])
+            state.intend({f"c{number}": Attempt("upsertTags", (whole(row.key),))})
     assert_same(path, [*[row.key for row in rows], Key(Kind.TAG, "not there")])
 
 
@@ -106,10 +106,10 @@ def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
     effects = (whole(tag("A")), whole(category("A")))
     with applying(str(path)) as state:
         applied(state, "c0", whole(tag("B")))
-        state.intend([Intent("c1", "upsertTags", effects[:1])])
+        state.intend({"c1": Attempt("upsertTags", effects[:1])})
     assert doubtful() == {"A"}
     with applying(str(path), run(2)) as state:
-        state.intend([Intent("c2", "upsertTags", effects[:1])])
+        state.intend({"c2": Attempt("upsertTags", effects[:1])})
         state.settle([Settlement("c2", effects[:1], {})])
         state.end_run("complete", {})
     assert doubtful() == set()

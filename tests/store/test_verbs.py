@@ -7,7 +7,7 @@ import pytest
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.lock import Holder, LockLost
-from syncengine.state.store import CallFailure, Intent, Settlement, open_state
+from syncengine.state.store import Attempt, CallFailure, Settlement, open_state
 
 from .estate import applied, applying, category, run, tag, whole
 
@@ -22,7 +22,7 @@ def _row(url: str, key: Key) -> Recorded:
 def test_an_intent_without_an_end_is_doubt(url: str) -> None:
     """While a call is under way nobody knows what the service holds, and its row says so."""
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", (whole(A, description="x"),))])
+        state.intend({"c": Attempt("upsertTags", (whole(A, description="x"),))})
         assert _row(url, A).doubtful
         assert not _row(url, A).confirmed
 
@@ -40,7 +40,7 @@ def test_a_call_may_settle_partly(url: str) -> None:
     """Only the effects that were acknowledged are certain; the rest is under way still."""
     with applying(url) as state:
         effects = whole(A), whole(B)
-        state.intend([Intent("c", "upsertTags", effects)])
+        state.intend({"c": Attempt("upsertTags", effects)})
         state.settle([Settlement("c", effects[:1])])
         assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: False, B: True}
         assert state.settled_calls("plan-1") == set()
@@ -52,7 +52,7 @@ def test_a_call_may_settle_partly(url: str) -> None:
 def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
     """A refusal does not say that nothing was written; and an orderly end changes nothing about it."""
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", (whole(A, description="x"),))])
+        state.intend({"c": Attempt("upsertTags", (whole(A, description="x"),))})
         state.fail([CallFailure("c", (A,), "no")])
         state.end_run("incomplete", {"failed": 1})
     assert _row(url, A).doubtful
@@ -63,7 +63,7 @@ def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
 def test_what_is_open_when_a_run_ends_stays_doubtful(url: str, orderly: bool) -> None:
     """Whether the run died or was stopped: what it had sent is unknown for good, until it is sent again."""
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", (whole(A),))])
+        state.intend({"c": Attempt("upsertTags", (whole(A),))})
         if orderly:
             state.end_run("interrupted", {})
     with applying(url, run(2)) as state:
@@ -76,7 +76,7 @@ def test_what_is_open_when_a_run_ends_stays_doubtful(url: str, orderly: bool) ->
 def test_another_call_under_way_keeps_a_row_doubtful(url: str) -> None:
     """One acknowledgement does not speak for another call."""
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", (whole(A),)), Intent("d", "addKeywords", (Effect(key=A),))])
+        state.intend({"c": Attempt("upsertTags", (whole(A),)), "d": Attempt("addKeywords", (Effect(key=A),))})
         state.settle([Settlement("c", (whole(A),))])
         assert state.get([A])[A].doubtful
 
@@ -96,7 +96,7 @@ def test_a_rename_takes_over_the_id(url: str) -> None:
     """A category that is renamed stays the one that the service knows."""
     with applying(url) as state:
         applied(state, "c", whole(category("old")), old="17")
-        state.intend([Intent("d", "upsertTagCategories", (Effect(key=category("new"), former=category("old")),))])
+        state.intend({"d": Attempt("upsertTagCategories", (Effect(key=category("new"), former=category("old")),))})
         assert state.get([category("new")])[category("new")].server_id == "17"
 
 
@@ -157,7 +157,7 @@ def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
         applied(state, "d", *tags, whole(tag("gone"), category="x"), whole(tag("moving"), category="x"))
         state.record([Effect(key=tag("in"), status=Status.RELEASED)])
         applied(state, "e", Effect(key=tag("gone"), status=Status.DELETED))
-        state.intend([Intent("f", "upsertTags", (whole(tag("moving"), category="y"),))])
+        state.intend({"f": Attempt("upsertTags", (whole(tag("moving"), category="y"),))})
         assert [row.key.name for row in state.members(["x", "nobody's"])] == ["id", "in", "moving"]
         state.settle([Settlement("f", (whole(tag("moving"), category="y"),))])
         assert [row.key.name for row in state.members(["x"])] == ["id", "in"]
@@ -167,7 +167,7 @@ def test_a_deletion_of_unknown_outcome_is_a_member_still(url: str) -> None:
     """It may not have happened."""
     with applying(url) as state:
         applied(state, "d", whole(A, category="x"))
-        state.intend([Intent("e", "deleteTag", (Effect(key=A, status=Status.DELETED),))])
+        state.intend({"e": Attempt("deleteTag", (Effect(key=A, status=Status.DELETED),))})
         assert [row.key for row in state.members(["x"])] == [A]
         state.end_run("interrupted", {})
         assert [row.key for row in state.members(["x"])] == [A]
@@ -209,7 +209,7 @@ def test_facts_are_kept_where_nothing_new_is_said(url: str) -> None:
 def test_a_dead_run_that_sent_something_counts_as_applied(url: str) -> None:
     """An older commit must not win over what it sent."""
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", (whole(A),))])
+        state.intend({"c": Attempt("upsertTags", (whole(A),))})
     with open_state(url, write=False) as state:
         assert state.facts().commit == "commit-1"
 
@@ -237,7 +237,7 @@ def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
     """In whichever run of its plan: the last word counts, for each key."""
     effects = whole(A), whole(B)
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", effects), Intent("d", "upsertTags", effects)])
+        state.intend({"c": Attempt("upsertTags", effects), "d": Attempt("upsertTags", effects)})
         state.settle([Settlement("c", effects)])
         state.fail([CallFailure("d", (A, B), "no")])
         assert state.settled_calls("plan-1") == {"c"}
@@ -255,5 +255,5 @@ def test_nobody_writes_without_the_lock(url: str) -> None:
         state.begin_run(run())
         lease.release()
         with pytest.raises(LockLost):
-            state.intend([Intent("c", "upsertTags", (whole(A),))])
+            state.intend({"c": Attempt("upsertTags", (whole(A),))})
         assert list(state.rows()) == []

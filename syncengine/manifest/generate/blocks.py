@@ -25,8 +25,9 @@ from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block
 from syncengine.manifest.generate.fields import ResourceTemplate, Results
 from syncengine.manifest.generate.queries import filled
-from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
+from syncengine.manifest.generate.row_reuse import UNKNOWN, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
+from syncengine.manifest.reading import BlockRows, Reading
 from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.sources.read import distinct, leave_out_offline, read_source, variables_of
@@ -46,7 +47,7 @@ def generated(
     findings: Collector,
     digest: str,
     former: Mapping[str, PreviousRows],
-) -> Generated:
+) -> Reading:
     """All resources of all rows; problems go to the findings.
 
     `digest` covers all that the blocks depend on but their rows; their `former` rows are found by it and by their
@@ -65,7 +66,7 @@ def generated(
             sources += part.sources
             rows += part.rows
         whole = whole and (not _may_make_categories(node) or (part is not None and part.whole))
-    return Generated(tuple(resources), tuple(sources), whole, tuple(rows))
+    return Reading(findings.file, tuple(resources), whole=whole, sources=tuple(sources), rows=tuple(rows))
 
 
 def _may_make_categories(node: MappingNode) -> bool:
@@ -84,7 +85,7 @@ class _Making:
     digest: str
     former: PreviousRows
 
-    def of_block(self, node: MappingNode, folder: Path) -> Generated | None:
+    def of_block(self, node: MappingNode, folder: Path) -> Reading | None:
         """Generate the resources of one block; None if the block itself is invalid."""
         findings, before = self.findings, len(self.findings.found)
         values = GENERATE_TABLE.read(node, findings)
@@ -102,7 +103,7 @@ class _Making:
         except LeftOut as left_out:
             at = place(_source_node(node))
             findings.at(SOURCE_LEFT_OUT, *at, str(left_out), severity=Severity.WARNING)
-            return Generated(whole=False)
+            return Reading(findings.file, whole=False)
         except SourceTrouble as trouble:
             findings.error("bad-source", _source_node(node), str(trouble))
             return None
@@ -115,7 +116,7 @@ class _Making:
         at = place(_source_node(node))
         may_be_empty = bool(settings.for_each.allow_empty)
         use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
-        return Generated(tuple(resources), (use,), block.whole, (block_rows,))
+        return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,), rows=(block_rows,))
 
     def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:
         """The resources of all rows; a mistake of many rows is one finding."""

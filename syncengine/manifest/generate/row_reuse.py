@@ -7,13 +7,11 @@ diagnostic is rendered again, so that the diagnostic is reported again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.document.digest import short_digest
-from syncengine.manifest.sources.records import SourceUse
+from syncengine.manifest.reading import BlockRows, Reading
 from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 
@@ -21,23 +19,6 @@ SIZE = 16
 """Bytes of a row's digest."""
 UNKNOWN = bytes(SIZE)
 """Instead of the digest of a row that must be rendered again."""
-
-
-class BlockRows(Struct, frozen=True, gc=False, array_like=True):
-    """The rows of a block: their digests, and the number of resources of each."""
-
-    block: str
-    digests: bytes
-    counts: tuple[int, ...]
-
-
-class Generated(NamedTuple):
-    """The resources and sources of the blocks of one file."""
-
-    resources: tuple[Resource, ...] = ()
-    sources: tuple[SourceUse, ...] = ()
-    whole: bool = True
-    rows: tuple[BlockRows, ...] = ()
 
 
 def row_digest(row: Record) -> bytes:
@@ -69,11 +50,11 @@ def _moved(resource: Resource, row: Row) -> Resource:
     return resource if source.data == row else replace(resource, source=source._replace(data=row))
 
 
-def formers(resources: Sequence[Resource], blocks: Sequence[BlockRows]) -> Mapping[str, PreviousRows]:
+def formers(last: Reading) -> Mapping[str, PreviousRows]:
     """The last reading's rows by the digest of their block; resources of blocks are the last of a file."""
     previous: dict[str, PreviousRows] = {}
-    first = len(resources) - sum(sum(rows.counts) for rows in blocks)
-    for rows in blocks:
-        previous[rows.block] = PreviousRows(resources, rows, first)
+    first = len(last.resources) - sum(sum(rows.counts) for rows in last.rows)
+    for rows in last.rows:
+        previous[rows.block] = PreviousRows(last.resources, rows, first)
         first += sum(rows.counts)
     return previous

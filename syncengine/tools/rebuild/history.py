@@ -15,7 +15,8 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.desired import manifest_set
 from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile
 from syncengine.manifest.load import read_one
-from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile
+from syncengine.manifest.read_file import NO_DEFAULTS
+from syncengine.manifest.reading import ReadFile
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.project.git_history import Visit, former_folders, refuse_shallow, visits, walk
 from syncengine.project.git_tree import GONE, Repository, RevisionFiles, TreeEntry

@@ -20,7 +20,8 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.load import read_one
-from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile, Reading, read_documents, read_file
+from syncengine.manifest.read_file import NO_DEFAULTS, read_documents
+from syncengine.manifest.reading import ReadFile, Reading, read_file
 from syncengine.manifest.schema import SECTIONS
 from syncengine.plan.build import plan
 from syncengine.plan.git_with_git import DeclaredState, recorded_as
