@@ -144,8 +144,7 @@ def _listed(texts: Sequence[str], room: Room) -> str:
 
 def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) -> Details:
     """The details of a new resource: its best-known fields and who sees it, or the `whole` of it."""
-    brief = BRIEF_FIELDS[change.key.kind]
-    fields = change.fields if whole else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
+    fields = change.fields if whole else _short(change)
     keywords = other_words(change)
     return (
         *(ChangeDetail(f.name, (Span(_first_value(f, room), SpanMark.NEW),)) for f in fields),
@@ -166,9 +165,21 @@ def other_words(change: Change) -> tuple[str, ...]:
     return words[:place] + words[place + 1 :]
 
 
+def _short(change: Change) -> Sequence[FieldChange]:
+    """The best-known fields, and another one that is alone: to say that it is left out would take as much room."""
+    names = BRIEF_FIELDS[change.key.kind]
+    fields = sorted(_brief(change, names), key=lambda f: names.index(f.name))
+    others = _others(change, fields)
+    return (*fields, *others) if len(others) == 1 else fields
+
+
+def _others(change: Change, fields: Sequence[FieldChange]) -> Sequence[FieldChange]:
+    """All fields but these; without flags that are false, as they are where nobody sets them."""
+    return [f for f in change.fields if f.after is not False and f not in fields]
+
+
 def _left_out(change: Change, fields: Sequence[FieldChange]) -> Details:
-    """The number of all fields but these; without flags that are false, as they are where nobody sets them."""
-    count = sum(f.after is not False and f not in fields for f in change.fields)
+    count = len(_others(change, fields))
     return _some("", (Span(f"… {count_of(count, 'more field')}", SpanMark.LEFT_OUT),) if count else ())
 
 

@@ -129,11 +129,21 @@ def test_a_keyword_that_is_replaced_stands_in_one_place() -> None:
 
 def test_a_new_tag_shows_what_people_will_see() -> None:
     """Who sees it, what it is, and its metadata; a long description is cut, and whole with --verbose."""
-    fields = (field("description", None, LONG), field("url", None, "u"), field("visibility", None, "PRIVATE"))
+    more = (field("url", None, "u"), field("externalId", None, "4711"))
+    fields = (field("description", None, LONG), *more, field("visibility", None, "PRIVATE"))
     new = plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields, metadata_set={"Client": "B"}))
     brief, whole = plan_text(new, Look(width=300)), plan_text(new, Look(width=300, verbose=True))
     assert f'visibility: PRIVATE; description: "{LONG[:59]}…"; metadata: Client = "B"' in brief
     assert (f'"{LONG}"' in whole, 'url: "u"' in whole, 'url: "u"' in brief) == (True, True, False)
+    assert "… 2 more fields" in brief
+
+
+def test_one_more_field_is_shown_and_not_counted() -> None:
+    """To say that there is another one takes as much room."""
+    fields = (field("url", None, "u"), field("visibility", None, "PRIVATE"))
+    brief = plan_text(plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields)), Look(width=300))
+    assert 'visibility: PRIVATE; url: "u"' in brief
+    assert "more field" not in brief
 
 
 @pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
