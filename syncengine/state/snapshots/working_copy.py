@@ -79,28 +79,14 @@ class WorkingCopy:
                 self._catch_up()
 
     def commit(self, change: Change, *, rows: bool) -> bool:
-        """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more.
+        """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more."""
 
-        Others may write meanwhile: then it is tried again on their version.
-        """
-        words = ""
-        with self._mutex:
-            for _ in range(TRIES):
-                with self._rolled_back() as connection:
-                    if not change(connection):
-                        return False
-                    lock = layout.lock_of(connection)
-                    content = self._content(connection) if rows or self.head is None else None
-                try:
-                    self._write(lock, content)
-                except Superseded as other:
-                    words = str(other)
-                    self._catch_up()
-                    continue
-                with self._engine.begin() as connection:
-                    change(connection)
-                return True
-        raise self._busy(words)
+        def changed(connection: sa.Connection) -> tuple[bytes, Content | None] | None:
+            if not change(connection):
+                return None
+            return layout.lock_of(connection), self._content(connection) if rows or self.head is None else None
+
+        return self._replace(changed, lambda connection, lock: change(connection))
 
     def publish(self, prepare: Prepare = lambda connection: None) -> None:
         """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
@@ -114,26 +100,40 @@ class WorkingCopy:
                 self._pause(pause)
 
     def _publish(self, prepare: Prepare) -> None:
+        def prepared(connection: sa.Connection) -> tuple[bytes, Content]:
+            prepare(connection)
+            if self.epoch is not None:
+                connection.execute(sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1))
+            return layout.lock_of(connection), self._content(connection)
+
+        with self._mutex:
+            self._replace(prepared, lambda connection, lock: layout.set_lock(connection, layout.lock_rows(lock)))
+            self.dirty, self.also, self.keeps = False, (), KEPT
+
+    def _replace(
+        self,
+        made: Callable[[sa.Connection], tuple[bytes, Content | None] | None],
+        then: Callable[[sa.Connection, bytes], object],
+    ) -> bool:
+        """Write what is `made` of the rows here over the version in the store, `then` do it here; False if nothing is.
+
+        Others may write meanwhile: then it is tried again on their version.
+        """
         words = ""
         with self._mutex:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
-                    prepare(connection)
-                    if self.epoch is not None:
-                        connection.execute(
-                            sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1)
-                        )
-                    lock, content = layout.lock_of(connection), self._content(connection)
+                    if (version := made(connection)) is None:
+                        return False
                 try:
-                    self._write(lock, content)
+                    self._write(*version)
                 except Superseded as other:
                     words = str(other)
                     self._catch_up()
                     continue
                 with self._engine.begin() as connection:
-                    layout.set_lock(connection, layout.lock_rows(lock))
-                self.dirty, self.also, self.keeps = False, (), KEPT
-                return
+                    then(connection, version[0])
+                return True
         raise self._busy(words)
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
