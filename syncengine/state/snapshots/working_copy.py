@@ -33,8 +33,6 @@ PAUSES = (1.0, 3.0, 10.0)
 """Seconds before a publication is tried again whose repository was out of reach."""
 
 TOO_LARGE = "state-too-large"
-Change = Callable[[sa.Connection], bool]
-Prepare = Callable[[sa.Connection], None]
 
 
 class WorkingCopy:
@@ -78,7 +76,7 @@ class WorkingCopy:
             if self.epoch is None and self.head is not None:
                 self._catch_up()
 
-    def commit(self, change: Change, *, rows: bool) -> bool:
+    def commit(self, change: Callable[[sa.Connection], bool], *, rows: bool) -> bool:
         """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more."""
 
         def changed(connection: sa.Connection) -> tuple[bytes, Content | None] | None:
@@ -88,7 +86,7 @@ class WorkingCopy:
 
         return self._replace(changed, lambda connection, lock: change(connection))
 
-    def publish(self, prepare: Prepare = lambda connection: None) -> None:
+    def publish(self, prepare: Callable[[sa.Connection], None] = lambda connection: None) -> None:
         """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
         for pause in (*PAUSES, None):
             try:
@@ -99,7 +97,7 @@ class WorkingCopy:
                     raise
                 self._pause(pause)
 
-    def _publish(self, prepare: Prepare) -> None:
+    def _publish(self, prepare: Callable[[sa.Connection], None]) -> None:
         def prepared(connection: sa.Connection) -> tuple[bytes, Content]:
             prepare(connection)
             if self.epoch is not None:
