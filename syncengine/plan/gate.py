@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -247,8 +247,7 @@ def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*more, *reasons)))
 
 
-@dataclass(frozen=True, slots=True)
-class StateRecords:
+class StateRecords(NamedTuple):
     """The part of a state that a gate needs besides the rows, read when it does.
 
     `totals` count the whole estate where the rows are not all of it. `recent`: what earlier runs took below the gate,
