@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from syncengine.state.prune import Pruned
 
 if TYPE_CHECKING:
-    from syncengine.state.snapshots.protocol import Snapshot
+    from syncengine.state.snapshots.versions import Snapshot
 
 __all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "open_state"]
 

@@ -24,7 +24,7 @@ from syncengine.state.info import VERSION
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import KEPT, Content, Snapshot, Superseded, VersionInfo
+from syncengine.state.snapshots.versions import KEPT, Content, Snapshot, Superseded, VersionInfo
 from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
