@@ -17,7 +17,7 @@ from syncengine.plan.aim import Rules, may_be_held
 from syncengine.plan.approvals import records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
-from syncengine.plan.gate import Gate, gate
+from syncengine.plan.gate import Gate, StateRecords, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
 from syncengine.plan.model import Plan
 from syncengine.plan.quarantine import set_aside_now
@@ -261,9 +261,8 @@ def with_gate_of_today(
         None,
         sweep=plan.sweep,
         owner=basis.owner,
-        recent=dict if begun else lambda: recent_losses(state, now),
         lines=plan.gate.lines,
-        records=lambda: records,
+        records=StateRecords(None, dict if begun else lambda: recent_losses(state, now), lambda: records),
     )
     return replace(plan, gate=today if begun else today.as_strict_as(plan.gate))
 

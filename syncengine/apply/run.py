@@ -275,9 +275,9 @@ class ApplyRun:
         self.halt = f"authentication failed: {message}"
 
     async def stops_for_key(self, status: int | None, message: str) -> bool:
-        """Whether a refusal is about the key, which ends the run. A 403 is, where teamInfo is refused too.
+        """Whether a refusal is about the key, which ends the run (docs/planning.md 4.6).
 
-        docs/planning.md 4.6.
+        A 403 is about the key where teamInfo is refused too.
         """
         is_about_key = status == 401 or (status == 403 and (await self.service.call(TEAM_INFO)).status in (401, 403))
         if is_about_key:

@@ -41,7 +41,8 @@ async def deliver(run: ApplyRun, operation: Operation, call: str, item: Item, wh
         case RefusedCall(message, 404):
             _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
         case RefusedCall(message, status):
-            await _conclude_refused(run, operation, call, item, CallError(message, operation.id, status=status))
+            await run.stops_for_key(status, message)
+            run.failed(call, [item], CallError(message, operation.id, status=status))
         case Unclear(message, status, reached):
             outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
             run.failed(call, [item], CallError(message, operation.id, status=status), outcome)
@@ -80,8 +81,3 @@ def _conclude_missing(
         run.ledger.doubt([item.key])
         if whole is not None:
             run.repairs[item.key] = whole
-
-
-async def _conclude_refused(run: ApplyRun, operation: Operation, call: str, item: Item, error: CallError) -> None:
-    await run.stops_for_key(error.status, error.message)
-    run.failed(call, [item], error)

@@ -11,7 +11,7 @@ from syncengine.project.git_ref import is_git_ref
 from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file
 from syncengine.state.holder import Holder
-from syncengine.state.snapshots.protocol import Version
+from syncengine.state.snapshots.versions import Version
 from syncengine.state.store import open_state
 
 

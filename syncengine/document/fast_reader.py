@@ -37,12 +37,6 @@ MAX_INDENT = 16
 MAX_LAYOUTS = 48
 """Orders of keys in one file; each costs some milliseconds to compile, after which libyaml would be done."""
 
-Convert = Callable[..., Any]
-"""A value from a text and whether it is quoted, from a list of texts, or from a dict; None: not certain.
-
-The texts hold no control characters, and the keys of a dict are interned.
-"""
-
 
 class PlainShape(Enum):
     """How the value of a field is written."""
@@ -54,10 +48,14 @@ class PlainShape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that can be read here. Without `convert` a text is the value."""
+    """A field that can be read here. Without `convert` a text is the value.
+
+    It makes the value from a text and whether it is quoted, from a list of texts, or from a dict; None: not certain.
+    The texts hold no control characters, and the keys of a dict are interned.
+    """
 
     shape: PlainShape
-    convert: Convert | None = None
+    convert: Callable[..., Any] | None = None
 
 
 Sections = Mapping[str, Mapping[str, Field]]

@@ -127,33 +127,38 @@ def secret(name: str) -> Reader:
     return read
 
 
-def place(name: str) -> Reader:
-    """A reader of a database: a path, a URL without a password, or a reference to one with."""
+def _address(name: str, of_text: Callable[[Scalar, Collector], Any]) -> Reader:
+    """A reader of text without a password, or of a reference to one with."""
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):
             return reference(name, node, findings)
         if has_password(node.text):
             return findings.error("secret-in-file", node, f"the URL of `{name}` contains a password; {USE_REFERENCE}")
+        return of_text(node, findings)
+
+    return read
+
+
+def place(name: str) -> Reader:
+    """A reader of a database: a path, a URL without a password, or a reference to one with."""
+
+    def path_or_url(node: Scalar, findings: Collector) -> Any:
         if not node.text.strip():
             return findings.error("empty-value", node, f"{called(name)} must not be empty")
         return node.text
 
-    return read
+    return _address(name, path_or_url)
 
 
 def web_url(name: str) -> Reader:
     """A reader of an HTTP service: a URL without credentials, or a reference to one."""
 
-    def read(node: Node, findings: Collector) -> Any:
-        if not isinstance(node, Scalar) or not is_text(node):
-            return reference(name, node, findings)
-        if has_password(node.text):
-            return findings.error("secret-in-file", node, f"the URL of `{name}` contains a password; {USE_REFERENCE}")
+    def url(node: Scalar, findings: Collector) -> Any:
         trouble = web_url_trouble(node.text)
         return findings.error("bad-value", node, f"{called(name)} {trouble}") if trouble else node.text.rstrip("/")
 
-    return read
+    return _address(name, url)
 
 
 def base_url(name: str) -> Reader:

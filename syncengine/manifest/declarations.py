@@ -27,8 +27,6 @@ from syncengine.manifest.schema import (
 )
 from syncengine.resource import Key, Kind, Removed, Source
 
-Values = Mapping[str, Any]
-
 
 @dataclass(slots=True)
 class Declared:
@@ -48,7 +46,7 @@ class Declared:
 class DefaultValues:
     """The defaults of one file, by kind; `nodes` are their mappings in the file."""
 
-    values: Mapping[Kind, Values] = field(default_factory=dict)
+    values: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
     nodes: Mapping[Kind, tuple[MappingNode, ...]] = field(default_factory=dict)
     file: str = ""
 
@@ -82,13 +80,13 @@ def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
     return Declared(kind, key, values, node, sound)
 
 
-def _check_exclusive(node: MappingNode, values: Values, findings: Collector) -> None:
+def _check_exclusive(node: MappingNode, values: Mapping[str, Any], findings: Collector) -> None:
     if "category" in values and "tagCategoryId" in values:
         second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
         findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other; keep one")
 
 
-def merge(under: Values, over: Values) -> dict[str, Any]:
+def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge declared values over defaults: maps merge, lists and scalars replace, the nearer category counts."""
     result = {**under, **over}
     if "metadata" in under and "metadata" in over:
@@ -108,7 +106,7 @@ class Declarations:
         self.findings = findings
         self.resources: list[Declared] = []
         self.removed: list[Removed] = []
-        self.values: dict[Kind, Values] = {}
+        self.values: dict[Kind, Mapping[str, Any]] = {}
         self.nodes: dict[Kind, list[MappingNode]] = {}
         self.generate: list[MappingNode] = []
         self.whole = True

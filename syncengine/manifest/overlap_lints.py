@@ -2,7 +2,7 @@
 
 A tag applies where one of its keywords occurs in a text, so a keyword that is a part of another tag's matches that
 tag's time too. Parts are whole words, runs of words, and the beginnings of numbers: `ACME-4` of `ACME-42`. They are
-computed file by file and kept (`read_file.ReadFile`), so that files are compared as sets.
+computed file by file and kept (`reading.ReadFile`), so that files are compared as sets.
 """
 
 from __future__ import annotations

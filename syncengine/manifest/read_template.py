@@ -42,18 +42,14 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, context: Load
 def relocated(reading: Reading, result: Rendered, lines: Sequence[str]) -> Reading:
     """A reading of the result as one of the template, whose `lines` are those of its file."""
     move = _Move(result.places, reading.file, lines)
-    uses = [
-        SourceUse(source.name, source.identity, len(source.rows), allowed, reading.file, line, 1)
-        for source, line, allowed in result.sources
-    ]
-    empty = ", ".join(dict.fromkeys(use.name for use in uses if use.is_empty))
+    empty = ", ".join(dict.fromkeys(use.name for use in result.sources if use.is_empty))
     return replace(
         reading,
         resources=tuple(map(move.declared, reading.resources)),
         removed=tuple(map(move.declared, reading.removed)),
         default_categories=tuple(map(move.placed, reading.default_categories)),
         found=tuple(_without_repeats(move.diagnostic(d, empty) for d in reading.found)),
-        sources=(*map(move.placed, reading.sources), *dict.fromkeys(uses)),
+        sources=(*map(move.placed, reading.sources), *dict.fromkeys(result.sources)),
     )
 
 

@@ -22,9 +22,8 @@ from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
-from syncengine.plan.gate import NO_RECORDS, Gate, gate
+from syncengine.plan.gate import NOTHING_ELSE, Gate, StateRecords, gate
 from syncengine.plan.judgement import Judgement, judgement_of, units_of_judgement
-from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.origins import Judge, side_of
 from syncengine.plan.policy import aim
@@ -45,15 +44,12 @@ def plan(
     recorded: Mapping[Key, Recorded],
     options: Options,
     basis: Basis,
-    totals: Callable[[], Mapping[str, int]] | None = None,
-    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    records: StateRecords = NOTHING_ELSE,
     others: int = 0,
 ) -> Plan:
     """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count all rows where `recorded` is a part of them (`losses.totals_of`), and `others` the desired resources
-    that are left out since they are unchanged. `recent` and `records`: as the gate takes them.
+    `records` are for the gate. `others` counts the desired resources that are left out since they are unchanged.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     verdict = _verdict(options, desired, recorded)
@@ -61,7 +57,7 @@ def plan(
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     set_aside = _of_quarantine(verdict, target, options, desired, recorded)
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels), *set_aside)
-    result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, totals, recent, records, others)
+    result = plan_to(target, rows, recorded, desired, options, basis, diagnostics, records, others)
     return replace(result, quarantine=verdict.use(target.aside)) if options.quarantine else result
 
 
@@ -73,9 +69,7 @@ def plan_to(
     options: Options,
     basis: Basis,
     diagnostics: Sequence[Diagnostic] = (),
-    totals: Callable[[], Mapping[str, int]] | None = None,
-    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    records: StateRecords = NOTHING_ELSE,
     others: int = 0,
 ) -> Plan:
     """Plan the way to an aim, judged by gate and rules. Raises Problems where it is impossible.
@@ -95,7 +89,7 @@ def plan_to(
     )
     summary = replace(result.summary, unchanged=result.summary.unchanged + others)
     judgement = judgement_of(options.rule_set, delta.differences, rows, summary)
-    of_removals = _judge_of_removals(desired, recorded, options, basis, totals, recent, records)
+    of_removals = _judge_of_removals(desired, recorded, options, basis, records)
 
     def of_rules(some: Sequence[Difference]) -> Judgement:
         if not judgement.asks or len(some) == len(delta.differences):
@@ -103,7 +97,7 @@ def plan_to(
         counts = replace(summary, **_counts([difference.change for difference in some]))
         return judgement_of(options.rule_set, some, rows, counts)
 
-    judge = _judge(of_removals, of_rules, records, basis)
+    judge = _judge(of_removals, of_rules, records.approvals, basis)
     everything = (delta.differences, result.sweep, desired.sources)
     whole = judge(*everything)
     return replace(
@@ -137,13 +131,13 @@ def _of_quarantine(
 def _judge(
     of_removals: Judge,
     of_rules: Callable[[Sequence[Difference]], Judgement],
-    records: Callable[[], KnownApprovals],
+    approvals: Callable[[], KnownApprovals],
     basis: Basis,
 ) -> Judge:
     """The gate of all changes or some: of their removals, and of rules that ask about them."""
 
     def judge(some: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
-        units = units_of_judgement(of_rules(some), some, records, basis)
+        units = units_of_judgement(of_rules(some), some, approvals, basis)
         return with_rules(of_removals(some, sweep, sources), *units)
 
     return judge
@@ -154,9 +148,7 @@ def _judge_of_removals(
     recorded: Mapping[Key, Recorded],
     options: Options,
     basis: Basis,
-    totals: Callable[[], Mapping[str, int]] | None,
-    recent: Callable[[], Mapping[Loss, Earlier]],
-    records: Callable[[], KnownApprovals],
+    records: StateRecords,
 ) -> Judge:
     """The gate of this plan's removals, all or some, without rules."""
 
@@ -168,10 +160,8 @@ def _judge_of_removals(
             desired.resources,
             sweep=sweep,
             owner=basis.owner,
-            totals_of_all=totals,
             sources=sources,
             had=basis.sources,
-            recent=recent,
             lines=lines_of(desired.removed),
             records=records,
         )

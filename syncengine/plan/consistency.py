@@ -21,7 +21,7 @@ from syncengine.plan.approvals import KnownApprovals, Owner, approvals_of_plan, 
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
-from syncengine.plan.gate import ALL_ASK, NO_RECORDS, Gate, Unit, gate
+from syncengine.plan.gate import ALL_ASK, NO_RECORDS, Gate, StateRecords, Unit, gate
 from syncengine.plan.losses import SAYS, SAYS_OF_ONE, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import without_rules
@@ -176,7 +176,7 @@ def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) 
         sweep=plan.sweep,
         owner=basis.owner,
         lines=plan.gate.lines,
-        records=lambda: records,
+        records=StateRecords(approvals=lambda: records),
     )
 
 

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -246,6 +247,21 @@ def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*more, *reasons)))
 
 
+class StateRecords(NamedTuple):
+    """The part of a state that a gate needs besides the rows, read when it does.
+
+    `totals` count the whole estate where the rows are not all of it. `recent`: what earlier runs took below the gate,
+    which counts in. `approvals`: those on record.
+    """
+
+    totals: Callable[[], Mapping[str, int]] | None = None
+    recent: Callable[[], Mapping[Loss, Earlier]] = dict
+    approvals: Callable[[], KnownApprovals] = lambda: NO_RECORDS
+
+
+NOTHING_ELSE = StateRecords()
+
+
 def gate(
     differences: Collection[Difference],
     recorded: Mapping[Key, Recorded],
@@ -254,33 +270,29 @@ def gate(
     *,
     sweep: Sweep | None,
     owner: Owner,
-    totals_of_all: Callable[[], Mapping[str, int]] | None = None,
     sources: Iterable[SourceUse] = (),
     had: Mapping[str, int] = NO_ROWS,
-    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
     lines: Collection[Key] = (),
-    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    records: StateRecords = NOTHING_ELSE,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
     Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are;
     `had` maps the identity of each source to the rows that it had when it was last applied.
-    `totals_of_all` counts the whole estate where `recorded` are not all of its rows. `desired` None: which
-    made of which template is unknown today, and only shares of whole sources are judged. `recent`: what earlier
-    runs took below the gate, which counts in. `lines`: tags of which a line under `removed:` says how they leave.
-    `records`: the state's records of approvals.
+    `desired` None: which made of which template is unknown today, and only shares of whole sources are judged.
+    `lines`: tags of which a line under `removed:` says how they leave.
     """
     pairs = with_losses(differences)
     if not pairs and sweep is None:
         return Gate()
-    approvals, all_losses = records(), [loss for _, loss in pairs]
+    approvals, all_losses = records.approvals(), [loss for _, loss in pairs]
     begun = {loss: record for loss in (*all_losses, SWEEP) if (record := approvals.covering(loss))}
     fresh = [(change, loss) for change, loss in pairs if loss not in begun]
     by_line = _lines_among(fresh, lines, approvals)
-    shrinking = _shrunk(differences, fresh, recorded, desired, by_line, sources, had) if totals_of_all is None else ()
+    shrinking = _shrunk(differences, fresh, recorded, desired, by_line, sources, had) if records.totals is None else ()
     inputs = UnitInputs(None if SWEEP in begun else sweep, shrinking, by_line)
     there = totals_with(
-        totals_of(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, all_losses
+        totals_of(recorded.values()) if records.totals is None else records.totals(), recorded, all_losses
     )
     there.subtract(loss.of for _, loss in pairs if loss in begun)
     judgement = _Judgement(divided(fresh, inputs), inputs, approvals, owner)
@@ -290,7 +302,7 @@ def gate(
         units=units,
         begun=tuple(_begun([(change, loss) for change, loss in pairs if loss in begun], sweep, inputs, approvals)),
         tallies=tuple(_tallies(units)),
-        totals=tuple(_totals(units, there, _before(recent(), all_losses), limits, judgement.without_asking)),
+        totals=tuple(_totals(units, there, _before(records.recent(), all_losses), limits, judgement.without_asking)),
         lines=tuple(sorted(by_line)),
         whole=whole,
     )

@@ -33,14 +33,12 @@ def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime)
     head = sides.head.without_secrets()
     request = with_fields(request, reassert=False)
     base = sides.base and sides.base.without_secrets()
-    draft = (base and _short_way(head, base, sides, request, runtime)) or _long_way(
-        head, base, sides, name, request, runtime
-    )
+    draft = (base and _short_way(head, base, request, runtime)) or _long_way(head, base, sides, name, request, runtime)
     compared = draft.base or Base("", "")
     return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
 
 
-def _short_way(head: Project, base: Project, sides: Sides, request: PlanRequest, runtime: Runtime) -> Plan | None:
+def _short_way(head: Project, base: Project, request: PlanRequest, runtime: Runtime) -> Plan | None:
     """The plan of the files that differ, where the base is known to be in order; None where all must be compared."""
     manifests, others = manifest_set(head, is_offline=True), manifest_set(base, is_offline=True)
     try:

@@ -8,7 +8,7 @@ files and the cache; the judgement is pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,11 +21,9 @@ from syncengine.manifest.load import read_one
 from syncengine.manifest.reading import ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
-from syncengine.plan.approvals import KnownApprovals
 from syncengine.plan.build import plan
-from syncengine.plan.gate import NO_RECORDS, Gate
+from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.judgement import judgement_of
-from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.provenance import template_of
 from syncengine.plan.shrinking import SHRINKS
@@ -46,14 +44,11 @@ def plan_since(
     cache: ManifestCache,
     rows: StateReader,
     how: tuple[Options, Basis],
-    totals: Callable[[], Mapping[str, int]],
-    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-    records: Callable[[], KnownApprovals] = lambda: NO_RECORDS,
+    records: StateRecords,
 ) -> tuple[Plan, Settled] | None:
     """Plan the changes of the files since `baseline`, and return the manifests that are settled once it is applied.
 
-    `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent` and `records`: as the gate
-    takes them.
+    `digests` are the SHA-256 of the files; `records`, with the totals of all rows, are for the gate.
     """
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if baseline.files.get(name) != entry}
@@ -90,7 +85,7 @@ def plan_since(
     recorded = rows.get(window.keys)
     desired = Desired(window.wanted, {}, now.diagnostics)
     others = now.desired - len(window.wanted)
-    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent, records, others)
+    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, records, others)
     return replace(partial, sources=now.sources, is_whole=True), now
 
 
@@ -220,9 +215,7 @@ def _keeps_to_itself(
         was, now = _lines(column, before), _lines(column, after)
         if len(set(now)) < len(now) or len(set(was)) < len(was):
             return False
-        # A warning of two tags tells the place of both: one that is known already is another where either has moved.
-        met = {*was, *now} if baseline.shares else set(now).difference(was)
-        if met and not _is_apart(met, cache.texts(column, others), len(others)):
+        if _meets(column, was, now, baseline, cache, others):
             return False
     return True
 
@@ -248,10 +241,23 @@ def _contains_nothing(
         was, now = _lines(column, before), _lines(column, after)
         if not set(now).isdisjoint(_lines(other, after)) or not set(was).isdisjoint(_lines(other, before)):
             return False
-        met = {*was, *now} if baseline.shares else set(now).difference(was)
-        if met and not _is_apart(met, cache.texts(other, others), len(others)):
+        if _meets(other, was, now, baseline, cache, others):
             return False
     return True
+
+
+def _meets(
+    column: str,
+    was: Iterable[str],
+    now: Iterable[str],
+    baseline: Settled,
+    cache: ManifestCache,
+    others: Sequence[str],
+) -> bool:
+    """Whether lines that count are, or may be, in this column of other files."""
+    # A warning of two tags tells the place of both: one that is known already is another where either has moved.
+    lines = {*was, *now} if baseline.shares else set(now).difference(was)
+    return bool(lines) and not _is_apart(lines, cache.texts(column, others), len(others))
 
 
 def _lines(column: str, reads: Iterable[ReadFile]) -> list[str]:

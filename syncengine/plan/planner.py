@@ -23,12 +23,13 @@ from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
-from syncengine.plan.approvals import Approval, KnownApprovals, records_of
+from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
+from syncengine.plan.gate import StateRecords
 from syncengine.plan.incremental import plan_since
-from syncengine.plan.losses import Earlier, Loss, totals_of
+from syncengine.plan.losses import totals_of
 from syncengine.plan.model import BasePlan, Basis, Options, Plan, Quarantine, Tree
 from syncengine.plan.policy_changes import judged_since, loosened
 from syncengine.plan.recent_losses import recent_losses
@@ -217,7 +218,7 @@ def plan_from_known(
         def totals() -> Mapping[str, int]:
             return totals_of(state_of(iter(before.read(cache).resources.values())).rows())
 
-        since = plan_since(baseline, manifests, digests, cache, state, how, totals)
+        since = plan_since(baseline, manifests, digests, cache, state, how, StateRecords(totals))
         return since and (since[0], baseline.diagnostics, differing)
 
 
@@ -345,8 +346,8 @@ class _Remembering:
             return counts
 
         how = (self.options, self.basis)
-        recent, records = _recent(self.state, self.basis), _records(self.state)
-        return plan_since(baseline, self.manifests, digests, self.cache, self.state, how, totals, recent, records)
+        records = _records(self.state, self.basis, totals)
+        return plan_since(baseline, self.manifests, digests, self.cache, self.state, how, records)
 
     def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
         """Remember the manifests that are settled now, or will be once the plan is applied."""
@@ -384,18 +385,14 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
     refuse_emptied(desired, recorded, how[1].sources)
-    draft = plan(desired, recorded, *how, recent=_recent(state, how[1]), records=_records(state))
+    draft = plan(desired, recorded, *how, _records(state, how[1]))
     return with_undone(draft, desired, recorded, state.undone(), how[0])
 
 
-def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
-    """The losses below the gate in the day before a plan was made, read when they are needed."""
-    return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
-
-
-def _records(state: StateReader) -> Callable[[], KnownApprovals]:
-    """The state's records of approvals, read when they are needed."""
-    return lambda: records_of(state.approvals())
+def _records(state: StateReader, basis: Basis, totals: Callable[[], Mapping[str, int]] | None = None) -> StateRecords:
+    """The state's records: the losses below the gate in the day before the plan was made, and approvals."""
+    recent = partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
+    return StateRecords(totals, recent, lambda: records_of(state.approvals()))
 
 
 def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:

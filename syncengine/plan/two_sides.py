@@ -29,7 +29,7 @@ from syncengine.plan.tree import with_inputs
 from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
 from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, repository
-from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project, Service
+from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
 from syncengine.state.info import Facts, StateReader
@@ -136,18 +136,14 @@ def _other(
     """The plan of the base, of everything; of none where it is invalid."""
     if sides.base is None:
         return BasePlan()
-    base = with_fields(sides.base, service=with_base_url(sides.head.service, sides.base.service))
+    # At the place where the head has the service: both are planned in one state.
+    base = with_fields(sides.base, service=with_fields(sides.base.service, base_url=sides.head.service.base_url))
     everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
     try:
         return plan_of_other(state, manifest_set(base, answers), base, everything, runtime)
     except SyncengineError as error:
         sides.warn(*invalid(name, error))
         return BasePlan()
-
-
-def with_base_url(head: Service, base: Service) -> Service:
-    """The service of the base, at the place where the head has it: both are planned in one state."""
-    return with_fields(base, base_url=head.base_url)
 
 
 @dataclass(slots=True)

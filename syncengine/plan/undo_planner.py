@@ -15,6 +15,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.approvals import records_of
 from syncengine.plan.build import plan_to
 from syncengine.plan.checks import NOTHING_SELECTED
+from syncengine.plan.gate import StateRecords
 from syncengine.plan.model import Basis, Options, Plan, QuarantineUse, Undo
 from syncengine.plan.planner import basis_of, options_of, warnings_of_approvals
 from syncengine.plan.quarantine import entry_words, set_aside_now
@@ -85,8 +86,7 @@ def plan_back(
         Desired(),
         replace(options, scope=scope, rules=rules),
         basis,
-        recent=lambda: recent_losses(state, now()),
-        records=lambda: records_of(state.approvals()),
+        records=StateRecords(None, lambda: recent_losses(state, now()), lambda: records_of(state.approvals())),
     )
     left_out = tuple(sorted(map(str, target.left_out)))
     quarantine = QuarantineUse(tuple(aside)) if aside else UNSET

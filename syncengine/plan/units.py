@@ -47,10 +47,6 @@ class UnitInputs:
     lines: Collection[Key] = ()
 
 
-Claim = Callable[[Change, Loss, UnitInputs], Iterable[str]]
-"""The names of the units of one kind that a loss of a change is in."""
-
-
 def _of_category(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
     if change.cascade is not None:
         yield str(change.cascade)
@@ -90,7 +86,7 @@ def _has_line(change: Change, inputs: UnitInputs) -> bool:
     return change.key in inputs.lines and is_approvable_by_line(change)
 
 
-UNITS: Mapping[str, Claim] = {
+UNITS: Mapping[str, Callable[[Change, Loss, UnitInputs], Iterable[str]]] = {
     CATEGORY: _of_category,
     SOURCE: _of_source,
     MANIFEST: _of_manifest,
@@ -98,7 +94,10 @@ UNITS: Mapping[str, Claim] = {
     OPENED: _of_opened,
     REMOVED: _of_line,
 }
-"""The kinds of units, in the order in which a plan names them. The first sweep is a unit without changes."""
+"""The kinds of units, in the order in which a plan names them; each names the units that a loss of a change is in.
+
+The first sweep is a unit without changes.
+"""
 
 Division = dict[UnitName, list[Loss]]
 """The losses of each unit."""

@@ -10,9 +10,6 @@ from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
 from syncengine.state.journal_detail import Detail, read
 
-Execute = Callable[[str, Mapping[str, float]], Iterable[Any]]
-"""A query with its parameters → rows."""
-
 LONGEST_RUN = 86_400.0
 """Seconds that a run takes at most: the index of runs is by their beginning."""
 
@@ -50,10 +47,13 @@ def may_take(detail: str) -> bool:
     return any(sign in detail for sign in SIGNS)
 
 
-def removals_since(since: float, execute: Execute, *, packed: bool = True) -> Iterator[RemovalLine]:
+def removals_since(
+    since: float, execute: Callable[[str, Mapping[str, float]], Iterable[Any]], *, packed: bool = True
+) -> Iterator[RemovalLine]:
     """Lines of runs of plans, oldest first; ValueError, LookupError or TypeError for a damaged one.
 
-    `packed`: the schema has packed lines, all of which are later than the others.
+    `execute` gives the rows of a query with its parameters. `packed`: the schema has packed lines, all of which are
+    later than the others.
     """
     bounds = {"since": since, "began": since - LONGEST_RUN}
     for at, verb, kind, name, detail, about in execute(SINGLE, bounds):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from syncengine.resource import Key
 from syncengine.state import history, packed_lines
 from syncengine.state.info import PACKED_SINCE
 from syncengine.state.journal import CALL, FORGOTTEN, INTENDED, PACKED, SETTLED
-from syncengine.state.packed_lines import CallEnd, JournalLine
+from syncengine.state.packed_lines import CallEnd, PackedEntry
 from syncengine.state.queries import select_keyed
 from syncengine.state.tables import JOURNAL, ROWS
 
@@ -28,18 +27,6 @@ Ends = Mapping[str, Sequence[tuple[float, CallEnd]]]
 """Of one run, by call: when some or all of it settled."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mention:
-    """A packed line of the journal, and its entry for one key."""
-
-    key: Key
-    run: str | None
-    at: float
-    verb: str
-    call: str | None
-    line: JournalLine
-
-
 def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
     """Seconds since epoch from which on each row is as it is recorded. A key of which nothing says that is left out."""
     all_keys = set(keys)
@@ -48,12 +35,12 @@ def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> 
     heads = _heads(connection, all_keys) if version >= PACKED_SINCE else {}
     while heads:
         earlier = defaultdict(set)
-        for mention in _mentions(connection, heads):
-            at = _time_of(mention, ends_of)
+        for line, entry in _entries(connection, heads):
+            at = _time_of(line, entry, ends_of)
             if at is not None:
-                times[mention.key] = max(at, times.get(mention.key, at))
-            elif mention.line.previous is not None:
-                earlier[mention.line.previous].add(mention.key)
+                times[entry.key] = max(at, times.get(entry.key, at))
+            elif entry.line.previous is not None:
+                earlier[entry.line.previous].add(entry.key)
         heads = {line: remaining for line, these in earlier.items() if (remaining := these - times.keys())}
     rest = {key: at for key in all_keys - times.keys() if (at := _of_old_lines(connection, key, version)) is not None}
     return {**times, **rest}
@@ -80,21 +67,22 @@ def _heads(connection: sa.Connection, keys: Collection[Key]) -> dict[int, set[Ke
     return heads
 
 
-def _mentions(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) -> Iterator[_Mention]:
+def _entries(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) -> Iterator[tuple[Any, PackedEntry]]:
+    """Packed lines of the journal, with their entries for these keys."""
     query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
     ids = sorted(heads)
     for start in range(0, len(ids), PIECE):
         for line in connection.execute(query.where(JOURNAL.c.id.in_(ids[start : start + PIECE]))):
             for each in packed_lines.entries(line.packed, set(map(str, heads[line.id]))):
-                yield _Mention(each.key, line.run, line.at, line.verb, each.call, each.line)
+                yield line, each
 
 
-def _time_of(mention: _Mention, ends_of: Callable[[str | None], Ends]) -> float | None:
+def _time_of(line: Any, entry: PackedEntry, ends_of: Callable[[str | None], Ends]) -> float | None:
     """None for a call that did not settle, and for a record that changed nothing but the place of the resource."""
-    if mention.verb != INTENDED:
-        return mention.at if mention.line.detail or mention.line.body else None
-    ends = ends_of(mention.run).get(mention.call or "", ())
-    return max((at for at, end in ends if not end.keys or str(mention.key) in end.keys), default=None)
+    if line.verb != INTENDED:
+        return float(line.at) if entry.line.detail or entry.line.body else None
+    ends = ends_of(line.run).get(entry.call or "", ())
+    return max((at for at, end in ends if not end.keys or str(entry.key) in end.keys), default=None)
 
 
 def _ends(connection: sa.Connection, run: str | None) -> Ends:

@@ -7,7 +7,7 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from syncengine.state.prune import Pruned
 
 if TYPE_CHECKING:
-    from syncengine.state.snapshots.protocol import Snapshot
+    from syncengine.state.snapshots.versions import Snapshot
 
 __all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "open_state"]
 
@@ -650,9 +650,8 @@ class State:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if self.lease and self.lease.before_release:
-                with suppress(*((SyncengineError,) if kind else ())):
-                    self.lease.before_release()
+            if self.lease:
+                self.lease.__exit__(kind)
         finally:
             self.close()
 

@@ -34,6 +34,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.approvals import Approval, records_of
 from syncengine.plan.build import plan
 from syncengine.plan.diff import AGAIN
+from syncengine.plan.gate import StateRecords
 from syncengine.plan.losses import SWEEP, Loss, losses_of
 from syncengine.plan.model import Basis, Options, Plan, Quarantine, Undo
 from syncengine.plan.quarantine import set_aside_now
@@ -459,7 +460,9 @@ class House:
         recorded = {row.key: row for row in self.state.rows()}
         desired = Desired(manifest.resources, manifest.removed)
         options = Options(manifest.rules, LIMITS, reassert=reassert, quarantine=self._quarantine(), redo=True)
-        planned = plan(desired, recorded, options, basis, records=lambda: records_of(self.state.approvals()))
+        planned = plan(
+            desired, recorded, options, basis, StateRecords(approvals=lambda: records_of(self.state.approvals()))
+        )
         return with_undone(planned, desired, recorded, self.state.undone(), options)
 
     def _quarantine(self) -> Quarantine | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, Version
+from syncengine.state.snapshots.versions import Content, Snapshot, Superseded, Version
 
 REF = "refs/syncengine/test"
 

@@ -16,8 +16,8 @@ import pytest
 from syncengine.errors import SyncengineError
 from syncengine.state.snapshots.git_store import FORMAT, GitStore
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.protocol import Content, Snapshot, Superseded, VersionInfo
 from syncengine.state.snapshots.repository import BareRepository, Remote
+from syncengine.state.snapshots.versions import Content, Snapshot, Superseded, VersionInfo
 
 from .places import REF, bare, git
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from syncengine.plan.approvals import Approval
 from syncengine.plan.build import plan
+from syncengine.plan.gate import StateRecords
 from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.scope import Scope
@@ -322,7 +323,7 @@ def after(recent: Mapping[Loss, Earlier], manifest: str, recorded: Sequence[Reco
     """The plan of a state of which runs have just taken these things below the gate."""
     asked = How(**how)
     rows = {row.key: row for row in recorded}
-    return plan(ask(manifest), rows, asked.options, asked.basis, recent=lambda: recent)
+    return plan(ask(manifest), rows, asked.options, asked.basis, StateRecords(recent=lambda: recent))
 
 
 def test_what_went_below_the_gate_is_part_of_the_share() -> None:
@@ -374,4 +375,4 @@ def test_nobody_asks_what_went_before_where_nothing_goes() -> None:
 
     asking = How()
     rows = {row.key: row for row in tags(2)}
-    assert not plan(ask(declared(3)), rows, asking.options, asking.basis, recent=asked).gate.tripped
+    assert not plan(ask(declared(3)), rows, asking.options, asking.basis, StateRecords(recent=asked)).gate.tripped

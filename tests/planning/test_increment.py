@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from syncengine.engine import Application
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.desired import manifest_set
+from syncengine.plan.gate import StateRecords
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.model import Basis, Plan
 from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of
@@ -507,7 +508,7 @@ def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(ben
         settled = Settled(entries, 8, ("c1", "c2"), generation="g")
         options = options_of(project, PlanRequest("plan"), state.facts())
         how = (options, Basis("id", "now", "http://localhost"))
-        assert plan_since(settled, manifests, hashed, cache, state, how, dict) is None
+        assert plan_since(settled, manifests, hashed, cache, state, how, StateRecords(dict)) is None
         assert cache.get(cache.digest(manifests.files[0].name, hashed[0])) is None
 
 

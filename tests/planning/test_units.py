@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncengine.plan.approvals import Approval, as_printed_before, records_of
 from syncengine.plan.build import plan
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, StateRecords
 from syncengine.plan.losses import Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.units import CATEGORY, FIRST_SWEEP, UNITS, UnitInputs, UnitName, asking
@@ -129,7 +129,9 @@ def test_an_approval_of_before_is_good_for_its_plan() -> None:
 def again_planned(manifest: str, rows: list[Recorded], *records: ApprovalRecord) -> Plan:
     how = How()
     known = records_of(records)
-    return plan(ask(manifest), {each.key: each for each in rows}, how.options, how.basis, records=lambda: known)
+    return plan(
+        ask(manifest), {each.key: each for each in rows}, how.options, how.basis, StateRecords(approvals=lambda: known)
+    )
 
 
 def test_an_approval_of_before_is_recorded_in_both_forms() -> None:
@@ -149,7 +151,9 @@ def test_what_is_under_way_covers_no_stronger_action() -> None:
     assert not again_planned("{}", MANY[:4], record).gate.is_closed
     rows = {each.key: each for each in MANY[:4]}
     retires = How(tag_removal=Removal.RETIRE)
-    assert plan(ask("{}"), rows, retires.options, retires.basis, records=lambda: records_of([record])).gate.is_closed
+    assert plan(
+        ask("{}"), rows, retires.options, retires.basis, StateRecords(approvals=lambda: records_of([record]))
+    ).gate.is_closed
 
 
 # --- properties

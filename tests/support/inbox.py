@@ -77,8 +77,8 @@ class InboxByHand(Inbox):
     def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
         self._one(AnswerAgain(entry, waits))
 
-    def acknowledged(self, group_id: str, status: str) -> None:
-        self._one(Acknowledge(group_id, status))
+    def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None:
+        self._one(Acknowledge(group_id, status, decided))
 
     def given_up(self, group_id: str, why: str) -> None:
         self._one(GiveUp(group_id, why))

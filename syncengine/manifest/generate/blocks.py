@@ -99,7 +99,7 @@ class _Making:
         try:
             leave_out_offline(self.context, settings.for_each)
             source = read_source(self.context, folder, filled(self.context, settings.for_each))
-            rows = distinct(source.rows, settings.for_each.distinct) if settings.for_each.distinct else source.rows
+            rows = distinct(source.rows, settings.for_each.distinct)
         except LeftOut as left_out:
             at = place(_source_node(node))
             findings.at(SOURCE_LEFT_OUT, *at, str(left_out), severity=Severity.WARNING)
@@ -114,8 +114,7 @@ class _Making:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
         at = place(_source_node(node))
-        may_be_empty = bool(settings.for_each.allow_empty)
-        use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
+        use = source.use(findings.file, *at, may_be_empty=bool(settings.for_each.allow_empty))
         return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,), rows=(block_rows,))
 
     def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:

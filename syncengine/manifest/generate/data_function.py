@@ -8,13 +8,10 @@ from typing import Any
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.template_types import Written
-from syncengine.manifest.context import LoadContext
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, Paging, SqlFrom
-from syncengine.manifest.sources.read import distinct, read_source
-from syncengine.manifest.sources.records import Records, SourceTrouble
-from syncengine.templating.values import Record
+from syncengine.manifest.sources.records import SourceTrouble
 
 KINDS = {
     ".csv": "csv",
@@ -87,9 +84,3 @@ def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _names(value: Any) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(str(name) for name in value)
-
-
-def read_data(context: LoadContext, folder: Path, for_each: ForEach) -> tuple[Records, list[Record]]:
-    """All rows of the source, and those that are wanted of it."""
-    records = read_source(context, folder, for_each)
-    return records, distinct(records.rows, for_each.distinct) if for_each.distinct else records.rows

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Sequence
 from syncengine.document.text import LINE_END
 from syncengine.resource import Row, Source
 
-Mark = tuple[int, Source]
-"""An offset of the text, and the line of a template that wrote it from there on, with the data row at hand there."""
 _VISIBLE = re.compile(r"\S")
 
 
 class Places:
-    """The origin of each character of `text`: `marks` in their order, the first of them at its beginning."""
+    """The origin of each character of `text`.
 
-    def __init__(self, text: str, marks: Sequence[Mark]) -> None:
+    `marks` are offsets in their order, the first of them 0, each with the line of a template that wrote the text from
+    there on, and the data row at hand there.
+    """
+
+    def __init__(self, text: str, marks: Sequence[tuple[int, Source]]) -> None:
         self.marks = marks
         self._text = text
         self._offsets = [offset for offset, _ in marks]
@@ -54,7 +56,7 @@ def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Seque
     return plain, Places(plain, list(_marks(pieces, files, rows)))
 
 
-def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[Mark]:
+def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[tuple[int, Source]]:
     """Yield a mark at each place where the text of another line or row begins."""
     last, offset = (0, Source(files[0], 1)), len(pieces[0])
     for n in range(1, len(pieces), 4):

@@ -17,11 +17,11 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
-from syncengine.manifest.generate.data_function import for_each_of_call, read_data
+from syncengine.manifest.generate.data_function import for_each_of_call
 from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
-from syncengine.manifest.sources.read import content, variables_of
-from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, Records, SourceTrouble
+from syncengine.manifest.sources.read import content, distinct, read_source, variables_of
+from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, SourceTrouble, SourceUse
 from syncengine.templating.budget import MAX_CHARACTERS, join_pieces
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.names import unknown_names
@@ -37,12 +37,12 @@ LINE = "_line"
 
 
 class Rendered(NamedTuple):
-    """The result, its origins, and the sources that were read, with their lines. `may_generate`: one of the templates
-    has a `generate` section."""
+    """The result, its origins, and the sources that were read. `may_generate`: one of the templates has a `generate`
+    section."""
 
     text: str
     places: Places
-    sources: Sequence[tuple[Records, int, bool]]
+    sources: Sequence[SourceUse]
     may_generate: bool
 
 
@@ -71,7 +71,7 @@ class MarkingEnvironment(SandboxedEnvironment):
     def __init__(self, context: LoadContext, folder: Path) -> None:
         super().__init__(Loader(context), context.allowance.clock)
         self.files: list[str] = []
-        self.sources: list[tuple[Records, int, bool]] = []
+        self.sources: list[SourceUse] = []
         self.may_generate = False
         self.marking = Marking(f"\x02{secrets.token_hex(4)}", lambda: self.budget)
         self._context, self._folder = context, folder
@@ -96,9 +96,9 @@ class MarkingEnvironment(SandboxedEnvironment):
         """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
         for_each = for_each_of_call(path, options)
-        records, rows = read_data(self._context, self._folder, for_each)
-        self.sources.append((records, line, bool(for_each.allow_empty)))
-        return rows
+        records = read_source(self._context, self._folder, for_each)
+        self.sources.append(records.use(self.files[0], line, 1, may_be_empty=bool(for_each.allow_empty)))
+        return distinct(records.rows, for_each.distinct)
 
 
 def render(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:

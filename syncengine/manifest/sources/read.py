@@ -202,8 +202,10 @@ def _steps(text: str | None) -> tuple[str, ...]:
     return tuple(step for step in (text or "").split(".") if step)
 
 
-def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
-    """The first of the rows with the same values in the columns."""
+def distinct(rows: list[Any], columns: tuple[str, ...] | None) -> list[Any]:
+    """The first of the rows with the same values in the columns; all of them where there are none."""
+    if not columns:
+        return rows
     firsts: dict[Any, Any] = {}
     for row in rows:
         missing = next((column for column in columns if column not in row), None)

@@ -48,6 +48,10 @@ class Records(NamedTuple):
         """Return an id of the query that is the same in every run and on every machine."""
         return f"{self.name} {self.question}" if self.question else self.name
 
+    def use(self, file: str, line: int, column: int, *, may_be_empty: bool) -> SourceUse:
+        """A use of the source, at this place."""
+        return SourceUse(self.name, self.identity, len(self.rows), may_be_empty, file, line, column)
+
 
 class SourceUse(Struct, frozen=True, gc=False, array_like=True):
     """A source that a manifest asks for: its name, `Records.identity` and number of rows, and where it is asked for."""

@@ -41,8 +41,6 @@ BODY_BYTES = 100_000
 
 _KINDS = {"console.css": "text/css", "console.js": "text/javascript"}
 
-Handler = Callable[[Sandbox, Request], Awaitable[Response]]
-
 
 @cache
 def environment() -> Environment:
@@ -118,7 +116,7 @@ async def _static(_sandbox: Sandbox, request: Request) -> Response:
     return Response(files(PACKAGE).joinpath("static", name).read_bytes(), headers=HEADERS, media_type=_KINDS[name])
 
 
-_ROUTES: dict[tuple[str, str], Handler] = {
+_ROUTES: dict[tuple[str, str], Callable[[Sandbox, Request], Awaitable[Response]]] = {
     ("GET", "/"): _page,
     ("GET", "/console/live"): _live,
     ("POST", "/console/post"): _post,

@@ -19,8 +19,8 @@ from syncengine.state.errors import TOO_NEW
 from syncengine.state.info import VERSION
 from syncengine.state.snapshots.layout import lock_rows
 from syncengine.state.snapshots.objects import CommitObject, ObjectWriter, read_commit, read_tree
-from syncengine.state.snapshots.protocol import REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
 from syncengine.state.snapshots.repository import BareRepository, OtherFormat
+from syncengine.state.snapshots.versions import REMEMBERED, Content, Snapshot, Superseded, Version, VersionInfo
 
 FORMAT = "syncengine.git-state/v1"
 FAMILY = "syncengine.git-state/"
@@ -39,7 +39,7 @@ _INFO = msgspec.json.Decoder(VersionInfo)
 
 @dataclass(slots=True)
 class GitStore:
-    """One ref. Implements protocol.SnapshotStore."""
+    """One ref: a place with one current snapshot."""
 
     repository: BareRepository
     name: str
@@ -49,9 +49,11 @@ class GitStore:
         return ObjectWriter(self.repository.folder, self.repository.algorithm)
 
     def current(self) -> str | None:
+        """Ask for the id of the present snapshot; None where there is none."""
         return self.repository.look()
 
     def head(self, id: str) -> Snapshot:
+        """The snapshot of an id that was current; SyncengineError if it is damaged, or of a newer syncengine."""
         try:
             return self._fetched(id)
         except SyncengineError as error:
@@ -83,15 +85,19 @@ class GitStore:
             return True
 
     def keep(self, head: Snapshot) -> None:
+        """Keep the objects of a snapshot on this machine."""
         self.repository.keep(head.id)
 
     def tidy(self) -> None:
+        """Drop leftovers of many writes from this machine."""
         self.repository.tidy()
 
     def purge(self) -> None:
+        """Drop all on this machine that the present snapshot does not lead to."""
         self.repository.purge()
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
+        """The lines of its tables."""
         try:
             data = self._read(head.shards.values())
         except (SyncengineError, LookupError):
@@ -101,6 +107,7 @@ class GitStore:
         return dict(zip(head.shards, data, strict=True))
 
     def versions(self, head: Snapshot) -> list[Version]:
+        """The versions that are kept, the newest first."""
         try:
             infos = self._read(f"{id}:{INFO}" for id in head.version_ids)
             return [Version(id, _INFO.decode(info)) for id, info in zip(head.version_ids, infos, strict=True)]
@@ -108,7 +115,7 @@ class GitStore:
             raise self.damaged(error) from error
 
     def version(self, id: str) -> Snapshot:
-        """A version that is here, if only in this clone, by the beginning of its id."""
+        """A version that is here, if only in this clone, by the beginning of its id; SyncengineError if not."""
         try:
             if not _SHORT.fullmatch(id):
                 raise ValueError("no id")
@@ -118,6 +125,7 @@ class GitStore:
             raise SyncengineError(message, code="no-such-version") from None
 
     def is_descendant(self, head: Snapshot, version: str) -> bool | None:
+        """Whether a head came from a version; None where that is too long ago to be known."""
         if version in head.version_ids:
             return True
         names = [id for id in head.ancestors.values() if id]
@@ -127,10 +135,12 @@ class GitStore:
         return None if len(ids) >= REMEMBERED - PER_FILE else False
 
     def ancestors(self, head: Snapshot) -> Iterable[str]:
+        """The beginnings of the ids of its earlier versions, oldest first."""
         lines = self._read(head.ancestors[name] for name in sorted(head.ancestors))
         return [line.decode() for data in lines for line in data.split()]
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
+        """Replace exactly that snapshot, its rows only where there is content; Superseded where it is another."""
         if over is not None:
             return self._pushed(over, lock, content)
         self.repository.prepare_new()
@@ -225,6 +235,7 @@ class GitStore:
         return SyncengineError(message, code=DAMAGED)
 
     def damaged(self, error: Exception) -> SyncengineError:
+        """The error of a snapshot that cannot be understood."""
         cure = "`state versions` lists earlier ones, and `state restore VERSION` goes back to one that is whole"
         message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
         return SyncengineError(message, code=DAMAGED)

@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from syncengine.errors import GateTripped
 from syncengine.project.atomic_write import replace_whole
+from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.layout import lock_rows
-from syncengine.state.snapshots.protocol import REMEMBERED, Snapshot, SnapshotStore
+from syncengine.state.snapshots.versions import REMEMBERED, Snapshot
 
 REWOUND = "state-rewound"
 
@@ -44,7 +45,7 @@ def last_seen(file: Path) -> Seen | None:
         return None
 
 
-def refuse_rewound(store: SnapshotStore, head: Snapshot, last: Seen | None) -> None:
+def refuse_rewound(store: GitStore, head: Snapshot, last: Seen | None) -> None:
     """Raise GateTripped unless the last version seen is this snapshot, or one that it descends from."""
     if last is not None and not _follows(store, head, last):
         cure = (
@@ -57,7 +58,7 @@ def refuse_rewound(store: SnapshotStore, head: Snapshot, last: Seen | None) -> N
         raise GateTripped(message, code=REWOUND)
 
 
-def _follows(store: SnapshotStore, head: Snapshot, last: Seen) -> bool:
+def _follows(store: GitStore, head: Snapshot, last: Seen) -> bool:
     if head.version == last.version:
         return epoch_of(head) >= last.epoch
     descends = store.is_descendant(head, last.version)

@@ -17,7 +17,7 @@ from syncengine.state.database import BUSY_SECONDS, StateDatabase, begin_transac
 from syncengine.state.errors import FAILURES, as_state_errors
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.place import TRIES, GitPlace, working_folder
-from syncengine.state.snapshots.protocol import Snapshot
+from syncengine.state.snapshots.versions import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 
 

@@ -18,8 +18,8 @@ from syncengine.project.git_ref import GitRef, is_address, read_ref, without_log
 from syncengine.state.errors import NEW_STATE, diagnose, is_of_disk
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
-from syncengine.state.snapshots.protocol import Snapshot, SnapshotStore, Superseded
 from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
+from syncengine.state.snapshots.versions import Snapshot, Superseded
 
 FOLDER = ".syncengine/git-state"
 TRIES = 5
@@ -39,9 +39,7 @@ class GitPlace:
         self.create = create
         self.allows_rewound = allows_rewound
         self.folder = _folder(ref, remote)
-        self.store: SnapshotStore = GitStore(
-            BareRepository(self.folder / "repository.git", remote, ref.ref, self.name), self.name
-        )
+        self.store = GitStore(BareRepository(self.folder / "repository.git", remote, ref.ref, self.name), self.name)
         self._memory = self.folder / "seen.json"
 
     def look(self, *, is_ours: bool = False) -> Snapshot | None:

@@ -22,7 +22,7 @@ from syncengine.project import git_environment
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import without_login
 from syncengine.state.snapshots.objects import is_id
-from syncengine.state.snapshots.protocol import Superseded
+from syncengine.state.snapshots.versions import Superseded
 
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0

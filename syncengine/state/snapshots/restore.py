@@ -10,7 +10,7 @@ from syncengine.state.database import StateDatabase
 from syncengine.state.errors import FAILURES
 from syncengine.state.info import VERSION
 from syncengine.state.journal import FORGOTTEN, LINE, Stamp
-from syncengine.state.snapshots.protocol import Snapshot
+from syncengine.state.snapshots.versions import Snapshot
 from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
 

@@ -24,7 +24,7 @@ from syncengine.state.info import VERSION
 from syncengine.state.snapshots import layout
 from syncengine.state.snapshots.git_store import FORMAT
 from syncengine.state.snapshots.place import GitPlace
-from syncengine.state.snapshots.protocol import KEPT, Content, Snapshot, Superseded, VersionInfo
+from syncengine.state.snapshots.versions import KEPT, Content, Snapshot, Superseded, VersionInfo
 from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 
 MOST_ROWS = 20_000
@@ -33,8 +33,6 @@ PAUSES = (1.0, 3.0, 10.0)
 """Seconds before a publication is tried again whose repository was out of reach."""
 
 TOO_LARGE = "state-too-large"
-Change = Callable[[sa.Connection], bool]
-Prepare = Callable[[sa.Connection], None]
 
 
 class WorkingCopy:
@@ -78,31 +76,17 @@ class WorkingCopy:
             if self.epoch is None and self.head is not None:
                 self._catch_up()
 
-    def commit(self, change: Change, *, rows: bool) -> bool:
-        """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more.
+    def commit(self, change: Callable[[sa.Connection], bool], *, rows: bool) -> bool:
+        """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more."""
 
-        Others may write meanwhile: then it is tried again on their version.
-        """
-        words = ""
-        with self._mutex:
-            for _ in range(TRIES):
-                with self._rolled_back() as connection:
-                    if not change(connection):
-                        return False
-                    lock = layout.lock_of(connection)
-                    content = self._content(connection) if rows or self.head is None else None
-                try:
-                    self._write(lock, content)
-                except Superseded as other:
-                    words = str(other)
-                    self._catch_up()
-                    continue
-                with self._engine.begin() as connection:
-                    change(connection)
-                return True
-        raise self._busy(words)
+        def changed(connection: sa.Connection) -> tuple[bytes, Content | None] | None:
+            if not change(connection):
+                return None
+            return layout.lock_of(connection), self._content(connection) if rows or self.head is None else None
 
-    def publish(self, prepare: Prepare = lambda connection: None) -> None:
+        return self._replace(changed, lambda connection, lock: change(connection))
+
+    def publish(self, prepare: Callable[[sa.Connection], None] = lambda connection: None) -> None:
         """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
         for pause in (*PAUSES, None):
             try:
@@ -113,27 +97,41 @@ class WorkingCopy:
                     raise
                 self._pause(pause)
 
-    def _publish(self, prepare: Prepare) -> None:
+    def _publish(self, prepare: Callable[[sa.Connection], None]) -> None:
+        def prepared(connection: sa.Connection) -> tuple[bytes, Content]:
+            prepare(connection)
+            if self.epoch is not None:
+                connection.execute(sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1))
+            return layout.lock_of(connection), self._content(connection)
+
+        with self._mutex:
+            self._replace(prepared, lambda connection, lock: layout.set_lock(connection, layout.lock_rows(lock)))
+            self.dirty, self.also, self.keeps = False, (), KEPT
+
+    def _replace(
+        self,
+        made: Callable[[sa.Connection], tuple[bytes, Content | None] | None],
+        then: Callable[[sa.Connection, bytes], object],
+    ) -> bool:
+        """Write what is `made` of the rows here over the version in the store, `then` do it here; False if nothing is.
+
+        Others may write meanwhile: then it is tried again on their version.
+        """
         words = ""
         with self._mutex:
             for _ in range(TRIES):
                 with self._rolled_back() as connection:
-                    prepare(connection)
-                    if self.epoch is not None:
-                        connection.execute(
-                            sa.update(LOCK).where(LOCK.c.id == STATE_LOCK).values(beats=LOCK.c.beats + 1)
-                        )
-                    lock, content = layout.lock_of(connection), self._content(connection)
+                    if (version := made(connection)) is None:
+                        return False
                 try:
-                    self._write(lock, content)
+                    self._write(*version)
                 except Superseded as other:
                     words = str(other)
                     self._catch_up()
                     continue
                 with self._engine.begin() as connection:
-                    layout.set_lock(connection, layout.lock_rows(lock))
-                self.dirty, self.also, self.keeps = False, (), KEPT
-                return
+                    then(connection, version[0])
+                return True
         raise self._busy(words)
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
