@@ -164,8 +164,8 @@ def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterat
 def members(connection: sa.Connection, categories: Iterable[str], version: int) -> list[Recorded]:
     """Tags that the service may still hold in one of these categories, by name."""
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
-    held, moving = _held_tags(connection.dialect.name, version)
-    parts = [execute_among(connection, held, ROWS.c.category, piece) for piece in pieces(sorted(references))]
+    by_category, moving = _held_tags(connection.dialect.name, version)
+    parts = [execute_among(connection, by_category, ROWS.c.category, piece) for piece in pieces(sorted(references))]
     rows = (from_values(row) for part in (*parts, connection.execute(moving)) for row in part)
     tags = {tag.key: tag for tag in rows if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]
@@ -175,8 +175,8 @@ def members(connection: sa.Connection, categories: Iterable[str], version: int) 
 def _held_tags(dialect: str, version: int) -> tuple[Query, Query]:
     """Tags that the service may still hold, and those of them that are on their way to another category."""
     is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(dialect, version))
-    held = visible_rows(dialect, version).where(ROWS.c.kind == Kind.TAG.value, is_held)
-    return held, held.where(MOVING)
+    tags = visible_rows(dialect, version).where(ROWS.c.kind == Kind.TAG.value, is_held)
+    return tags, tags.where(MOVING)
 
 
 def _references(connection: sa.Connection, categories: Sequence[Key]) -> set[str]:
