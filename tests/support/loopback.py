@@ -7,10 +7,13 @@ from typing import Any
 
 import httpx
 
+PATIENCE = 30.0
+"""Seconds that a server may take on a machine that has much else to do."""
+
 
 def client(**options: Any) -> httpx.Client:
     """A client for `http://` on loopback."""
-    return httpx.Client(verify=False, trust_env=False, **options)
+    return httpx.Client(**{"verify": False, "trust_env": False, "timeout": PATIENCE, **options})
 
 
 @cache
