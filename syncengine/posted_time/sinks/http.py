@@ -24,7 +24,7 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
-from syncengine.service.connection import lenient_connection
+from syncengine.service.connection import connection
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
@@ -125,7 +125,7 @@ class HttpSink:
         self._tls = httpx.create_ssl_context()
         self._connections = ConnectionPool(
             SIDE_BY_SIDE + 1,  # one of them for probes
-            lambda: lenient_connection(self._tls, KEPT_SECONDS),
+            lambda: connection(self._tls, KEPT_SECONDS),
         )
 
     def render(self, variables: Variables) -> HttpRequest:
