@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 from urllib.request import getproxies
@@ -35,6 +36,12 @@ EYEBALLS_SECONDS = 0.25
 Origin = tuple[str, str, int]
 """Scheme, host and port."""
 
+_MADE = frozenset({b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization"})
+"""Headers that httpx makes, or leaves as they are, as the others say."""
+
+_WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
+"""Methods whose requests tell their length, also where it is nothing."""
+
 
 class Incoming(Protocol):
     """An answer whose content is still to come; httpx.Response is one."""
@@ -42,65 +49,105 @@ class Incoming(Protocol):
     @property
     def status_code(self) -> int: ...
     @property
-    def headers(self) -> httpx.Headers: ...
+    def headers(self) -> Mapping[str, str]: ...
     def aiter_raw(self) -> AsyncIterator[bytes]: ...
     async def aclose(self) -> None: ...
 
 
-class KeptConnection(Protocol):
-    """A connection that is kept after a call; httpx.AsyncClient is one, or several."""
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request, and those of its headers that are not made of its address, its content or cookies.
 
-    @property
-    def cookies(self) -> httpx.Cookies: ...
-    async def send(self, request: httpx.Request, *, stream: bool) -> Incoming: ...
+    `silence`: how many seconds nothing may move. The whole may have a limit besides.
+    """
+
+    method: str
+    url: httpx.URL
+    headers: Sequence[tuple[bytes, bytes]]
+    content: bytes | None = None
+    silence: float | None = None
+
+    def as_httpx(self, cookies: httpx.Cookies) -> httpx.Request:
+        """The request with all of its headers."""
+        headers = list(self.headers)
+        return httpx.Request(self.method, self.url, headers=headers, cookies=cookies, content=self.content)
+
+
+class KeptConnection(Protocol):
+    """A connection that is kept after a call, with the cookies that came over it."""
+
+    async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
+        """Send a request; httpx.TransportError where no answer begins."""
+
     async def aclose(self) -> None: ...
 
 
 def connection(tls: ssl.SSLContext, keepalive_seconds: float) -> KeptConnection:
-    """Return a connection that is kept so long after a call; behind a proxy one by httpx, which knows all kinds."""
-    if not getproxies():
-        return DirectConnection(tls, keepalive_seconds)
-    one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
-    return httpx.AsyncClient(limits=one, verify=tls)
+    """Return a connection that is kept so long after a call."""
+    return (ProxiedConnection if getproxies() else DirectConnection)(tls, keepalive_seconds)
+
+
+class ProxiedConnection:
+    """One connection by httpx, which knows all kinds of proxies."""
+
+    def __init__(self, tls: ssl.SSLContext, keepalive_seconds: float) -> None:
+        one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
+        self._client = httpx.AsyncClient(limits=one, verify=tls)
+
+    async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
+        request = outgoing.as_httpx(self._client.cookies)
+        request.extensions = {"timeout": httpx.Timeout(outgoing.silence).as_dict(), "trace": trace}
+        return await self._client.send(request, stream=True)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
 
 class DirectConnection:
     """One connection without a proxy."""
 
     def __init__(self, tls: ssl.SSLContext, keepalive_seconds: float) -> None:
-        self.cookies = httpx.Cookies()
+        self._cookies = httpx.Cookies()
         self._tls = tls
         self._keepalive_seconds = keepalive_seconds
         self._socket: HttpSocket | None = None
         self._origin: Origin | None = None
         self._ended = 0.0
 
-    async def send(self, request: httpx.Request, *, stream: bool) -> Incoming:
-        """Send a request whose content is bytes; httpx.TransportError where no answer begins."""
-        limits, trace = request.extensions.get("timeout", {}), request.extensions.get("trace")
-        content = request.content
-        if request.url.userinfo:
-            next(httpx.BasicAuth(request.url.username, request.url.password).auth_flow(request))
-        headers = [(name, _sendable(value)) for name, value in request.headers.raw]
-        connected = await self._connected(_origin(request.url), limits.get("connect"))
-        if trace is not None:
-            await trace(LEAVES, {})
+    async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
+        content, silence = outgoing.content or b"", outgoing.silence
+        headers = [(name, _sendable(value)) for name, value in self._headers(outgoing)]
+        connected = await self._connected(_origin(outgoing.url), silence)
+        await trace(LEAVES, {})
         try:
-            connected.begin(request.method.encode(), request.url.raw_path, headers, content)
-            sent = None if trace is None or len(content) < LARGE else lambda: trace(BODY_SENT, {})
-            response = await connected.response(limits.get("read"), sent)
+            connected.begin(outgoing.method.encode(), outgoing.url.raw_path, headers, content)
+            sent = None if len(content) < LARGE else lambda: trace(BODY_SENT, {})
+            response = await connected.response(silence, sent)
         except BaseException:
             connected.drop()
             raise
-        found = httpx.Headers(list(response.headers))
+        found = _text_of(response.headers)
         if "set-cookie" in found:
-            answer = httpx.Response(response.status_code, headers=found, request=request)
-            self.cookies.extract_cookies(answer)
-        return _Incoming(response.status_code, found, connected.chunks(limits.get("read")), self._end)
+            raw = list(response.headers)
+            answer = httpx.Response(response.status_code, headers=raw, request=outgoing.as_httpx(self._cookies))
+            self._cookies.extract_cookies(answer)
+        return _Incoming(response.status_code, found, connected.chunks(silence), self._end)
 
     async def aclose(self) -> None:
         if self._socket is not None:
             await self._socket.close()
+
+    def _headers(self, outgoing: Outgoing) -> Sequence[tuple[bytes, bytes]]:
+        """All headers, as httpx makes them. The most requests need no more of it than their length."""
+        url, own = outgoing.url, outgoing.headers
+        if self._cookies.jar or url.userinfo or any(name.lower() in _MADE for name, _ in own):
+            request = outgoing.as_httpx(self._cookies)
+            if url.userinfo:
+                next(httpx.BasicAuth(url.username, url.password).auth_flow(request))
+            return request.headers.raw
+        if outgoing.content is None and outgoing.method not in _WITH_CONTENT:
+            return [(b"Host", url.netloc), *own]
+        return [(b"Host", url.netloc), *own, (b"Content-Length", b"%d" % len(outgoing.content or b""))]
 
     async def _connected(self, origin: Origin, seconds: float | None) -> HttpSocket:
         """The connection that is kept, or another one."""
@@ -121,7 +168,7 @@ class _Incoming:
     """An answer that has begun."""
 
     def __init__(
-        self, status: int, headers: httpx.Headers, chunks: AsyncIterator[bytes], end: Callable[[], None]
+        self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes], end: Callable[[], None]
     ) -> None:
         self.status_code = status
         self.headers = headers
@@ -155,7 +202,18 @@ async def _opened(origin: Origin, tls: ssl.SSLContext, seconds: float | None) ->
         raise httpx.ConnectError(str(error)) from error
 
 
+def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by their names in small letters."""
+    found = dict[str, str]()
+    for name, value in headers:
+        text, before = value.decode("latin-1"), found.get(key := name.decode("ascii"))
+        found[key] = text if before is None else f"{before}, {text}"
+    return found
+
+
 def _origin(url: httpx.URL) -> Origin:
+    if url.scheme not in ("http", "https") or not url.raw_host:
+        raise httpx.UnsupportedProtocol(f"no address of HTTP: {url.scheme or 'it has no scheme'}")
     return url.scheme, url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
 
 

@@ -170,6 +170,9 @@ class HttpSocket(asyncio.Protocol):
         if self._lost.done():
             raise httpx.ReadError(str(self._lost.result() or "the connection was closed"))
         self._change = asyncio.get_running_loop().create_future()
+        if seconds is None:
+            await self._change
+            return
         try:
             async with asyncio.timeout(seconds):
                 await self._change
