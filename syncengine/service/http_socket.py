@@ -55,7 +55,9 @@ class HttpSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self._socket = transport.get_extra_info("socket")
-        self._transport.set_write_buffer_limits(high=0)  # full until the operating system has all of it
+        self._transport.set_write_buffer_limits(
+            1, 0
+        )  # full until nearly all is with the operating system; 0 stalls TLS
 
     def data_received(self, data: bytes) -> None:
         if self._is_idle:  # the rest of an answer that was over, or something that nobody asked for
