@@ -8,7 +8,7 @@ import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import httpx
@@ -166,24 +166,25 @@ class Attempts:
 
     def _read(self, reply: Reply, largest: int, decode: Decoder | None = None) -> Answer:
         """Read an answer. The key is hidden in words alone: data that is delivered or sent back is as it came."""
-        answer = Answer(
+        answer = partial(
+            Answer,
             reply.status,
             retry_after=retry_after(reply.headers.get("retry-after"), self._now()),
             kind=self.shown(reply.headers.get("content-type", "").partition(";")[0]),
         )
         if reply.content is None:
             words = f"it is larger than {largest // 1024 // 1024} MB"
-            return replace(answer, text=words, understood=False, size=largest, too_large=True)
-        if decode is not None and answer.ok:
+            return answer(text=words, understood=False, size=largest, too_large=True)
+        is_ok = 200 <= reply.status < 300
+        if decode is not None and is_ok:
             data = decode(reply.content)
-            return replace(answer, data=data, understood=data is not None, size=len(reply.content))
+            return answer(data=data, understood=data is not None, size=len(reply.content))
         data = None
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(reply.content)
         understood = data is not None or not reply.content.strip()
-        return replace(
-            answer,
-            data=words_without(self._key(), data, is_refusal=not answer.ok),
+        return answer(
+            data=words_without(self._key(), data, is_refusal=not is_ok),
             text=self.shown(reply.content.decode("utf-8", "replace")),
             understood=understood,
             unread=b"" if understood else reply.content,
