@@ -55,9 +55,8 @@ class HttpSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self._socket = transport.get_extra_info("socket")
-        self._transport.set_write_buffer_limits(
-            1, 0
-        )  # full until nearly all is with the operating system; 0 stalls TLS
+        # Full until nearly all is with the operating system; with 0, transports of TLS would stay full for ever.
+        self._transport.set_write_buffer_limits(high=1, low=0)
 
     def data_received(self, data: bytes) -> None:
         if self._is_idle:  # the rest of an answer that was over, or something that nobody asked for
@@ -166,11 +165,11 @@ class HttpSocket(asyncio.Protocol):
 
     async def _moved(self, seconds: float | None) -> None:
         """Send another part, or wait until something came or left."""
+        if self._lost.done():
+            raise httpx.ReadError(str(self._lost.result() or "the connection was closed"))
         if self._unsent and not self._is_full:
             self._transport.write(self._unsent.pop())
             return
-        if self._lost.done():
-            raise httpx.ReadError(str(self._lost.result() or "the connection was closed"))
         self._change = asyncio.get_running_loop().create_future()
         if seconds is None:
             await self._change
