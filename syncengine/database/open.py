@@ -6,7 +6,8 @@ States, sinks and sources open here; each keeps its own policy: migrations, thre
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -134,6 +135,15 @@ def limit_statements(connection: sa.Connection, seconds: float) -> None:
             f"SELECT set_config('statement_timeout', '{limit}', true)"
             f" WHERE current_setting('statement_timeout')::interval > interval '{limit}'"
         )
+
+
+@contextmanager
+def statements_limited(connection: sa.Connection, seconds: float) -> Iterator[None]:
+    """A block whose statements have a lower limit, if they come to its end: after an error the transaction is over."""
+    before = connection.exec_driver_sql("SHOW statement_timeout").scalar_one()
+    limit_statements(connection, seconds)
+    yield
+    connection.execute(sa.select(sa.func.set_config("statement_timeout", before, True)))
 
 
 def _forget(connection: sqlite3.Connection, _record: object, _state: object) -> None:

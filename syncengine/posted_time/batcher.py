@@ -12,7 +12,22 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_Waiting = tuple[Item, asyncio.Future[Result]]
+
+
+class _Pending(asyncio.Future[Result]):
+    """A result. Once the work on it is begun, whoever is cancelled while waiting ends with it, and not before."""
+
+    is_begun = False
+
+    def cancel(self, msg: object = None) -> bool:
+        return not self.is_begun and super().cancel(msg)
+
+    def lose(self) -> None:
+        """End it without a result: there is nobody left to work on it."""
+        super().cancel()
+
+
+_Waiting = tuple[Item, _Pending[Result]]
 
 
 class Batcher(Generic[Item, Result]):
@@ -32,18 +47,11 @@ class Batcher(Generic[Item, Result]):
 
         A caller that is cancelled ends only when the work on its item has ended.
         """
-        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        waiting = (item, answer)
-        self._waiting.append(waiting)
+        answer = _Pending[Result]()
+        self._waiting.append((item, answer))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        try:
-            return await asyncio.shield(answer)
-        except asyncio.CancelledError:
-            if waiting in self._waiting:
-                answer.cancel()
-            await asyncio.wait([answer])
-            raise
+        return await answer
 
     async def _run(self) -> None:
         batch: Sequence[_Waiting[Item, Result]] = ()
@@ -54,7 +62,7 @@ class Batcher(Generic[Item, Result]):
                 await self._made([waiting for waiting in batch if not waiting[1].done()])
         except asyncio.CancelledError:
             for _, answer in (*batch, *self._waiting):
-                answer.cancel()
+                answer.lose()
             self._waiting.clear()
             raise
         finally:
@@ -64,6 +72,8 @@ class Batcher(Generic[Item, Result]):
         """Do the work of a batch, and hand each result to the task that waits for it."""
         if not batch:
             return
+        for _, answer in batch:
+            answer.is_begun = True
         try:
             results = await self._work([item for item, _ in batch])
         except asyncio.CancelledError:

@@ -35,7 +35,7 @@ from syncengine.state.connector_settings import remember_in, settings_in
 from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
 from syncengine.state.inbox_entries import BETWEEN_TAGS
 from syncengine.state.inbox_states import FETCH
-from syncengine.state.inbox_writes import AnswerAgain, Decide, Finish, Revise
+from syncengine.state.inbox_writes import AnswerAgain, Decide, EndDelivery, Finish, Revise
 
 __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
@@ -232,9 +232,10 @@ class Delivery:
             if not entry.is_delivered:
                 return await self._process(entry, group, entry.mechanism)
             # The service knows of the success already: what happens now is between us and the sink.
-            answer = await self._handover.answers(entry, group)
+            result = await self._handover.answers(entry, group)
+            await self._handover.end(result)
             await self.writer.write(Finish(group_id))
-            return None if isinstance(answer, Differs) else _verdict(answer)
+            return None if isinstance(result.answer, Differs) else _verdict(result.answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
         """Probe every sink and the sources of lookups; () when all are well. The troubles are to be reported."""
@@ -317,21 +318,32 @@ class Delivery:
 
     async def _process(self, entry: InboxEntry, group: Group, mechanism: str) -> Verdict:
         may_wait = mechanism == FETCH and self._well.is_on_trial and self._now() - entry.offered < HOLD
-        answer = await self._handover.answers(entry, group)
+        result = await self._handover.answers(entry, group)
+        answer = result.answer
         if isinstance(answer, Differs):
+            await self._handover.end(result)
             return await self._conflict(entry, mechanism, divided=answer.divided)
-        if isinstance(answer, Failed) and may_wait and self.troubles:
-            return replace(_verdict(answer), is_final=False)
         verdict = _verdict(answer)
-        return await self._decide(entry, verdict, mechanism, note=verdict.detail)
+        if isinstance(answer, Failed) and may_wait and self.troubles:
+            await self._handover.end(result)
+            return replace(verdict, is_final=False)
+        return await self._decide(entry, verdict, mechanism, note=verdict.detail, ending=result.ending)
 
     async def _decide(
-        self, entry: InboxEntry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
+        self,
+        entry: InboxEntry,
+        verdict: Verdict,
+        mechanism: str,
+        *,
+        note: str | None = None,
+        is_conflict: bool = False,
+        ending: EndDelivery | None = None,
     ) -> Verdict:
-        verdict = replace(verdict, message=message(verdict.message))
+        if verdict.message is not None:
+            verdict = replace(verdict, message=message(verdict.message))
         answer = (verdict.outcome, verdict.message, verdict.external_id)
         waits = mechanism == FETCH
-        await self.writer.write(Decide(entry, *answer, waits=waits, note=note, is_conflict=is_conflict))
+        await self.writer.write(Decide(entry, *answer, waits, note, is_conflict, ending))
         return verdict
 
 

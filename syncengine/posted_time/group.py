@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Text that every database and file holds: without NUL and halves of surrogate pairs."""
-    return NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
+    return text if text.isascii() and "\0" not in text else NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def unwrapped(text: str) -> str:
@@ -173,10 +173,15 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
 """Attributes by the interface's names."""
 
 
+_READERS: Mapping[type[Any], Sequence[tuple[str, Callable[[object], Any]]]] = {
+    kind: [(wire, f.metadata["read"]) for wire, f in zip(names, fields(kind), strict=True)]
+    for kind, names in NAMES.items()
+}
+
+
 def read(kind: type[T], raw: Mapping[Any, object]) -> T:
     """A value of `kind` from JSON; unknown fields are left out."""
-    readers = {f.name: f.metadata["read"] for f in fields(kind)}  # type: ignore[arg-type] # one of KINDS
-    return kind(**{name: readers[name](raw.get(wire)) for wire, name in NAMES[kind].items()})
+    return kind(*[reader(raw.get(wire)) for wire, reader in _READERS[kind]])
 
 
 def read_group(raw: Mapping[str, object]) -> Group:
@@ -204,19 +209,19 @@ DEEPEST = 30
 
 
 def _cleaned(value: object, levels: int) -> object:
-    match value:
+    match value:  # what there is most of comes first
         case str():
             return clean(value)
-        case Mapping() | list() | tuple() if levels == 0:
+        case int():
+            return str(value) if abs(value) >= 1 << 63 else value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict() | list() | tuple() | Mapping() if levels == 0:
             return None
-        case Mapping():
+        case dict() | Mapping():
             return {clean(str(name)): _cleaned(inner, levels - 1) for name, inner in value.items()}
         case list() | tuple():
             return [_cleaned(inner, levels - 1) for inner in value]
-        case int() if abs(value) >= 1 << 63:
-            return str(value)
-        case float() if not math.isfinite(value):
-            return str(value)
         case _:
             return value
 

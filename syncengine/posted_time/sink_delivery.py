@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
@@ -18,63 +19,78 @@ from syncengine.state.inbox_entries import DOUBTFUL, DeliveryKey, DeliveryStatus
 from syncengine.state.inbox_writes import Begin, EndDelivery
 
 
+@dataclass(frozen=True, slots=True)
+class HandoverResult:
+    """The answer of the sinks to a group. `ending` is still to be written, since it can be kept with the verdict."""
+
+    answer: Answer
+    ending: EndDelivery | None = None
+
+
 class Handover:
     """Gives groups to the sinks of a route; sinks that are down are noted in `well`."""
 
     def __init__(self, route: Route, inbox: InboxWriter, well: Wellbeing) -> None:
         self._route, self._inbox, self._well = route, inbox, well
 
-    async def answers(self, entry: InboxEntry, group: Group) -> Answer:
+    async def answers(self, entry: InboxEntry, group: Group) -> HandoverResult:
         """The answers of the sinks, in order, up to the first that did not take it."""
         try:
             prepared = await self._route.prepare(group, entry.revision)
         except Exception as error:  # whatever one group meets, the others must go on
-            return _defect(error)
+            return HandoverResult(_defect(error))
         if not isinstance(prepared, Prepared):
             if isinstance(prepared, Failed) and prepared.where and not prepared.is_echo:
                 self._well.failed(prepared.where, prepared)
-            return prepared
+            return HandoverResult(prepared)
         for lookup in self._route.lookups:
             self._well.worked(lookup.part)
         if any(is_divided_otherwise(entry, name, keys) for name, keys in prepared.keys().items()):
-            return Differs(divided=True)
+            return HandoverResult(Differs(divided=True))
         references = dict[str, str | None]()
+        last = HandoverResult(Took())
         for sink, parcel in prepared.parcels:
             if entry.is_delivered and entry.delivered(parcel.key) is None:
                 continue  # it was not there when the group went to all sinks: it is not given what is old
-            answer = await self._handed_over(entry, sink, parcel)
-            if not isinstance(answer, Took):
-                return answer
-            references[sink.name] = answer.external_id or references.get(sink.name)  # the first tag comes last
-        return Took(next((reference for reference in references.values() if reference), None))
+            await self.end(last)
+            last = await self._handed_over(entry, sink, parcel)
+            if not isinstance(last.answer, Took):
+                return last
+            references[sink.name] = last.answer.external_id or references.get(sink.name)  # the first tag comes last
+        return replace(last, answer=Took(next((reference for reference in references.values() if reference), None)))
 
-    async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> Answer:
+    async def end(self, result: HandoverResult) -> None:
+        """Write the end of a delivery that no verdict follows at once."""
+        if result.ending is not None:
+            await self._inbox.write(result.ending)
+
+    async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> HandoverResult:
         """Return the sink's answer; an answer that it gave before is not requested again."""
         earlier = entry.delivered(parcel.key)
         if earlier is not None and earlier.status is DeliveryStatus.ACCEPTED:
-            return Took(earlier.external_id)
+            return HandoverResult(Took(earlier.external_id))
         same = earlier if earlier is not None and earlier.revision == entry.revision else None
-        memo = same.memo if same else None
         may_have_it = same is not None and same.status in DOUBTFUL
         await self._inbox.write(Begin(entry, parcel.key))
         self._inbox.inbox.check_lease()  # a process that slept since the write must not deliver beside its heir
+        answer = await self._answer(sink, parcel, same.memo if same else None)
+        if not isinstance(answer, Failed):
+            self._well.worked(sink.name)
+        elif not answer.is_echo:
+            self._well.failed(sink.name, answer)
+        return HandoverResult(answer, EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
+
+    async def _answer(self, sink: Sink, parcel: RenderedGroup, memo: str | None) -> Answer:
         try:
-            answer = await sink.deliver(parcel, memo, self._inbox)
+            return await sink.deliver(parcel, memo, self._inbox)
         except Undeliverable as error:
-            answer = Refused(error.user_message, str(error))
+            return Refused(error.user_message, str(error))
         except RenderTrouble as error:
-            answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
+            return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
         except SyncengineError:
             raise
         except Exception as error:  # whatever one group meets, the others must go on
-            answer = _defect(error)
-        await self._inbox.write(EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
-        if isinstance(answer, Failed):
-            if not answer.is_echo:
-                self._well.failed(sink.name, answer)
-        else:
-            self._well.worked(sink.name)
-        return answer
+            return _defect(error)
 
     async def recalled(self, entry: InboxEntry) -> NextStep | Failed:
         """Whether a sink that was interrupted has the group: then another content is a conflict, else a revision.

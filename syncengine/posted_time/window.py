@@ -25,26 +25,34 @@ async def side_by_side(
 
     What was begun is waited for, whatever happens; then the first error is raised.
     """
-    under_way: set[asyncio.Future[object]] = set()
+    under_way = 0
     errors: list[BaseException] = []
+    freed = asyncio.Event()
 
-    async def freed() -> None:
+    def ended(one: asyncio.Future[object]) -> None:
         nonlocal under_way
-        done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-        errors.extend(error for one in done if (error := one.exception()))
+        under_way -= 1
+        freed.set()
+        if error := asyncio.CancelledError() if one.cancelled() else one.exception():
+            errors.append(error)
+
+    async def one_ended() -> None:
+        freed.clear()
+        await freed.wait()
 
     is_whole = True
     try:
         async for item in items:
-            while under_way and 0 < width() <= len(under_way) and not errors:
-                await freed()
+            while 0 < width() <= under_way and not errors:
+                await one_ended()
             if errors or width() <= 0:
                 is_whole = False
                 break
-            under_way.add(asyncio.ensure_future(work(item)))
+            under_way += 1
+            asyncio.ensure_future(work(item)).add_done_callback(ended)
     finally:
         while under_way:
-            await freed()
+            await one_ended()
     if errors:
         raise errors[0]
     return is_whole

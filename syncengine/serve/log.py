@@ -66,8 +66,9 @@ class Log:
 
     def _write(self, level: str, event: str, message: str, facts: dict[str, object]) -> None:
         at = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        fields = {name: self._clean(value) for name, value in facts.items() if value is not None}
-        text = self._clean(message)
+        secrets = self._secrets()
+        fields = {name: _clean(value, secrets) for name, value in facts.items() if value is not None}
+        text = _clean(message, secrets)
         if self.json:
             line = orjson.dumps({"time": at, "level": level, "event": event, "message": text, **fields}).decode()
         else:
@@ -76,16 +77,16 @@ class Log:
             self.stream.write(line + "\n")
             self.stream.flush()
 
-    def _clean(self, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        for secret in self._secrets():
-            value = value.replace(secret, "***")
-        return value
-
     def _secrets(self) -> set[str]:
         secrets: set[str] = set()
         for look in self.secrets:
             with suppress(SyncengineError):
                 secrets.update(secret for secret in look() if len(secret) >= SHORTEST_SECRET)
         return secrets
+
+
+def _clean(value: object, secrets: Iterable[str]) -> object:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "***")
+    return value

@@ -8,16 +8,17 @@ import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import httpx
 import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
-from syncengine.service.connection import connection
+from syncengine.service.connection import Outgoing, connection
 from syncengine.service.connection_pool import ConnectionPool
-from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.exchange import HEADERS, Reply, whole_answer
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
 from syncengine.service.upload_throttle import Departures
@@ -29,7 +30,11 @@ NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.U
 KEPT_SECONDS = 60.0
 """How long a connection is kept that nothing is sent on."""
 
-_HEADERS = (*HEADERS.items(), ("accept", "application/json"), ("connection", "keep-alive"))
+_HEADERS = tuple(
+    (name.encode(), value.encode())
+    for name, value in {**HEADERS, "accept": "application/json", "connection": "keep-alive"}.items()
+)
+_JSON = (b"content-type", b"application/json")
 
 Decoder = Callable[[bytes], object]
 """Content of a 2xx → its data, or None for content that is not what was expected."""
@@ -78,7 +83,6 @@ class Attempts:
         self._tls = tls_for(base_url)
         self._connections = ConnectionPool(conduct.concurrency, lambda: connection(self._tls, KEPT_SECONDS))
         self._urls: dict[str, httpx.URL] = {}
-        self._timeout = httpx.Timeout(conduct.timeout, pool=None)
         self._awaited: set[asyncio.Timeout] = set()
 
     async def close(self) -> None:
@@ -116,9 +120,9 @@ class Attempts:
             async with self._connections.one() as one, self._abandonable():
                 if self._conduct.abandon.is_set():
                     return Answer(None, text="interrupted", reached=False)
-                built = self._built(request, one.cookies)
+                send = partial(one.send, self._built(request))
                 with self.departures.of(request.content) as trace:
-                    reply = await exchange(one, built, seconds=seconds, most=largest, trace=trace)
+                    reply = await whole_answer(send, seconds=seconds, most=largest, trace=trace)
                 return self._read(reply, largest, request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before its answer came")
@@ -148,45 +152,39 @@ class Attempts:
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
 
-    def _built(self, request: Request, cookies: httpx.Cookies) -> httpx.Request:
-        """A request as httpx builds it; the parts that are the same for every call are built once."""
+    def _built(self, request: Request) -> Outgoing:
+        """A request as it is sent; the parts that are the same for every call are built once."""
         endpoint = self.endpoint(request.operation)
         url = self._urls.get(request.operation.id)
         if url is None:
             url = self._urls[request.operation.id] = httpx.URL(self._base_url + endpoint.path)
-        headers = [*_HEADERS, ("x-api-key", self._key())]
-        if request.content is not None:
-            headers.append(("content-type", "application/json"))
-        timeout = httpx.Timeout(request.timeout, pool=None) if request.timeout else self._timeout
-        return httpx.Request(
-            endpoint.method,
-            url.copy_merge_params(request.query) if request.query else url,
-            headers=headers,
-            cookies=cookies if cookies.jar else None,
-            content=request.content,
-            extensions={"timeout": timeout.as_dict()},
-        )
+        if request.query:
+            url = url.copy_merge_params(request.query)
+        key = (b"x-api-key", self._key().encode("ascii"))
+        headers = (*_HEADERS, key) if request.content is None else (*_HEADERS, key, _JSON)
+        return Outgoing(endpoint.method, url, headers, request.content, request.timeout)
 
     def _read(self, reply: Reply, largest: int, decode: Decoder | None = None) -> Answer:
         """Read an answer. The key is hidden in words alone: data that is delivered or sent back is as it came."""
-        answer = Answer(
+        answer = partial(
+            Answer,
             reply.status,
             retry_after=retry_after(reply.headers.get("retry-after"), self._now()),
             kind=self.shown(reply.headers.get("content-type", "").partition(";")[0]),
         )
         if reply.content is None:
             words = f"it is larger than {largest // 1024 // 1024} MB"
-            return replace(answer, text=words, understood=False, size=largest, too_large=True)
-        if decode is not None and answer.ok:
+            return answer(text=words, understood=False, size=largest, too_large=True)
+        is_ok = 200 <= reply.status < 300
+        if decode is not None and is_ok:
             data = decode(reply.content)
-            return replace(answer, data=data, understood=data is not None, size=len(reply.content))
+            return answer(data=data, understood=data is not None, size=len(reply.content))
         data = None
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(reply.content)
         understood = data is not None or not reply.content.strip()
-        return replace(
-            answer,
-            data=words_without(self._key(), data, is_refusal=not answer.ok),
+        return answer(
+            data=words_without(self._key(), data, is_refusal=not is_ok),
             text=self.shown(reply.content.decode("utf-8", "replace")),
             understood=understood,
             unread=b"" if understood else reply.content,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import httpx
 
 from syncengine import __version__
-from syncengine.service.connection import LEAVES, Incoming, KeptConnection, Trace
+from syncengine.service.connection import LEAVES, Incoming, Trace
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
 """Who we are, and the packing that is asked for; a server may send others that need no library."""
@@ -22,7 +22,7 @@ class Reply:
     """An answer. `content` is unpacked; None: it is larger than was accepted."""
 
     status: int
-    headers: httpx.Headers
+    headers: Mapping[str, str]
     content: bytes | None
 
 
@@ -30,8 +30,18 @@ class Unfinished(httpx.RemoteProtocolError):
     """An answer that began, and did not end in time."""
 
 
-async def exchange(
-    connection: KeptConnection, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
+async def exchange(client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int) -> Reply:
+    """Send by httpx, and read the whole answer: see `whole_answer`."""
+
+    def send(trace: Trace) -> Awaitable[Incoming]:
+        request.extensions = {**request.extensions, "trace": trace}
+        return client.send(request, stream=True)
+
+    return await whole_answer(send, seconds=seconds, most=most)
+
+
+async def whole_answer(
+    send: Callable[[Trace], Awaitable[Incoming]], *, seconds: float, most: int, trace: Trace | None = None
 ) -> Reply:
     """Send, and read the whole answer, all within a number of seconds.
 
@@ -47,10 +57,9 @@ async def exchange(
         if trace is not None:
             await trace(event, info)
 
-    request.extensions = {**request.extensions, "trace": traced}
     try:
         async with asyncio.timeout(seconds):
-            response = await connection.send(request, stream=True)
+            response = await send(traced)
             try:
                 return Reply(response.status_code, response.headers, await _content(response, most))
             finally:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from syncengine.service.connection import BODY_SENT, LARGE, Trace
+from syncengine.service.connection import BODY_SENT, Trace
+from syncengine.service.http_socket import LARGE
 
 PATIENCE_SECONDS = 1.0
 

@@ -80,7 +80,7 @@ class EndDelivery(_OfEntry):
 class Decide(_OfEntry):
     """The verdict, kept before anyone hears it; `waits`: the service is to be told by a status update.
 
-    `note` is for people who look into the inbox.
+    `note` is for people who look into the inbox. `ending`: of the delivery that it comes of, kept in the same moment.
     """
 
     outcome: PostedTimeStatus
@@ -89,6 +89,7 @@ class Decide(_OfEntry):
     waits: bool = True
     note: str | None = None
     is_conflict: bool = False
+    ending: EndDelivery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +332,7 @@ def _end(connection: sa.Connection, writes: Sequence[EndDelivery], changes: _Cha
 
 
 def _decide(connection: sa.Connection, writes: Sequence[Decide], changes: _Changes) -> None:
+    _end(connection, [write.ending for write in writes if write.ending], changes)
     for write in writes:
         entry, waits = write.entry, write.waits
         trigger = Trigger.DECIDE if waits else Trigger.DECIDE_AT_ONCE

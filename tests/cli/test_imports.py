@@ -13,7 +13,7 @@ HEAVY = (
     "jinja2",
     "ruamel.yaml",
     "httpx",
-    "aiohttp",
+    "h11",
     "sqlalchemy",
     "deepdiff",
     "starlette",

@@ -175,6 +175,7 @@ def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World
         estate.post(*ids)
         target.called(1)
         served.process.send_signal(signal.SIGTERM)
+        eventually(lambda: estate.probe("/livez") is None)  # it has heard of it before the first answer comes
         target.holding.set()
         assert served.ends() == 0
         assert sorted(call["id"] for call in target.calls) == ids[:WIDTH]

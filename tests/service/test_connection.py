@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import subprocess
 import sys
 from base64 import b64encode
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,6 +107,82 @@ def test_a_large_body_arrives_whole() -> None:
     heard = talk((OK,), scene)
     assert len(heard.body) == int(heard.headers["content-length"]) > 1_000_000
     assert heard.body.endswith(b'x"}]}')
+
+
+def test_a_large_body_arrives_whole_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next one over the same connection."""
+    certificate = Path(__file__).with_name("localhost.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+
+    async def play() -> Any:
+        scripted = Scripted((OK,))
+        server = await asyncio.start_server(scripted.connected, "localhost", 0, ssl=tls)
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+        async with server, client(url) as caller:
+            answers = [await caller.call(UPSERT_TAGS, {"tags": ["x" * 3_000_000]}) for _ in range(2)]
+            return [answer.status for answer in answers], scripted
+
+    statuses, scripted = asyncio.run(play())
+    assert (statuses, scripted.connections) == ([200, 200], 1)
+    assert [len(heard.body) > 3_000_000 for heard in scripted.heard] == [True, True]
+
+
+ODD = {
+    "content where there is none": b"HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n|{}",
+    "content that nothing told of": b"HTTP/1.1 204 No Content\r\n\r\n{}",
+    "a hint before": b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n|HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+    "in chunks": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n|1\r\n}\r\n0\r\n\r\n",
+    "until its end": b"HTTP/1.0 200 OK\r\n\r\n{|}",
+    "too much": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}{}",
+}
+
+
+@pytest.mark.parametrize("raw", ODD.values(), ids=ODD.keys())
+def test_an_odd_answer_is_one_and_spoils_none_after_it(raw: bytes) -> None:
+    """What was taken once is sent once, and no rest of an answer is read as the next one."""
+    heard = []
+
+    async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                heard.append(await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0])))
+                for part in raw.split(b"|"):
+                    writer.write(part)
+                    await asyncio.sleep(0.01)
+                if raw.startswith(b"HTTP/1.0"):
+                    return
+
+    async def play() -> Any:
+        server = await asyncio.start_server(odd, "127.0.0.1", 0)
+        async with server, client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", concurrency=1) as caller:
+            return [(await caller.call(UPSERT_TAGS, {"tags": [number]})).ok for number in range(3)]
+
+    assert asyncio.run(play()) == [True] * 3
+    assert heard == [b'{"tags":[%d]}' % number for number in range(3)]
+
+
+def test_an_answer_before_the_body_has_left_is_heard() -> None:
+    """A service that reads no further says why."""
+
+    async def play() -> Any:
+        over = asyncio.Event()
+
+        async def hasty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with closing(writer), suppress(ConnectionError):
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}")
+                await over.wait()
+
+        server = await asyncio.start_server(hasty, "127.0.0.1", 0, limit=1_000)
+        async with server, client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=10.0) as caller:
+            answer = await caller.call(UPSERT_TAGS, {"tags": ["x" * 32_000_000]})
+            over.set()
+            return answer.status
+
+    assert asyncio.run(play()) == 413
 
 
 def test_nothing_leaves_once_a_call_has_timed_out() -> None:

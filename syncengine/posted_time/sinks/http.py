@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -24,9 +25,9 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
-from syncengine.service.connection import lenient_connection
+from syncengine.service.connection import Outgoing, connection
 from syncengine.service.connection_pool import ConnectionPool
-from syncengine.service.exchange import HEADERS, exchange
+from syncengine.service.exchange import HEADERS, Reply, whole_answer
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
 
@@ -125,7 +126,7 @@ class HttpSink:
         self._tls = httpx.create_ssl_context()
         self._connections = ConnectionPool(
             SIDE_BY_SIDE + 1,  # one of them for probes
-            lambda: lenient_connection(self._tls, KEPT_SECONDS),
+            lambda: connection(self._tls, KEPT_SECONDS),
         )
 
     def render(self, variables: Variables) -> HttpRequest:
@@ -147,8 +148,7 @@ class HttpSink:
 
     async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         letter: HttpRequest = parcel.content
-        headers = httpx.Headers(letter.headers, encoding="utf-8")
-        headers["Idempotency-Key"] = idempotency_key(parcel)
+        headers = {**letter.headers, "Idempotency-Key": idempotency_key(parcel)}
         before = self._outages
         async with self._free:
             if self._outage is not None and self._outages != before:
@@ -159,15 +159,15 @@ class HttpSink:
                 self._outage, self._outages = answer, self._outages + 1
         return answer
 
-    async def _answered(self, letter: HttpRequest, headers: httpx.Headers, variables: Variables) -> Answer:
+    async def _answered(self, letter: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
         try:
-            response = await self._send(self._method, letter.path, headers, letter.body)
+            reply = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), _is_unsent(error))
         except Problems as problems:  # a secret's file is gone
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
-        return self._answer(response, variables)
+        return self._answer(reply, variables)
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
@@ -175,39 +175,33 @@ class HttpSink:
     async def probe(self) -> SinkTrouble | None:
         method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
         try:
-            response = await self._send(method, path or "", {}, None)
+            status = (await self._send(method, path or "", {}, None)).status
         except (httpx.HTTPError, httpx.InvalidURL):
             return self._trouble(TroubleKind.UNREACHABLE)
         except Problems:
             return self._trouble(TroubleKind.AUTHENTICATION)
-        if self._address.health and not response.is_success:
-            return self._trouble(NOT_THE_USERS.get(response.status_code, TroubleKind.UNREACHABLE))
-        return self._trouble(TroubleKind.UNREACHABLE) if response.status_code in (502, 503, 504) else None
+        if self._address.health and not is_success(status):
+            return self._trouble(NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE))
+        return self._trouble(TroubleKind.UNREACHABLE) if status in (502, 503, 504) else None
 
     async def close(self) -> None:
         await self._connections.close()
 
-    async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> httpx.Response:
+    async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
         base = self._address.url()
         url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
         secrets = {name: read() for name, read in self._address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret is not one line of ASCII")
-        sent = httpx.Headers(_HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"})
-        sent.update(secrets)
-        sent.update(headers)
-        timeout = httpx.Timeout(self._address.timeout).as_dict()
+        usual = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"}
+        outgoing = Outgoing(method, _url(url), _merged(usual, secrets, headers), body)
         async with self._connections.one() as one:
-            cookies = one.cookies if one.cookies.jar else None
-            request = httpx.Request(method, url, headers=sent, cookies=cookies, content=body)
-            request.extensions["timeout"] = timeout
-            reply = await exchange(one, request, seconds=self._address.timeout, most=LARGEST)
-        return httpx.Response(reply.status, content=reply.content or b"")  # what is too large is read by no template
+            return await whole_answer(partial(one.send, outgoing), seconds=self._address.timeout, most=LARGEST)
 
-    def _answer(self, response: httpx.Response, variables: Variables) -> Answer:
-        status = response.status_code
-        scope = {**variables, "response": _json(response), "status": status}
-        if response.is_success:
+    def _answer(self, reply: Reply, variables: Variables) -> Answer:
+        status = reply.status
+        scope = {**variables, "response": _json(reply), "status": status}
+        if is_success(status):
             return Took(_reference(self._words.external_id, scope))
         if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
             words = _text_of(self._words.refused, scope)
@@ -233,13 +227,29 @@ def is_sendable(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
+def is_success(status: int) -> bool:
+    return 200 <= status < 300
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> httpx.URL:
+    return httpx.URL(text)
+
+
+def _merged(*headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers as they are sent, each name once: the last mapping that has it counts."""
+    found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
+    return [(name.encode("ascii"), value.encode()) for name, value in found.values()]
+
+
 def _is_unsent(error: Exception) -> bool:
     return isinstance(error, _NEVER_SENT)
 
 
-def _json(response: httpx.Response) -> Any:
+def _json(reply: Reply) -> Any:
+    """The JSON of an answer; None where there is none, or too much to be read by a template."""
     try:
-        return orjson.loads(response.content)
+        return orjson.loads(reply.content or b"")
     except orjson.JSONDecodeError:
         return None
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +32,8 @@ from syncengine.database.errors import (
     meaning,
     sentence,
 )
-from syncengine.database.open import limit_statements
+from syncengine.database.open import limit_statements, statements_limited
+from syncengine.database.pipeline import changed_rows, prepare
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.batcher import Batcher
@@ -47,6 +49,15 @@ MOST = 64
 
 HOLD_SECONDS = 0.1
 """How long a transaction with several groups may hold what it wrote locked."""
+
+AT_ONCE = 16
+"""Groups in one round trip."""
+
+SHARE_SECONDS = HOLD_SECONDS / AT_ONCE
+"""How long each of them may take: together they take no longer than the transaction may."""
+
+_Receipts = Mapping[tuple[str, str], receipts.Receipt]
+"""Receipts of a target by group and key."""
 
 _UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
 
@@ -83,6 +94,9 @@ class SqlSink:
         self._now = now
         self._is_ready = not keeps_receipts
         self._takes_company = _takes_company(statement, self._engine.dialect.name)
+        self._is_plain = False
+        """The last statement returned no rows, and others like it can share its round trip."""
+        self._has_pipeline = prepare(self._engine)
         self._batches = Batcher[RenderedGroup, Answer](self._delivered, MOST)
 
     def render(self, variables: Variables) -> Mapping[str, Any]:
@@ -175,20 +189,10 @@ class SqlSink:
                 transaction = connection.begin()
                 earlier = self._receipts_of(connection, parcels)
                 limit_statements(connection, HOLD_SECONDS)
-                until = time.monotonic() + HOLD_SECONDS
-                for parcel in parcels:
-                    receipt = earlier.get(parcel.mark)
-                    answers.append(
-                        _earlier_answer(receipt, parcel)
-                        if receipt
-                        else self._in_turn(connection, parcel, behind_savepoints)
-                    )
-                    if time.monotonic() >= until:
-                        break
-                posted = [
-                    (one, answer) for one, answer in zip(parcels, answers, strict=False) if one.mark not in earlier
-                ]
-                self._sign(connection, posted)
+                for answer in self._in_turns(connection, parcels, earlier, behind_savepoints):
+                    answers.append(answer)
+                posted = zip(parcels, answers, strict=False)
+                self._sign(connection, [(one, answer) for one, answer in posted if one.mark not in earlier])
                 if given_up.is_set():
                     raise Silent  # the groups are trouble already: they are offered again
                 committing = True
@@ -210,11 +214,57 @@ class SqlSink:
         failure = self._failure(error, parcels[0], is_sure=not committing)
         return _shared(failure, begun if committing else len(parcels))
 
-    def _in_turn(self, connection: sa.Connection, parcel: RenderedGroup, behind_savepoint: bool) -> Answer | None:
-        """The row; None: it did not get through, and left nothing. _Fallen where there is no savepoint to go back to.
+    def _in_turns(
+        self, connection: sa.Connection, parcels: Sequence[RenderedGroup], earlier: _Receipts, behind_savepoints: bool
+    ) -> Iterator[Answer | None]:
+        """The results of groups in their order, as many as can be written while the rows of the first are locked.
+
+        The first shows whether the others can share round trips.
+        """
+        first, *others = parcels
+        began = time.monotonic()
+        until = began + HOLD_SECONDS
+        yield self._in_turn(connection, first, earlier, behind_savepoints)
+        if self._is_plain and not behind_savepoints and time.monotonic() - began < SHARE_SECONDS / 2:
+            yield from self._at_once(connection, others, earlier, until)
+            return
+        for parcel in others:
+            if time.monotonic() >= until:
+                return
+            yield self._in_turn(connection, parcel, earlier, behind_savepoints)
+
+    def _at_once(
+        self, connection: sa.Connection, parcels: Sequence[RenderedGroup], earlier: _Receipts, until: float
+    ) -> Iterator[Answer]:
+        """The results of groups, as many of them in each round trip as have time for their share."""
+        rest = deque(parcels)
+        with statements_limited(connection, SHARE_SECONDS):
+            while rest and (most := int((until - time.monotonic()) / SHARE_SECONDS)) > 0:
+                some = [rest.popleft() for _ in range(min(most, len(rest)))]
+                yield from self._in_one_trip(connection, some, earlier)
+
+    def _in_one_trip(
+        self, connection: sa.Connection, parcels: Sequence[RenderedGroup], earlier: _Receipts
+    ) -> list[Answer]:
+        """The results; _Fallen where one group did not get through: each is looked at behind a savepoint then."""
+        new = [parcel.content for parcel in parcels if parcel.mark not in earlier]
+        try:
+            if all(changed_rows(connection, self._statement.clause, new)):
+                return [_earlier_answer(earlier, parcel) or self._took(parcel, None) for parcel in parcels]
+        except Exception as error:  # whatever it is, it is looked at where the group is alone
+            if not _may_pass_alone(error):
+                raise
+        raise _Fallen
+
+    def _in_turn(
+        self, connection: sa.Connection, parcel: RenderedGroup, earlier: _Receipts, behind_savepoint: bool
+    ) -> Answer | None:
+        """The result; None: it did not get through, and left nothing. _Fallen if no savepoint is there to go back to.
 
         A group may fail because of its company: `now()` is the same for all of a transaction.
         """
+        if answer := _earlier_answer(earlier, parcel):
+            return answer
         savepoint = connection.begin_nested() if behind_savepoint else None
         try:
             answer, changed = self._posted(connection, parcel)
@@ -238,9 +288,9 @@ class SqlSink:
             self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
                 transaction = connection.begin()
-                earlier = self._receipts_of(connection, [parcel]).get((parcel.group_id, parcel.key))
-                answer = _earlier_answer(earlier, parcel) if earlier else self._posted(connection, parcel)[0]
-                self._sign(connection, [] if earlier else [(parcel, answer)])
+                earlier = self._receipts_of(connection, [parcel])
+                answer = _earlier_answer(earlier, parcel) or self._posted(connection, parcel)[0]
+                self._sign(connection, [] if parcel.mark in earlier else [(parcel, answer)])
                 if given_up.is_set():
                     raise Silent  # the group is trouble already: it is offered again
                 committing = True
@@ -251,9 +301,7 @@ class SqlSink:
         except FAILURES as error:
             return self._failure(error, parcel, is_sure=not committing)
 
-    def _receipts_of(
-        self, connection: sa.Connection, parcels: Sequence[RenderedGroup]
-    ) -> Mapping[tuple[str, str], receipts.Receipt]:
+    def _receipts_of(self, connection: sa.Connection, parcels: Sequence[RenderedGroup]) -> _Receipts:
         return receipts.find(connection, [parcel.group_id for parcel in parcels]) if self.keeps_receipts else {}
 
     def _posted(self, connection: sa.Connection, parcel: RenderedGroup) -> tuple[Took, bool]:
@@ -261,9 +309,11 @@ class SqlSink:
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         changed = row is not None if result.returns_rows else result.rowcount != 0
-        variables = {**parcel.variables, "returned": dict(row) if row else None}
-        external_id = reference(self._words.external_id, variables)
-        return Took(external_id), changed
+        self._is_plain = self._has_pipeline and not result.returns_rows
+        return self._took(parcel, dict(row) if row else None), changed
+
+    def _took(self, parcel: RenderedGroup, returned: Mapping[str, Any] | None) -> Took:
+        return Took(reference(self._words.external_id, {**parcel.variables, "returned": returned}))
 
     def _sign(self, connection: sa.Connection, posted: Sequence[tuple[RenderedGroup, Answer | None]]) -> None:
         """Write the receipts of those that got through, in the transaction of their rows."""
@@ -302,7 +352,11 @@ def _may_pass_alone(error: Exception) -> bool:
     return not is_outage(error) or fault_of(error) is SLOW
 
 
-def _earlier_answer(receipt: receipts.Receipt, parcel: RenderedGroup) -> Answer:
+def _earlier_answer(earlier: _Receipts, parcel: RenderedGroup) -> Took | Differs | None:
+    """The answer that the receipt of a group gives, where it has one."""
+    receipt = earlier.get(parcel.mark)
+    if receipt is None:
+        return None
     return Took(receipt.external_id) if receipt.digest == parcel.digest else Differs()
 
 
