@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import sqlalchemy as sa
@@ -29,6 +30,11 @@ CONNECT_SECONDS = 10
 
 STATEMENT_SECONDS = 20
 """How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
+
+IDLE_SECONDS = 30
+"""How long a transaction may stand still in PostgreSQL. A process that is stopped in the middle of a write, or is cut
+off, would keep its locks for as long, and with them a standby from its lease; a lease of 60 seconds ends later.
+"""
 
 LIBPQ = ("psycopg", "psycopg2")
 """Drivers that are made of PostgreSQL's own library."""
@@ -69,6 +75,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
         if parsed.drivername in ("postgres", "postgresql"):
             parsed = parsed.set(drivername="postgresql+psycopg")
         engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
+        end_idle_transactions(engine)
         if engine.dialect.name == "postgresql":
             event.listen(engine, "begin", _limit_statements)
         return engine
@@ -82,6 +89,22 @@ def open_engine(url: str, name: str) -> sa.Engine:
         driver = missing.name or parsed.drivername
         line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
         raise _problem(f"the database of {name} needs the driver {driver}, which is not installed{line}") from None
+
+
+def end_idle_transactions(engine: sa.Engine) -> None:
+    """Have PostgreSQL end connections whose transaction stands still, unless it has a limit of its own for them."""
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "connect", _end_idle_transactions)
+
+
+def _end_idle_transactions(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute(
+        f"SELECT set_config('idle_in_transaction_session_timeout', '{IDLE_SECONDS}s', false)"
+        " WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
+    )
+    cursor.close()
+    connection.commit()
 
 
 def _problem(message: str) -> Problems:

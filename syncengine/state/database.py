@@ -22,7 +22,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
 from syncengine.database.errors import sqlite_code
-from syncengine.database.open import connect_arguments, sqlite_engine
+from syncengine.database.open import connect_arguments, end_idle_transactions, sqlite_engine
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import is_git_ref, read_ref
 from syncengine.project.references import sqlite_file
@@ -140,6 +140,7 @@ def _open_server(url: str, write: bool) -> StateDatabase:
     try:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
         engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
+        end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))

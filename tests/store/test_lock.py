@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.errors import ExitCode, LockHeld
+from syncengine.database.open import open_engine
+from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.state.holder import job_url
-from syncengine.state.lock import Holder, LockInfo, LockLost
+from syncengine.state.lock import Holder, LockInfo, LockLost, prove
 from syncengine.state.store import Attempt, State, open_state
-from syncengine.state.tables import LOCK
+from syncengine.state.tables import LOCK, METADATA
 
 from .estate import run, tag, whole
 
@@ -143,6 +144,48 @@ def test_a_server_tells_when_a_lease_has_ended(url: str) -> None:
         with pytest.raises(LockHeld):
             other.lock(HERE, wait=0, request_timeout=50)
         assert other.lock(HERE, wait=0, request_timeout=30).quiet == pytest.approx(40, abs=5)
+
+
+@contextmanager
+def emptied(url: str) -> Iterator[None]:
+    """A database without a state, before and afterwards."""
+    engine = sa.create_engine(url)
+    METADATA.drop_all(engine)
+    yield
+    METADATA.drop_all(engine)
+    engine.dispose()
+
+
+def test_a_holder_that_stands_still_in_a_write_keeps_nobody_from_its_lock(postgresql_url: str) -> None:
+    """A process that is stopped holds its rows locked: the server ends that, and who wakes is told."""
+    limited = f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}options=-c%20"
+    with (
+        emptied(postgresql_url),
+        open_state(f"{limited}idle_in_transaction_session_timeout%3D1s", write=True) as state,
+        state.lock(Holder.here("test", {}), wait=0, request_timeout=0),
+        pytest.raises(SyncengineError, match="database"),
+        state.database.transaction() as stopped,
+    ):
+        prove(stopped, state.lease)
+        with open_state(postgresql_url, write=True) as other, other.database.transaction() as waiting:
+            waiting.execute(sa.update(LOCK).values(beats=LOCK.c.beats))
+        prove(stopped, state.lease)
+
+
+def test_a_transaction_stands_still_for_half_a_minute_at_most(postgresql_url: str) -> None:
+    """In states, sinks and sources, unless the server says otherwise."""
+    show = sa.text("SHOW idle_in_transaction_session_timeout")
+    with (
+        emptied(postgresql_url),
+        open_state(postgresql_url, write=True) as state,
+        state.database.transaction() as connection,
+    ):
+        assert connection.execute(show).scalar() == "30s"
+    for options, limit in (("", "30s"), ("options=-c%20idle_in_transaction_session_timeout%3D7s", "7s")):
+        engine = open_engine(f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}{options}", "the ledger")
+        with engine.connect() as connection:
+            assert connection.execute(show).scalar() == limit
+        engine.dispose()
 
 
 def test_waiting_goes_on_for_as_long_as_it_was_told(path: Path) -> None:
