@@ -140,7 +140,8 @@ def _open_server(url: str, write: bool) -> StateDatabase:
     try:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
         engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
-        end_idle_transactions(engine)
+        if write:  # one that reads may be read slowly, by a person with a pager
+            end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))
