@@ -33,11 +33,16 @@ _SENDABLE = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21
 EYEBALLS_SECONDS = 0.25
 """How long one address of a host is tried before the next is tried beside it (RFC 8305)."""
 
+LAST_PORT = 65_535
+
 Origin = tuple[str, str, int]
 """Scheme, host and port."""
 
 _MADE = frozenset({b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization"})
 """Headers that httpx makes, or leaves as they are, as the others say."""
+
+_FRAMING = b"transfer-encoding"
+"""A header that is not sent: the content is, as it is, with its length."""
 
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 """Methods whose requests tell their length, also where it is nothing."""
@@ -69,7 +74,7 @@ class Outgoing:
 
     def as_httpx(self, cookies: httpx.Cookies) -> httpx.Request:
         """The request with all of its headers."""
-        headers = list(self.headers)
+        headers = [header for header in self.headers if header[0].lower() != _FRAMING]
         return httpx.Request(self.method, self.url, headers=headers, cookies=cookies, content=self.content)
 
 
@@ -152,7 +157,7 @@ class DirectConnection:
     async def _connected(self, origin: Origin, seconds: float | None) -> HttpSocket:
         """The connection that is kept, or another one."""
         is_late = asyncio.get_running_loop().time() - self._ended > self._keepalive_seconds
-        if self._socket is not None and (is_late or origin != self._origin):
+        if self._socket is not None and (is_late or origin != self._origin or not self._socket.is_free):
             await self._socket.close()
         if self._socket is None or not self._socket.is_open:
             self._socket, self._origin = await _opened(origin, self._tls, seconds), origin
@@ -214,7 +219,10 @@ def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 def _origin(url: httpx.URL) -> Origin:
     if url.scheme not in ("http", "https") or not url.raw_host:
         raise httpx.UnsupportedProtocol(f"no address of HTTP: {url.scheme or 'it has no scheme'}")
-    return url.scheme, url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
+    port = (443 if url.scheme == "https" else 80) if url.port is None else url.port
+    if not 0 < port <= LAST_PORT:
+        raise httpx.UnsupportedProtocol(f"no port: {port}")
+    return url.scheme, url.raw_host.decode("ascii"), port
 
 
 @lru_cache(maxsize=64)

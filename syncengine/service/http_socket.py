@@ -6,6 +6,7 @@ httpx.TransportError for every failure of the other end and of the network.
 from __future__ import annotations
 
 import asyncio
+import select
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -32,7 +33,7 @@ _NO_CONTENT = (204, 304)
 
 
 class HttpSocket(asyncio.Protocol):
-    """A connection. `is_open`: a request may be sent over it, once the call before has ended.
+    """A connection. `is_open`: nothing has ended it yet.
 
     During a call what has not left is discarded when the connection ends: a body that the other end takes late would
     arrive after the time that the call is said to have ended, or its sender to have died (docs/planning.md 1.8).
@@ -153,21 +154,36 @@ class HttpSocket(asyncio.Protocol):
             self.drop()
 
     @property
+    def is_free(self) -> bool:
+        """Whether a request may be sent over it: it is open, and nothing has come unasked, read or not.
+
+        What came while nobody read would be taken for the answer to the next request.
+        """
+        if not self.is_open:
+            return False
+        unread = select.poll()
+        unread.register(self._socket, select.POLLIN)
+        return not unread.poll(0)
+
+    @property
     def _has_sent(self) -> bool:
         return not self._unsent and not self._is_full
 
     def _next(self) -> Any:
         """What came next: an event of h11, or NEED_DATA."""
         try:
-            return self._http.next_event()
+            event = self._http.next_event()
         except h11.RemoteProtocolError as error:
             raise httpx.RemoteProtocolError(str(error)) from error
+        if event is h11.PAUSED:
+            raise httpx.RemoteProtocolError("the answer goes on in another protocol")
+        return event
 
     async def _moved(self, seconds: float | None) -> None:
         """Send another part, or wait until something came or left."""
         if self._lost.done():
             raise httpx.ReadError(str(self._lost.result() or "the connection was closed"))
-        if self._unsent and not self._is_full:
+        if self._unsent and not self._is_full and not self._transport.is_closing():
             self._transport.write(self._unsent.pop())
             return
         self._change = asyncio.get_running_loop().create_future()

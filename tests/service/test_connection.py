@@ -7,14 +7,19 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
+import time
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from syncengine.service.client import Client
+from syncengine.service.connection import DirectConnection, Outgoing
 from syncengine.service.operations import FETCH_POSTED_TIME, UPSERT_TAGS
 
 from .scripted import CUT, OK, Reply, Scripted, serving
@@ -162,6 +167,97 @@ def test_an_odd_answer_is_one_and_spoils_none_after_it(raw: bytes) -> None:
 
     assert asyncio.run(play()) == [True] * 3
     assert heard == [b'{"tags":[%d]}' % number for number in range(3)]
+
+
+ANSWER = b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s"
+UNASKED = {
+    "an answer": ANSWER % (200, 5, b'"old"'),
+    "a time-out": ANSWER % (408, 0, b""),
+    "the end": b"",
+}
+
+
+@pytest.mark.parametrize("unasked", UNASKED.values(), ids=UNASKED.keys())
+def test_what_came_while_nobody_read_is_no_answer_to_the_next_request(unasked: bytes) -> None:
+    """The loop was busy, and it still lies in the kernel: the next request goes over another connection."""
+    has_sent = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        first, _ = server.accept()
+        with first:
+            first.recv(100_000)
+            first.sendall(ANSWER % (200, 5, b'"one"'))
+            time.sleep(0.1)  # the answer is read first
+            first.sendall(unasked)
+            if not unasked:
+                first.shutdown(socket.SHUT_WR)
+            has_sent.set()
+            second, _ = server.accept()
+        with second:
+            second.recv(100_000)
+            second.sendall(ANSWER % (200, 5, b'"two"'))
+
+    async def play(url: str) -> list[object]:
+        async with client(url, patience=0.0, timeout=5.0) as caller:
+            answers = [(await caller.call(UPSERT_TAGS, {})).data]
+            has_sent.wait()  # without a turn of the loop
+            return [*answers, (await caller.call(UPSERT_TAGS, {})).data]
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        assert asyncio.run(play(f"http://127.0.0.1:{server.getsockname()[1]}")) == ["one", "two"]
+        thread.join()
+
+
+UPGRADE = [(b"connection", b"upgrade"), (b"upgrade", b"h2c")]
+
+
+def outgoing(url: str, headers: Sequence[tuple[bytes, bytes]]) -> Outgoing:
+    return Outgoing("POST", httpx.URL(url), headers, b"{}", 5.0)
+
+
+async def sent(one: Outgoing) -> int:
+    """The status of the answer to a request over a connection of its own."""
+
+    async def traced(_event: str, _info: Mapping[str, object]) -> None:
+        return
+
+    connected = DirectConnection(httpx.create_ssl_context(verify=False), 5.0)
+    try:
+        return (await connected.send(one, traced)).status_code
+    finally:
+        await connected.aclose()
+
+
+def test_an_answer_in_another_protocol_is_an_error() -> None:
+    """Whoever configures such headers; nothing waits for it without end."""
+
+    async def play() -> None:
+        async with serving(Reply(101, headers={"Connection": "upgrade", "Upgrade": "h2c"})) as server:
+            await sent(outgoing(server.url, UPGRADE))
+
+    with pytest.raises(httpx.RemoteProtocolError, match="another protocol"):
+        asyncio.run(play())
+
+
+def test_a_request_has_one_length() -> None:
+    """Also where a header says that it comes in chunks, which it does not."""
+
+    async def play() -> Any:
+        async with serving(OK) as server:
+            await sent(outgoing(server.url, [(b"Transfer-Encoding", b"chunked")]))
+            return server.heard[0].headers
+
+    heard = asyncio.run(play())
+    assert ("transfer-encoding" in heard, heard["content-length"]) == (False, "2")
+
+
+@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+def test_a_port_that_is_none_reaches_nobody(port: int) -> None:
+    """It may come from a variable, where nothing has looked at it before."""
+    with pytest.raises(httpx.UnsupportedProtocol, match=f"no port: {port}"):
+        asyncio.run(sent(outgoing(f"http://127.0.0.1:{port}/", [])))
 
 
 def test_an_answer_before_the_body_has_left_is_heard() -> None:
