@@ -14,6 +14,9 @@ from syncengine.state.tables import APPROVALS, FACTS, write_many
 
 NOTHING = "[]"
 _ALL = sa.text(ALL_RECORDS)
+_TEXTS = sa.select(APPROVALS.c.approval)
+_OWNS_ACTIVITY_TYPES = sa.select(FACTS.c.owns_activity_types)
+_KEEP = sa.update(APPROVALS).where(APPROVALS.c.approval == sa.bindparam("of_text"))
 
 
 def records(connection: sa.Connection) -> list[ApprovalRecord]:
@@ -29,7 +32,7 @@ def begin(connection: sa.Connection, run: str, plan: str | None, approved: Appro
     pending = [record for record in records(connection) if record.used is None]
     for record in pending:
         _keep(connection, record, [loss for loss in record.remaining if not approved.drops(loss, record.run)], now)
-    begun = set(connection.execute(sa.select(APPROVALS.c.approval)).scalars()) if approved.uses else set()
+    begun = set(connection.execute(_TEXTS).scalars()) if approved.uses else set()
     new = [
         (text, run, plan, now, covers, covers, None)
         for text, losses in approved.uses.items()
@@ -43,7 +46,7 @@ def settle(connection: sa.Connection, rows_of: Callable[[Iterable[Key]], dict[Ke
     pending = [record for record in records(connection) if record.used is None]
     if not pending:
         return
-    owns = bool(connection.execute(sa.select(FACTS.c.owns_activity_types)).scalar_one())
+    owns = bool(connection.execute(_OWNS_ACTIVITY_TYPES).scalar_one())
     rows = rows_of({loss.key for record in pending for loss in record.remaining})
     for record in pending:
         unsettled = [
@@ -63,7 +66,7 @@ def withdraw(connection: sa.Connection, keys: Iterable[Key], now: float) -> None
 def use_up(connection: sa.Connection, texts: Iterable[str], run: str, now: float) -> None:
     """Count these approvals as used, and all that are under way."""
     connection.execute(sa.update(APPROVALS).where(APPROVALS.c.used.is_(None)).values(remaining=NOTHING, used=now))
-    begun = set(connection.execute(sa.select(APPROVALS.c.approval)).scalars())
+    begun = set(connection.execute(_TEXTS).scalars())
     new = [(text, run, None, now, NOTHING, NOTHING, now) for text in dict.fromkeys(texts) if text not in begun]
     write_many(connection, APPROVALS, COLUMNS, new)
 
@@ -73,4 +76,4 @@ def _keep(connection: sa.Connection, record: ApprovalRecord, losses: list[Loss],
     if len(losses) == len(record.remaining) and losses:
         return
     values = {"remaining": to_json(to_list(losses)), "used": None if losses else now}
-    connection.execute(sa.update(APPROVALS).where(APPROVALS.c.approval == record.text).values(**values))
+    connection.execute(_KEEP, {"of_text": record.text, **values})

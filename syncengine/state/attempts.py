@@ -20,7 +20,19 @@ from syncengine.state.tables import ATTEMPTS, write_many
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
 
-_DROP = sa.delete(ATTEMPTS).where(ATTEMPTS.c.run == sa.bindparam("of_run"))
+# Made once: to build a statement takes longer than SQLite takes to execute it.
+_OF_RUN = ATTEMPTS.c.run == sa.bindparam("of_run")
+_CLOCK = sa.bindparam("new_clock", type_=sa.String)
+_NOW = sa.bindparam("now", type_=sa.Double)
+_DROP = sa.delete(ATTEMPTS).where(_OF_RUN)
+_CALLS = sa.select(ATTEMPTS.c.call).where(_OF_RUN)
+_ALL = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
+_LINGER = (
+    sa.update(ATTEMPTS).where(_OF_RUN, ATTEMPTS.c.call == sa.bindparam("of_call")).values(clock=_CLOCK, since=_NOW)
+)
+_DATE_UNDER_WAY = sa.update(ATTEMPTS).where(ATTEMPTS.c.since.is_(None)).values(clock=_CLOCK, since=_NOW)
+_DATE_FOREIGN = sa.update(ATTEMPTS).where(ATTEMPTS.c.clock != _CLOCK).values(clock=_CLOCK, since=_NOW)
+_EXPIRE = sa.delete(ATTEMPTS).where(ATTEMPTS.c.clock == _CLOCK, ATTEMPTS.c.since < _NOW)
 
 
 def begin(connection: sa.Connection, run: str, attempts: Mapping[str, Attempt]) -> None:
@@ -31,7 +43,7 @@ def begin(connection: sa.Connection, run: str, attempts: Mapping[str, Attempt]) 
 
 def calls(connection: sa.Connection, run: str) -> set[str]:
     """Calls of a run that are on record."""
-    return set(connection.execute(sa.select(ATTEMPTS.c.call).where(ATTEMPTS.c.run == run)).scalars())
+    return set(connection.execute(_CALLS, {"of_run": run}).scalars())
 
 
 def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
@@ -45,8 +57,7 @@ def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str,
         return
     now = clock.read(connection)
     for call, age in ages.items():
-        one = sa.and_(ATTEMPTS.c.run == run, ATTEMPTS.c.call == call)
-        connection.execute(sa.update(ATTEMPTS).where(one).values(clock=clock.name, since=now - age))
+        connection.execute(_LINGER, {"of_run": run, "of_call": call, "new_clock": clock.name, "now": now - age})
 
 
 def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
@@ -55,23 +66,19 @@ def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
     A date of another machine's clock is replaced by now on this one's.
     """
     now = clock.read(connection)
-    under_way = sa.update(ATTEMPTS).where(ATTEMPTS.c.since.is_(None))
-    connection.execute(under_way.values(clock=clock.name, since=now - quiet))
-    foreign = sa.update(ATTEMPTS).where(ATTEMPTS.c.clock != clock.name)
-    connection.execute(foreign.values(clock=clock.name, since=now))
+    connection.execute(_DATE_UNDER_WAY, {"new_clock": clock.name, "now": now - quiet})
+    connection.execute(_DATE_FOREIGN, {"new_clock": clock.name, "now": now})
 
 
 def expire(connection: sa.Connection, clock: Clock, window: float) -> None:
     """Drop calls that can land no more."""
-    over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - window)
-    connection.execute(sa.delete(ATTEMPTS).where(over))
+    connection.execute(_EXPIRE, {"new_clock": clock.name, "now": clock.read(connection) - window})
 
 
 def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[Outstanding]:
     """Calls that may still be executed within `window` seconds; those without a date may be for all of it."""
     now = clock.read(connection)
-    query = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
-    rows = [(row, _seconds_left(row, clock, now, window)) for row in connection.execute(query)]
+    rows = [(row, _seconds_left(row, clock, now, window)) for row in connection.execute(_ALL)]
     return [
         Outstanding(row.run, row.call, _DECODER.decode(row.content), remaining)
         for row, remaining in rows

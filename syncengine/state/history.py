@@ -87,25 +87,41 @@ class HistoryEntry:
     detail: Detail = field(default_factory=Detail)
 
 
+_OF_ID, _OF_PLAN = RUNS.c.id == sa.bindparam("of_id"), RUNS.c.plan == sa.bindparam("of_plan")
+_END_DEAD = sa.update(RUNS).where(RUNS.c.ended.is_(None))
+_OPEN = sa.insert(RUNS)
+_CLOSE = sa.update(RUNS).where(_OF_ID)
+_COUNTS = sa.select(RUNS.c.counts).where(_OF_ID)
+_OF_ENDED_PLAN = (
+    sa.select(RUNS.c.id).where(_OF_PLAN, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED)).limit(1)
+)
+_OF_BEGUN_PLAN = sa.select(RUNS.c.id).where(_OF_PLAN, RUNS.c.outcome.is_distinct_from(REFUSED)).limit(1)
+_CALLS_OF_PLAN = (
+    sa.select(*(JOURNAL.c[name] for name in ("run", "verb", "call", "kind", "name", "packed")))
+    .where(JOURNAL.c.run.in_(sa.select(RUNS.c.id).where(_OF_PLAN)))
+    .where(JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
+    .order_by(JOURNAL.c.id)
+)
+
+
 def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool = False) -> None:
     """Write a run's beginning; any other without an end is dead, since this one has the lock.
 
     `by_unit`: the removals that each of its approvals covers are recorded, too.
     """
-    connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
-    connection.execute(sa.insert(RUNS).values(**_values(run, by_unit=by_unit)))
+    connection.execute(_END_DEAD, {"ended": now, "outcome": DIED})
+    connection.execute(_OPEN, _values(run, by_unit=by_unit))
 
 
 def refused_run(connection: sa.Connection, run: Run) -> None:
     """Append a run that was refused, from its beginning to its end. It proves no lock: no other line is touched."""
-    ended = {"ended": run.ended, "outcome": REFUSED}
-    connection.execute(sa.insert(RUNS).values(**_values(run), **ended))
+    connection.execute(_OPEN, _values(run) | {"ended": run.ended, "outcome": REFUSED})
 
 
 def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
-    existing = from_json(connection.execute(sa.select(RUNS.c.counts).where(RUNS.c.id == run)).scalar_one_or_none())
+    existing = from_json(connection.execute(_COUNTS, {"of_id": run}).scalar_one_or_none())
     values = {"ended": now, "outcome": outcome, "counts": to_json({**existing, "counts": dict(counts)})}
-    connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(**values))
+    connection.execute(_CLOSE, {"of_id": run, **values})
 
 
 def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
@@ -187,26 +203,18 @@ def _run(row: sa.Row[Any]) -> Run:
 
 
 def plan_ended(connection: sa.Connection, plan: str) -> bool:
-    ended = sa.and_(RUNS.c.plan == plan, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
-    return connection.execute(sa.select(RUNS.c.id).where(ended).limit(1)).first() is not None
+    return connection.execute(_OF_ENDED_PLAN, {"of_plan": plan}).first() is not None
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
     """Whether a run of it may have sent something; one that was refused has not."""
-    begun = sa.and_(RUNS.c.plan == plan, RUNS.c.outcome.is_distinct_from(REFUSED))
-    return connection.execute(sa.select(RUNS.c.id).where(begun).limit(1)).first() is not None
+    return connection.execute(_OF_BEGUN_PLAN, {"of_plan": plan}).first() is not None
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
     """Calls of a plan whose every key settled last, in whichever of its runs: by itself, or with the whole call."""
-    query = (
-        sa.select(*(JOURNAL.c[name] for name in ("run", "verb", "call", "kind", "name", "packed")))
-        .where(JOURNAL.c.run.in_(sa.select(RUNS.c.id).where(RUNS.c.plan == plan)))
-        .where(JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
-        .order_by(JOURNAL.c.id)
-    )
     last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for line in connection.execute(query, execution_options={"yield_per": LARGE}):
+    for line in connection.execute(_CALLS_OF_PLAN, {"of_plan": plan}, execution_options={"yield_per": LARGE}):
         for call, addresses in _keys_of(line):
             of_call = last[call]
             # An end without keys is that of all that the run has open of the call.

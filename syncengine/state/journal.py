@@ -203,8 +203,10 @@ def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str)
 
 def paths(connection: sa.Connection) -> set[tuple[str, str]]:
     """Operations with the paths at which they have answered."""
-    query = sa.select(JOURNAL.c.operation, JOURNAL.c.name).where(JOURNAL.c.kind == PATH)
-    return {(operation, path) for operation, path in connection.execute(query)}
+    return {(operation, path) for operation, path in connection.execute(_PATHS)}
+
+
+_PATHS = sa.select(JOURNAL.c.operation, JOURNAL.c.name).where(JOURNAL.c.kind == PATH)
 
 
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:

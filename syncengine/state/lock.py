@@ -135,9 +135,8 @@ class Locks:
 
     def current(self) -> LockInfo | None:
         """Return the current lock, also from a state of an older version."""
-        columns = [LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released")]
         with self._database.transaction() as connection:
-            return _info(connection.execute(sa.select(*columns).where(LOCK.c.id == self.row)).one())
+            return _info(connection.execute(_CURRENT, {"of_id": self.row}).one())
 
     def hold(self, holder: Holder, *, lock_id: str, request_timeout: float) -> LockInfo:
         """Take the lock by hand: it does not expire. LockHeld if another has it."""
@@ -205,9 +204,8 @@ class Locks:
         if self._snapshots is not None:
             with as_state_errors(self._database.name):
                 self._snapshots.refresh()
-        overdue = (SERVER_SECONDS - LOCK.c.expires) if self._has_server else sa.null()
         with self._database.transaction() as connection:
-            row = connection.execute(sa.select(LOCK, overdue.label("overdue")).where(LOCK.c.id == self.row)).one()
+            row = connection.execute(_LOOK[self._has_server], {"of_id": self.row}).one()
             broken = row.lock_id is None and row.released is not None
             beat = (row.epoch, row.beats, row.expires)
             return _Look(row.epoch, beat, float(row.seconds or LONGEST_LEASE), _info(row), broken, row.overdue)
@@ -249,6 +247,16 @@ class Locks:
         if info.expires is None:
             return f"{HELD[self.row]} is locked by hand by {info}; `syncengine state unlock {info.id}` unlocks it"
         return f"{HELD[self.row]} is locked by {info}"
+
+
+_OF_ID = LOCK.c.id == sa.bindparam("of_id")
+_CURRENT = sa.select(
+    *(LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released"))
+).where(_OF_ID)
+_LOOK = {
+    has_server: sa.select(LOCK, overdue.label("overdue")).where(_OF_ID)
+    for has_server, overdue in ((True, SERVER_SECONDS - LOCK.c.expires), (False, sa.null()))
+}
 
 
 def _info(row: sa.Row[Any]) -> LockInfo | None:

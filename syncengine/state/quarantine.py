@@ -21,19 +21,25 @@ from syncengine.state.refusals import (
 )
 from syncengine.state.tables import QUARANTINE, REFUSALS, write_many
 
+_REFUSALS, _QUARANTINE = sa.text(ALL_REFUSALS), sa.text(ALL_QUARANTINE)
 _ALL_REFUSALS = sa.select(REFUSALS)
+_ANY_REFUSAL = sa.select(REFUSALS.c.name).limit(1)
+_OF_OTHER_RUNS = sa.select(REFUSALS.c.kind, REFUSALS.c.name).where(
+    REFUSALS.c.run.is_distinct_from(sa.bindparam("of_run", type_=sa.String))
+)
+_DROP_SETTLED = sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None))
 _UPDATE_REFUSALS = sa.update(REFUSALS)
 _DROPS = {table: sa.delete(table) for table in (REFUSALS, QUARANTINE)}
 
 
 def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
     """All resources that were refused and not applied since."""
-    return refusals_of(connection.execute(sa.text(ALL_REFUSALS)).all())
+    return refusals_of(connection.execute(_REFUSALS).all())
 
 
 def quarantine(connection: sa.Connection) -> list[QuarantineRecord]:
     """All records of the quarantine, with those of entries of the project file that no longer count."""
-    return quarantine_of(connection.execute(sa.text(ALL_QUARANTINE)).all())
+    return quarantine_of(connection.execute(_QUARANTINE).all())
 
 
 def refuse(
@@ -68,16 +74,15 @@ def settle(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> N
 
 def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> list[Key]:
     """Those of `keys` that an earlier run was refused: refusals of this one stay to its end."""
-    query = sa.select(REFUSALS.c.kind, REFUSALS.c.name).where(REFUSALS.c.run.is_distinct_from(run))
-    earlier = {tuple(row) for row in connection.execute(query)}
+    earlier = {tuple(row) for row in connection.execute(_OF_OTHER_RUNS, {"of_run": run})}
     return [key for key in keys if (key.kind.value, key.name) in earlier] if earlier else []
 
 
 def tidy(connection: sa.Connection) -> bool:
     """Drop the refusals of resources applied since; return whether there were any."""
-    if connection.execute(sa.select(REFUSALS.c.name).limit(1)).first() is None:
+    if connection.execute(_ANY_REFUSAL).first() is None:
         return False
-    connection.execute(sa.delete(REFUSALS).where(REFUSALS.c.settled.is_not(None)))
+    connection.execute(_DROP_SETTLED)
     return True
 
 

@@ -62,9 +62,10 @@ def visible_rows(dialect: str, version: int = VERSION) -> Query:
 
 
 @cache
-def _in_order(dialect: str, version: int) -> Query:
-    """All rows, by kind and name: made once, as every plan and every apply reads them several times."""
-    return visible_rows(dialect, version).order_by(ROWS.c.kind, ROWS.c.name)
+def _in_order(dialect: str, kind: Kind | None, version: int) -> Query:
+    """All rows, or a kind's, by kind and name: made once, as every plan and every apply reads them several times."""
+    query = visible_rows(dialect, version).order_by(ROWS.c.kind, ROWS.c.name)
+    return query if kind is None else query.where(ROWS.c.kind == kind.value)
 
 
 def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
@@ -155,9 +156,7 @@ def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[
 
 def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterator[Recorded]:
     """All rows, or a kind's, by kind and name."""
-    query = _in_order(connection.dialect.name, version)
-    if kind is not None:
-        query = query.where(ROWS.c.kind == kind.value)
+    query = _in_order(connection.dialect.name, kind, version)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
 
 

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -67,8 +68,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "open_state"]
 
+# Statements of every run are made once: to build one takes longer than SQLite takes to execute it.
 NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
-"""Made once: every write has one."""
+_SET_FACTS = sa.update(FACTS)
+_LIMITS = sa.text(LAST_LIMITS)
+_SOURCES = sa.select(FACTS.c.sources)
+_OPEN_SESSION = sa.insert(SESSIONS)
+_CLOSE_SESSION = sa.update(SESSIONS).where(SESSIONS.c.id == sa.bindparam("of_id"))
+_OPEN_SESSIONS = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 RECENT = 1000
@@ -138,12 +145,10 @@ class State:
 
     def facts(self) -> Facts:
         with self.database.transaction() as connection:
-            version = tables.version(connection)
-            columns: list[sa.ColumnElement[Any]] = [
-                FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS
-            ]
-            facts = facts_of(connection.execute(sa.select(*columns)).one())
-            last = connection.execute(sa.text(LAST_LIMITS), SAYS_LIMITS).scalar_one_or_none()
+            is_current = self.database.version == info.VERSION
+            version = info.VERSION if is_current else tables.version(connection)  # it may be migrated meanwhile
+            facts = facts_of(connection.execute(_facts(version)).one())
+            last = connection.execute(_LIMITS, SAYS_LIMITS).scalar_one_or_none()
             return replace(facts, limits=limits_of(last))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
@@ -206,9 +211,8 @@ class State:
 
     def open_sessions(self) -> list[str]:
         """Sync sessions that were opened and never closed, oldest first."""
-        query = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
         with self.database.transaction() as connection:
-            return list(connection.execute(query).scalars())
+            return list(connection.execute(_OPEN_SESSIONS).scalars())
 
     def answering_paths(self) -> set[tuple[str, str]]:
         """Operations, and the paths at which they have answered with a 2xx."""
@@ -585,11 +589,11 @@ class State:
         run = self._run.id if self._run else None
         self._must_publish = True
         with self._writing() as connection:
-            connection.execute(sa.insert(SESSIONS).values(id=session, run=run, opened=self._now()))
+            connection.execute(_OPEN_SESSION, {"id": session, "run": run, "opened": self._now()})
 
     def session_closed(self, session: str) -> None:
         with self._writing() as connection:
-            connection.execute(sa.update(SESSIONS).where(SESSIONS.c.id == session).values(closed=self._now()))
+            connection.execute(_CLOSE_SESSION, {"of_id": session, "closed": self._now()})
 
     def set_facts(
         self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
@@ -599,7 +603,7 @@ class State:
         values = {name: value for name, value in facts.items() if value is not None}
         with self._writing() as connection:
             if values:
-                connection.execute(sa.update(FACTS).values(**values))
+                connection.execute(_SET_FACTS, values)
 
     def take_commit(self, commit: str | None, ancestors: Sequence[str]) -> None:
         """Take over the last applied commit of another state, unless one is known here that is not older."""
@@ -611,7 +615,7 @@ class State:
         """Make it another state, of this service: plans and approvals of before are not for it."""
         values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
         with self._writing() as connection:
-            connection.execute(sa.update(FACTS).values(**values, **({"team": team} if team else {})))
+            connection.execute(_SET_FACTS, values | ({"team": team} if team else {}))
 
     def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
         """Close the run; whatever is still under way is doubtful from now on.
@@ -732,11 +736,11 @@ class State:
         return Stamp(run.id if run else None, run.plan if run else None, lease.epoch if lease else 0, self._now())
 
     def _sources(self, connection: sa.Connection) -> dict[str, int]:
-        counts: dict[str, int] = json.loads(connection.execute(sa.select(FACTS.c.sources)).scalar_one() or "{}")
+        counts: dict[str, int] = json.loads(connection.execute(_SOURCES).scalar_one() or "{}")
         return counts
 
     def _remember(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
-        connection.execute(sa.update(FACTS).values(sources=json.dumps(sources, sort_keys=True)))
+        connection.execute(_SET_FACTS, {"sources": json.dumps(sources, sort_keys=True)})
 
     def _mark_applied(self, connection: sa.Connection) -> None:
         """From the first intent on, an older commit must not win over this run's (docs/planning.md 1.7)."""
@@ -746,7 +750,15 @@ class State:
 
 
 def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[str]) -> None:
-    connection.execute(sa.update(FACTS).values(revision=commit, ancestors=json.dumps(ancestors)))
+    connection.execute(_SET_FACTS, {"revision": commit, "ancestors": json.dumps(ancestors)})
+
+
+@cache
+def _facts(version: int) -> sa.Select[Any]:
+    """Facts of a state of this version, which has not all of them."""
+    return sa.select(
+        *(FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS)
+    )
 
 
 def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:
