@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
-from syncengine.service.connection import Outgoing, connection
+from syncengine.service.connection import Outgoing, connection, trust
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, whole_answer
 from syncengine.service.operations import Operation
@@ -38,13 +37,6 @@ _JSON = (b"content-type", b"application/json")
 
 Decoder = Callable[[bytes], object]
 """Content of a 2xx → its data, or None for content that is not what was expected."""
-
-
-def tls_for(url: str) -> ssl.SSLContext:
-    """Return a context with this machine's certificates; for `http://`, one that trusts nobody."""
-    if url.startswith("http://"):  # to load certificates takes longer than an apply of one tag
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.create_ssl_context()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +72,8 @@ class Attempts:
         self._endpoints = endpoints
         self._conduct = conduct
         self._now = now
-        self._tls = tls_for(base_url)
-        self._connections = ConnectionPool(conduct.concurrency, lambda: connection(self._tls, KEPT_SECONDS))
+        tls = trust()
+        self._connections = ConnectionPool(conduct.concurrency, lambda: connection(tls, KEPT_SECONDS))
         self._urls: dict[str, httpx.URL] = {}
         self._awaited: set[asyncio.Timeout] = set()
 

@@ -11,7 +11,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Protocol
 from urllib.request import getproxies
 
@@ -87,7 +87,15 @@ class KeptConnection(Protocol):
     async def aclose(self) -> None: ...
 
 
-def connection(tls: ssl.SSLContext, keepalive_seconds: float) -> KeptConnection:
+Trust = Callable[[], ssl.SSLContext]
+
+
+def trust() -> Trust:
+    """Trust in this machine's certificates, which are read once they are needed: that takes longer than many a run."""
+    return cache(httpx.create_ssl_context)
+
+
+def connection(tls: Trust, keepalive_seconds: float) -> KeptConnection:
     """Return a connection that is kept so long after a call."""
     return (ProxiedConnection if getproxies() else DirectConnection)(tls, keepalive_seconds)
 
@@ -95,9 +103,9 @@ def connection(tls: ssl.SSLContext, keepalive_seconds: float) -> KeptConnection:
 class ProxiedConnection:
     """One connection by httpx, which knows all kinds of proxies."""
 
-    def __init__(self, tls: ssl.SSLContext, keepalive_seconds: float) -> None:
+    def __init__(self, tls: Trust, keepalive_seconds: float) -> None:
         one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
-        self._client = httpx.AsyncClient(limits=one, verify=tls)
+        self._client = httpx.AsyncClient(limits=one, verify=tls())
 
     async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
         request = outgoing.as_httpx(self._client.cookies)
@@ -111,7 +119,7 @@ class ProxiedConnection:
 class DirectConnection:
     """One connection without a proxy."""
 
-    def __init__(self, tls: ssl.SSLContext, keepalive_seconds: float) -> None:
+    def __init__(self, tls: Trust, keepalive_seconds: float) -> None:
         self._cookies = httpx.Cookies()
         self._tls = tls
         self._keepalive_seconds = keepalive_seconds
@@ -187,7 +195,7 @@ class _Incoming:
         self._end()
 
 
-async def _opened(origin: Origin, tls: ssl.SSLContext, seconds: float | None) -> HttpSocket:
+async def _opened(origin: Origin, tls: Trust, seconds: float | None) -> HttpSocket:
     """Connect; ConnectError or ConnectTimeout."""
     scheme, host, port = origin
     loop = asyncio.get_running_loop()
@@ -197,7 +205,7 @@ async def _opened(origin: Origin, tls: ssl.SSLContext, seconds: float | None) ->
                 HttpSocket,
                 host,
                 port,
-                ssl=tls if scheme == "https" else None,
+                ssl=tls() if scheme == "https" else None,
                 happy_eyeballs_delay=EYEBALLS_SECONDS,
             )
             return opened

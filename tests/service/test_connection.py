@@ -223,7 +223,7 @@ async def sent(one: Outgoing) -> int:
     async def traced(_event: str, _info: Mapping[str, object]) -> None:
         return
 
-    connected = DirectConnection(httpx.create_ssl_context(verify=False), 5.0)
+    connected = DirectConnection(lambda: httpx.create_ssl_context(verify=False), 5.0)
     try:
         return (await connected.send(one, traced)).status_code
     finally:

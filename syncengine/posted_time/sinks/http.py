@@ -25,7 +25,7 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
-from syncengine.service.connection import Outgoing, connection
+from syncengine.service.connection import Outgoing, connection, trust
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, whole_answer
 from syncengine.service.operations import LARGEST
@@ -123,10 +123,10 @@ class HttpSink:
         self._outage: Failed | None = None
         """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
         self._outages = 0
-        self._tls = httpx.create_ssl_context()
+        tls = trust()
         self._connections = ConnectionPool(
             SIDE_BY_SIDE + 1,  # one of them for probes
-            lambda: connection(self._tls, KEPT_SECONDS),
+            lambda: connection(tls, KEPT_SECONDS),
         )
 
     def render(self, variables: Variables) -> HttpRequest:
