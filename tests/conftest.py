@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import postgresql
-from tests.support import memory, slow
+from tests.support import memory, rewriting, slow
 from tests.support.profiles import FULL
 
 # A machine with much else to do is slow, which says nothing of what is tested.
@@ -40,11 +40,20 @@ for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: more than one worker a core where there are few, since many tests wait for a process or a server."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores, min(4 * cores, 8))
+    return max(cores, min(3 * cores, 8))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     return slow.is_left_out(collection_path, config.option.markexpr) or None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Share the rewriting of all test modules with the other workers."""
+    config = session.config
+    worker = getattr(config, "workerinput", None)
+    if worker is not None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        paths = [path for path in rewriting.modules() if not slow.is_left_out(path, config.option.markexpr)]
+        rewriting.import_share(paths, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 def pytest_collection_finish() -> None:
