@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,19 +47,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return slow.is_left_out(collection_path, config.option.markexpr) or None
 
 
-def pytest_collection(session: pytest.Session) -> None:
-    """Share the rewriting of all test modules with the other workers."""
-    config = session.config
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect without garbage collections: nothing of what is collected goes before the end, and none walks over it."""
+    gc.disable()
+    _share_rewriting(session.config)
+    collected = yield
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    return collected
+
+
+def _share_rewriting(config: pytest.Config) -> None:
+    """Rewrite a part of all test modules, where other workers rewrite the others."""
     worker = getattr(config, "workerinput", None)
     if worker is not None and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         paths = [path for path in rewriting.modules() if not slow.is_left_out(path, config.option.markexpr)]
         rewriting.import_share(paths, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
-
-
-def pytest_collection_finish() -> None:
-    """Nothing of what is collected goes before the end: no later garbage collection need walk over it."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
