@@ -7,6 +7,7 @@ import textwrap
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,9 @@ def problems(
     return []
 
 
+@cache
 def bare_route() -> Route:
-    """A route without sinks."""
+    """A route without sinks, compiled once."""
     compiler = Compiler(Path(), "syncengine.yaml")
     duration = DurationSection(from_=None, weighting=None, round_up_to=None)
     return Route(RouteSettings(None, duration, Unmatched.ACCEPT), (), (), Narrative(compiler.builtin(TEMPLATE)), ())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Ended, Project, ended, tag
+from tests.cli.program import Ended, Project, tag
 from tests.publish.hosts import BOT, PERSON, TOKEN, Imitation, Trouble
 
 MARKER = "<!-- syncengine:default "
@@ -237,14 +237,15 @@ def test_two_jobs_at_once_end_with_one_comment(
     if there:
         publish(project, host, run=6)
     host.hold = {"GET": 0.05, "POST": 0.2, "PATCH": 0.2, "PUT": 0.2}
-    jobs: list[subprocess.Popen[str]] = []
-    for job, run in enumerate(runs, 1):
+
+    def job(number: int, run: int) -> Ended:
         attempt = {"GITHUB_RUN_ATTEMPT": "1", "CI_JOB_ID": str(100 * run)}
-        environ = host.environ(run, GITHUB_SHA=f"{job:040x}", CI_COMMIT_SHA=f"{job:040x}", **attempt)
-        jobs.append(project.start("publish", "plan.json", "--to", host.kind, environ=environ))
-    for process in jobs:
-        done = ended(process)
-        assert done.code == 0, done.err
+        environ = host.environ(run, GITHUB_SHA=f"{number:040x}", CI_COMMIT_SHA=f"{number:040x}", **attempt)
+        return project.run("publish", "plan.json", "--to", host.kind, environ=environ)
+
+    with ThreadPoolExecutor(len(runs)) as jobs:
+        for done in jobs.map(job, (1, 2), runs):
+            assert done.code == 0, done.err
     (body,) = host.bodies()
     assert f" run={max(runs)} " in body
 
