@@ -21,6 +21,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
+from syncengine.database import batches
 from syncengine.database.errors import sqlite_code
 from syncengine.database.open import connect_arguments, end_idle_transactions, sqlite_engine
 from syncengine.project import folder as own_folder
@@ -140,6 +141,7 @@ def _open_server(url: str, write: bool) -> StateDatabase:
     try:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
         engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
+        batches.prepare(engine)
         if write:  # one that reads may be read slowly, by a person with a pager
             end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):

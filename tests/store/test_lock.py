@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -20,7 +23,7 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.state.holder import job_url
 from syncengine.state.lock import Holder, LockInfo, LockLost, prove
 from syncengine.state.store import Attempt, State, open_state
-from syncengine.state.tables import LOCK, METADATA
+from syncengine.state.tables import LOCK, METADATA, SESSIONS
 
 from .estate import run, tag, whole
 
@@ -170,6 +173,46 @@ def test_a_holder_that_stands_still_in_a_write_keeps_nobody_from_its_lock(postgr
         with open_state(postgresql_url, write=True) as other, other.database.transaction() as waiting:
             waiting.execute(sa.update(LOCK).values(beats=LOCK.c.beats))
         prove(stopped, state.lease)
+
+
+class Slow(str):
+    """A text that takes its time to be written."""
+
+
+def test_a_holder_that_stands_still_between_two_rows_keeps_nobody_from_its_lock(postgresql_url: str) -> None:
+    """Nothing of a statement for many rows leaves before all of it can: no limit of the server would end the rest."""
+    limited = f"{postgresql_url}{'&' if '?' in postgresql_url else '?'}options=-c%20"
+    begun, going_on = threading.Event(), threading.Event()
+
+    class Stopping(pytest.importorskip("psycopg.types.string").StrDumper):  # type: ignore[misc]
+        def dump(self, obj: str) -> Any:
+            begun.set()
+            going_on.wait(60)
+            return super().dump(obj)
+
+    def write(state: State) -> None:
+        with state.database.transaction() as connection:
+            prove(connection, state.lease)
+            driver: Any = connection.connection.driver_connection
+            driver.adapters.register_dumper(Slow, Stopping)
+            connection.execute(sa.insert(SESSIONS), [{"id": id, "opened": 1.0} for id in ("a", Slow("b"), "c")])
+
+    with (
+        emptied(postgresql_url),
+        open_state(f"{limited}idle_in_transaction_session_timeout%3D1s", write=True) as state,
+        state.lock(Holder.here("test", {}), wait=0, request_timeout=0),
+        ThreadPoolExecutor(1) as threads,
+    ):
+        stopped = threads.submit(write, state)
+        try:
+            with open_state(postgresql_url, write=True) as other, other.database.transaction() as waiting:
+                waiting.exec_driver_sql("SET LOCAL lock_timeout = '20s'")
+                assert begun.wait(10)
+                waiting.execute(sa.update(LOCK).values(beats=LOCK.c.beats))
+        finally:
+            going_on.set()
+        with pytest.raises(SyncengineError, match="database"):
+            stopped.result()
 
 
 def test_a_transaction_stands_still_for_half_a_minute_at_most(postgresql_url: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from syncengine.database.batches import changed_rows, prepare
 from syncengine.database.errors import (
     FAILURES,
     SLOW,
@@ -33,7 +34,6 @@ from syncengine.database.errors import (
     sentence,
 )
 from syncengine.database.open import limit_statements, statements_limited
-from syncengine.database.pipeline import changed_rows, prepare
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.batcher import Batcher
@@ -96,7 +96,7 @@ class SqlSink:
         self._takes_company = _takes_company(statement, self._engine.dialect.name)
         self._is_plain = False
         """The last statement returned no rows, and others like it can share its round trip."""
-        self._has_pipeline = prepare(self._engine)
+        self._shares_messages = prepare(self._engine)
         self._batches = Batcher[RenderedGroup, Answer](self._delivered, MOST)
 
     def render(self, variables: Variables) -> Mapping[str, Any]:
@@ -309,7 +309,7 @@ class SqlSink:
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         changed = row is not None if result.returns_rows else result.rowcount != 0
-        self._is_plain = self._has_pipeline and not result.returns_rows
+        self._is_plain = self._shares_messages and not result.returns_rows
         return self._took(parcel, dict(row) if row else None), changed
 
     def _took(self, parcel: RenderedGroup, returned: Mapping[str, Any] | None) -> Took:
