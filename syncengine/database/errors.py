@@ -202,7 +202,7 @@ def _schema(error: BaseException) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
-def is_down(error: Exception, kind: TroubleKind) -> bool:
+def is_down(error: Exception) -> bool:
     """Whether nothing else would get through either: not so after a deadlock."""
     return fault_of(error) is not CONFLICT
 

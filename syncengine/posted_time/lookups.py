@@ -69,7 +69,7 @@ class Lookup:
     def _failed(self, error: Exception) -> Failed:
         kind = meaning(error) or TroubleKind.UNKNOWN
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
-        down, words = is_down(error, kind), sentence(self.public_name, kind)
+        down, words = is_down(error), sentence(self.public_name, kind)
         return Failed(kind, words, is_down=down, has_answered=answered, detail=cause(error), where=self.part)
 
     @property

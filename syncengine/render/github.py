@@ -38,7 +38,7 @@ def command(diagnostic: Diagnostic, look: Look, level: str) -> str:
         "title": diagnostic.code,
     }
     settings = ",".join(
-        f"{name}={harmless(visible(str(value))).translate(_PROPERTY)}"
+        f"{name}={_property(str(value))}"
         for name, value in properties.items()
         if value is not None
     )

@@ -162,8 +162,8 @@ def test_a_sqlstate_says_what_is_wrong(state: str, expected: TroubleKind | None)
 
 def test_after_a_deadlock_the_database_is_not_down() -> None:
     """Only this transaction has to be repeated."""
-    assert not is_down(exc.DBAPIError("x", None, _Stated("40P01")), TroubleKind.UNKNOWN)
-    assert is_down(exc.DBAPIError("x", None, _Stated("08006")), TroubleKind.UNREACHABLE)
+    assert not is_down(exc.DBAPIError("x", None, _Stated("40P01")))
+    assert is_down(exc.DBAPIError("x", None, _Stated("08006")))
 
 
 @pytest.mark.parametrize(

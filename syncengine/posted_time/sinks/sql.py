@@ -336,7 +336,7 @@ class SqlSink:
             return Refused(text or f"{self.name} rejected the time: something in it does not fit there.", cause(error))
         self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
-        return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered, cause(error))
+        return Failed(kind, sentence(self.name, kind), is_sure, is_down(error), answered, cause(error))
 
 
 def _takes_company(statement: Statement, dialect: str) -> bool:
