@@ -51,6 +51,8 @@ def tree_of(folder: Path) -> str | None:
 
 def _checked_out(folder: Path) -> tuple[str | None, str | None]:
     """The commit, and the tree that it has of the folder."""
+    if not git_environment.names_repository(folder):
+        return None, None
     answer = _git(folder, "rev-parse", "HEAD", "HEAD:./")
     ids = [word for word in (answer.stdout.split() if answer is not None else ()) if OBJECT_ID.fullmatch(word)]
     return (ids[0], ids[1] if len(ids) > 1 else None) if ids else (None, None)

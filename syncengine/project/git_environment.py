@@ -24,5 +24,10 @@ def is_in_repository(folder: Path) -> bool:
     return any((each / ".git").exists() for each in (place, *place.parents))
 
 
+def names_repository(folder: Path) -> bool:
+    """Whether Git may find a repository for a folder: where this says no, there is no need to start it."""
+    return "GIT_DIR" in os.environ or is_in_repository(folder)
+
+
 def of_no_repository() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_REPOSITORY}
