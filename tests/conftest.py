@@ -40,7 +40,7 @@ for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: more than one worker a core where there are few, since many tests wait for a process or a server."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores, min(3 * cores, 8))
+    return max(cores, min(4 * cores, 8))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -1,7 +1,8 @@
-"""The program in a process of its own, forked from one that has imported it: real in all but how it starts.
+"""The program without the cost of its start: within this process, or in one forked from one that has imported it.
 
-To import the program costs half a second of processor time, and the suite runs it some thousand times. Where the start
-is the subject (imports, locales, terminals, signals, pipes), tests start it themselves.
+To import the program costs half a second of processor time, and to fork costs more than many a run: each page that it
+touches is copied. `run` stays in this process where nothing tells the difference (`here`). Where the start is the
+subject (imports, locales, terminals, signals, pipes), tests start it themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from syncengine.cli import main
+from tests.support import here
+from tests.support.ended import Ended
 from tests.support.memory import MEMORY
 
 REPOSITORY = Path(__file__).parents[2]
@@ -36,14 +39,6 @@ if _context:
     _context.set_forkserver_preload([__name__, "tests.support.imported"])
 
 
-class Ended(NamedTuple):
-    """The exit code of a process, negative for a signal, and all that it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-
 def run(
     arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], text: str = "", seconds: float = 60.0
 ) -> Ended:
@@ -51,6 +46,8 @@ def run(
     read = {name: value for name, value in environ.items() if name.startswith(READ_AT_START) and name not in IMMATERIAL}
     if _context is None or not read.items() <= USUAL.items():
         return _run_anew(arguments, folder, environ, text, seconds)
+    if here.may_run(arguments, folder):
+        return here.run(arguments, folder, environ, text)
     with tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as streams:
         Path(streams, "in").write_text(text, encoding="utf-8")
         files = [Path(streams, name) for name in ("in", "out", "err")]
