@@ -37,11 +37,7 @@ def command(diagnostic: Diagnostic, look: Look, level: str) -> str:
         "col": diagnostic.column,
         "title": diagnostic.code,
     }
-    settings = ",".join(
-        f"{name}={_property(str(value))}"
-        for name, value in properties.items()
-        if value is not None
-    )
+    settings = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None)
     return f"::{level} {settings}::{_data(message(diagnostic))}"
 
 

@@ -71,7 +71,6 @@ __all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "ope
 # Statements of every run are made once: to build one takes longer than SQLite takes to execute it.
 NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
 _SET_FACTS = sa.update(FACTS)
-_LIMITS = sa.text(LAST_LIMITS)
 _SOURCES = sa.select(FACTS.c.sources)
 _OPEN_SESSION = sa.insert(SESSIONS)
 _CLOSE_SESSION = sa.update(SESSIONS).where(SESSIONS.c.id == sa.bindparam("of_id"))
@@ -147,9 +146,8 @@ class State:
         with self.database.transaction() as connection:
             is_current = self.database.version == info.VERSION
             version = info.VERSION if is_current else tables.version(connection)  # it may be migrated meanwhile
-            facts = facts_of(connection.execute(_facts(version)).one())
-            last = connection.execute(_LIMITS, SAYS_LIMITS).scalar_one_or_none()
-            return replace(facts, limits=limits_of(last))
+            *facts, last = connection.execute(_facts(version), SAYS_LIMITS).one()
+            return replace(facts_of(facts), limits=limits_of(last))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         """All rows, or a kind's, by kind and name, read as they are asked for."""
@@ -755,10 +753,9 @@ def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[st
 
 @cache
 def _facts(version: int) -> sa.Select[Any]:
-    """Facts of a state of this version, which has not all of them."""
-    return sa.select(
-        *(FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS)
-    )
+    """Facts of a state of this version, which has not all of them, and the last limits."""
+    facts = (FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS)
+    return sa.select(*facts, sa.text(f"({LAST_LIMITS})"))
 
 
 def _keys_of(entries: Iterable[Attempt | Settlement]) -> list[Key]:

@@ -21,6 +21,8 @@ def changes(connection: sa.Connection) -> list[UndoneChange]:
 
 def write(connection: sa.Connection, lifted: Collection[UndoneChange], added: Collection[UndoneChange]) -> None:
     """Drop changes that are no longer undone, and add those that are from now on; a run has one of an address."""
+    if not lifted and not added:
+        return
     over, anew = {*lifted}, {(change.key, change.run) for change in added}
     touched = {change.key for change in (*lifted, *added)}
     others = [change for change in changes(connection) if change.key in touched and change not in over]
