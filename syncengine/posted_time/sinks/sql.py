@@ -96,7 +96,7 @@ class SqlSink:
         self._takes_company = _takes_company(statement, self._engine.dialect.name)
         self._is_plain = False
         """The last statement returned no rows, and others like it can share its round trip."""
-        self._shares_messages = prepare(self._engine)
+        self._shares_trips = prepare(self._engine)
         self._batches = Batcher[RenderedGroup, Answer](self._delivered, MOST)
 
     def render(self, variables: Variables) -> Mapping[str, Any]:
@@ -309,7 +309,7 @@ class SqlSink:
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         changed = row is not None if result.returns_rows else result.rowcount != 0
-        self._is_plain = self._shares_messages and not result.returns_rows
+        self._is_plain = self._shares_trips and not result.returns_rows
         return self._took(parcel, dict(row) if row else None), changed
 
     def _took(self, parcel: RenderedGroup, returned: Mapping[str, Any] | None) -> Took:
