@@ -129,7 +129,7 @@ class Landing:
         return self.patience.seconds() + self.remaining > self.patience.until
 
     def again(self) -> tuple[list[tuple[Step, Call]], bool]:
-        """Release the deferred calls, and whether the sweep was deferred. Their ids change: they may be parts."""
+        """Begin another round: return the deferred calls, under new ids, and whether the sweep was deferred."""
         self.number += 1
         deferred, sweeps = self.deferred, self.defers_sweep
         self.deferred, self.defers_sweep, self.question = [], False, None

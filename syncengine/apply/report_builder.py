@@ -33,7 +33,7 @@ class _Tally:
         self._worst: dict[Key, ItemEnded] = {}
 
     def add(self, item: ItemEnded) -> None:
-        """One more call's outcome."""
+        """Count the outcome of one more call."""
         worst = self._worst.get(item.key)
         if worst is None or WORST_FIRST.index(item.outcome) < WORST_FIRST.index(worst.outcome):
             self._worst[item.key] = item

@@ -106,7 +106,7 @@ def _nowhere() -> TextIO:
 
 
 def _in_machine_format(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print the trouble in a machine's format too where one was asked for: on every path (docs/commands.md).
+    """Print an error in the format that `--format` names, too, if a machine reads that (docs/commands.md).
 
     Not behind a document that is printed already: stderr has the text.
     """

@@ -219,7 +219,10 @@ def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any
     from syncengine.plan import saved as saved_plan
     from syncengine.render.json import SHOWN
 
-    if len(paths) != 1 or not saved_plan.is_saved_plan(options.folder / paths[0]):
+    plans = [path for path in paths if saved_plan.is_saved_plan(options.folder / path)]
+    if plans and len(paths) > 1:
+        raise Usage(f"{plans[0]} is a saved plan: it is applied as it is, without other paths")
+    if not plans:
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: it cannot be combined with a selection")

@@ -89,7 +89,7 @@ EXAMPLES: Mapping[str, Example] = {
 COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
 
 
-UNDO = "`syncengine plan --undo RUN --out FILE` plans the way back of a run, and `syncengine apply FILE` goes it."
+UNDO = "`syncengine plan --undo RUN --out FILE` plans the undo of a run, and `syncengine apply FILE` applies it."
 ELSEWHERE: Mapping[str, str] = {"undo": UNDO, "rollback": UNDO, "apply --undo": UNDO}
 """Words that people look for where they are not, and the place to look."""
 

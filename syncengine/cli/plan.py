@@ -80,7 +80,7 @@ def plan(
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](result, output.look()))
     if out is not None:
-        output.say(f"Saved to {out}; {_next_step(result, out)}.")
+        output.say(f"Saved to {out}; {_next_step(result, _apply_command(out, options))}.")
     if not detailed_exitcode:
         return ExitCode.DONE
     from syncengine.plan.origins import whose
@@ -93,18 +93,24 @@ def plan(
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
 
 
-def _next_step(plan: Plan, file: str) -> str:
+def _apply_command(file: str, options: Globals) -> str:
+    """The command that applies a saved plan where it was made for."""
+    environment = f" --env {options.environment}" if options.environment else ""
+    return f"syncengine apply {file}{environment}{' --sandbox' if options.sandbox else ''}"
+
+
+def _next_step(plan: Plan, command: str) -> str:
     """The way to apply a saved plan, or the reason why there is none."""
     from syncengine.render.gate import asks_about_removals_alone
 
     if plan.is_denied:
         return "it cannot be applied, since rules of this project deny it"
     if plan.is_undone:
-        return f"`syncengine apply {file} --redo` applies it"
+        return f"`{command} --redo` applies it"
     if plan.gate.is_closed:
         what = "its removals are" if asks_about_removals_alone(plan.gate) else "it is"
-        return f"once {what} approved, `syncengine apply {file}` applies it"
-    return f"`syncengine apply {file}` applies it"
+        return f"once {what} approved, `{command}` applies it"
+    return f"`{command}` applies it"
 
 
 def _planned(

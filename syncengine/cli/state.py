@@ -244,7 +244,7 @@ def quarantine(
 
     if address is None:
         if reason is not None or until is not None or end:
-            raise Usage("which resource? name its ADDRESS, as `plan` shows it")
+            raise Usage("--reason, --until and --end need an ADDRESS, as `plan` shows it")
         verdict = commands.current_quarantine(options.project())
         return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
     key = _key(address)

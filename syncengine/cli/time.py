@@ -198,7 +198,7 @@ def retry(options: Globals, format: str, group_ids: Sequence[str], states: Seque
     from syncengine.state.inbox_states import GroupState
 
     if bool(group_ids) == bool(states):
-        raise Usage("write GROUP_ID..., or --state")
+        raise Usage("give GROUP_ID... or --state, not both" if states else "give GROUP_ID... or --state")
     _check_states(states)
     with open_inbox(options.project().state, write=True) as inbox:
         entries = [_group_entry(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)

@@ -265,7 +265,7 @@ class _Reading:
             self._items(section)
 
     def _items(self, section: str) -> None:
-        """Read items up to the first text that is none; `run` decides whether that is allowed."""
+        """Read items up to the first text that is not an item; `run` decides whether that is allowed."""
         self._skip()
         grid = self._grid(self.sections[section])
         text, column = self.text, len(grid.indent) + 1

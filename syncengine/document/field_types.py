@@ -52,7 +52,7 @@ class Reads:
 
 
 def by_reader(reader: Reader) -> PlainField:
-    """The reader itself decides, once for each text: for fields that have few values."""
+    """Return a field that asks `reader` once for each text, and keeps its answers: for fields with few values."""
 
     @lru_cache(maxsize=1024)
     def convert(text: str, quoted: bool) -> Any:

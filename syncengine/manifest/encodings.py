@@ -64,7 +64,7 @@ def encoding(name: str) -> Reader:
 
 
 def trouble(text: str) -> str:
-    """Return the expectation that a name misses, with the nearest one that is known."""
+    """Return the message for an unknown encoding, with the nearest known name."""
     return f"{EXPECTED}, not {quoted(text)}{suggestion(text.lower(), NAMES)}"
 
 

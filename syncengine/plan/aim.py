@@ -59,7 +59,7 @@ class PlannedRemoval:
 
     @property
     def own_way(self) -> RemovalKind | None:
-        """Return how its own calls remove it, also for a member that the cascade of its category may not reach."""
+        """Return how its own calls remove it; None if only the cascade of its category does."""
         if self.way is not RemovalKind.CASCADE:
             return self.way
         return self.otherwise if self.may_stay and self.otherwise is not RemovalKind.FORGET else None

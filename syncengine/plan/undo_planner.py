@@ -61,7 +61,7 @@ def undo_plan(
 
 
 def _nothing_selected(undo: Undo) -> Diagnostic:
-    message = f"what is selected has nothing of run {undo.run}: nothing is undone"
+    message = f"the selection has no change of run {undo.run}: nothing is undone"
     return Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
 
 

@@ -85,7 +85,7 @@ def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
     for run, addresses in by_run.items():
         more = f" and {len(addresses) - SHOWN} more" if len(addresses) > SHOWN else ""
         of = f"what it made of {', '.join(addresses[:SHOWN])}{more}"
-        cure = "take it out of them too (merge the revert), or repeat with --redo to have it again"
+        cure = "revert that in the manifests too (merge the revert), or repeat with --redo to apply it again"
         message = f"run {run} was undone, and the manifests still ask for {of}: {cure}"
         yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
 

@@ -195,7 +195,7 @@ class Statement:
         self.names = frozenset(self.clause.compile().params)
 
     def check(self, connection: sa.Connection) -> None:
-        """Have the database judge it, without running it; a database that cannot do that judges it when it runs."""
+        """Check the statement by EXPLAIN, where the database has that; elsewhere it is checked as it runs."""
         first = self.clause.text.split(maxsplit=1)[0].upper()
         if connection.dialect.name in EXPLAIN and first not in UNEXPLAINED:
             nothing: Mapping[str, Any] = dict.fromkeys(self.names)

@@ -92,7 +92,7 @@ def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decima
 
 
 def decimal(value: Number) -> Decimal:
-    """A number as it is written: 0.1 is 0.1."""
+    """Return a number as the decimal that is written: 0.1, not its binary neighbour."""
     return value if isinstance(value, Decimal) else Decimal(str(value))
 
 

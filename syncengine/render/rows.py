@@ -157,7 +157,7 @@ class RowMaker(NamedTuple):
 
 
 def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
-    """The rows of all entries: what is odd first, then what is alike, then what is not."""
+    """Return the rows of all entries: the odd ones, then groups of entries that are alike, then single ones."""
     found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries.names) > how.least)
     fold = _Rows(entries, make, how)
     odd = (

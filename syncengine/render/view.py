@@ -83,7 +83,7 @@ def obstacles(plan: Plan) -> Iterator[str]:
         yield "Denied by a rule."
     if plan.is_undone:
         is_new = plan.changes_something
-        yield f"Blocked: {'it redoes' if is_new else 'the manifests still ask for'} undone changes."
+        yield f"Blocked: {'it would redo' if is_new else 'the manifests still ask for'} undone changes."
     if plan.gate.is_closed:
         is_earlier = plan.base is not None and not whose(plan.gate, plan.base).fails
         yield "Blocked: earlier changes need an approval." if is_earlier else "Blocked: needs an approval."

@@ -86,7 +86,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of each key, from the first one of the run on."""
+    """Lines of the journal by key, from the first line of the run on."""
 
     run: str
     by_key: dict[Key, list[_Line]] = field(default_factory=lambda: defaultdict(list))

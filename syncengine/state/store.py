@@ -269,7 +269,7 @@ class State:
             return run_changes.family_of(connection, run)
 
     def runs_like(self, prefix: str) -> list[Run]:
-        """The runs whose ids begin so, latest first."""
+        """Runs whose ids begin with `prefix`, latest first."""
         with self.database.transaction() as connection:
             return history.runs_like(connection, prefix)
 

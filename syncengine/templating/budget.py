@@ -81,7 +81,7 @@ class Allowance:
 
     @contextmanager
     def spend(self, rows: int = 0) -> Iterator[float]:
-        """Return the deadline of a block with this number of rows; its time is then subtracted.
+        """Yield the deadline of a block with this number of rows; its time is then subtracted.
 
         OutOfBounds if nothing remains.
         """

@@ -233,7 +233,7 @@ def _sized(spent: Spent, name: str) -> Filter:
 
 
 def _of_jinja(spent: Spent) -> dict[str, Filter]:
-    """Jinja2's own filters that make more than they are given."""
+    """Return Jinja2's own filters; those that can make more than they are given count that."""
 
     @wraps(theirs.FILTERS["join"])
     def join(context: Any, value: Any, d: str = "", attribute: Any = None) -> Any:

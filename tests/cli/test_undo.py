@@ -488,7 +488,7 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
     for words in (["--target", "tag/B"], ["--exclude", "tag/A"]):
         planned = project.run("plan", "--undo", "last", "--format", "json", *words)
         assert (planned.code, planned.document["changes"], planned.codes) == (0, [], ["nothing-selected"])
-        assert f"nothing of run {last(project)}" in planned.document["diagnostics"][0]["message"]
+        assert f"no change of run {last(project)}" in planned.document["diagnostics"][0]["message"]
     assert project.run("plan", "--undo", "last", "--target", "tag/A", "--format", "json").codes == []
 
 

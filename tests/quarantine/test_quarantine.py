@@ -92,7 +92,7 @@ def test_only_what_was_refused_can_be_set_aside(refused: Project) -> None:
         (("tag/BAD", *BECAUSE, "--until", "2020-01-31"), "2020-01-31 has passed"),
         (("tag/BAD", *BECAUSE, "--end"), "neither"),
         (("BAD", *BECAUSE), "is not an address"),
-        (("--end",), "which resource"),
+        (("--end",), "need an ADDRESS"),
     ],
 )
 def test_a_misspelt_command_is_a_usage_error(refused: Project, words: tuple[str, ...], says: str) -> None:

@@ -217,7 +217,7 @@ class HttpSink:
 
 
 def idempotency_key(parcel: RenderedGroup) -> str:
-    """GROUP_ID/SINK, and /TAG for one of several tags; a later revision is another delivery, and ends in its number."""
+    """Return the key of a delivery: GROUP_ID/SINK, /TAG for one of several tags, /REVISION from the second one on."""
     revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
     return quote(f"{parcel.group_id}/{parcel.key}{revision}", safe="/:@!$&'()*+,;=-._~")
 

@@ -82,7 +82,7 @@ def repeats_of(file: Path, name: str) -> list[str]:
     for line, row in table.rows:
         lines.setdefault(row[column], []).append(line)
     return [
-        f"{name}: {column} {quoted(text)} is in lines {', '.join(map(str, found[:5]))}"
+        f"{name}: column {quoted(column)} has {quoted(text)} in lines {', '.join(map(str, found[:5]))}"
         f"{' and more' * (len(found) > 5)}; only the first of them is used (`distinct`)"
         for text, found in lines.items()
         if len(found) > 1

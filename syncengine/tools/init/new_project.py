@@ -1,4 +1,4 @@
-"""folder → the beginning of a project in it; writes files, and never over one that is there."""
+"""folder → a new project in it; overwrites no file."""
 
 from __future__ import annotations
 
