@@ -80,9 +80,7 @@ class Checking:
     async def _tell(self, troubles: tuple[SinkTrouble, ...]) -> bool:
         answer = await self._reporter.tell(troubles)
         if answer.ok:
-            what = (
-                "a health failure was reported" if troubles else "the service knows of no failure of this connector"
-            )
+            what = "a health failure was reported" if troubles else "the service knows of no failure of this connector"
             self._log.info("health", what)
         else:
             self._log.warning("health", f"the service did not accept the health report: {answer.summary}; retrying")

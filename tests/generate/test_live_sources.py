@@ -22,6 +22,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired, load
+from syncengine.manifest.sources import sql
 from syncengine.manifest.sources.http import HttpQuery, http_rows
 from syncengine.manifest.sources.records import SourceTrouble, records
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
@@ -120,6 +121,28 @@ def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -
     process.send_signal(signal_)
     assert process.wait(timeout=10) == 130
     process.communicate()
+
+
+class Interrupting(frozenset[int]):
+    """What a query may do; the second question comes with Ctrl-C."""
+
+    asked = 0
+
+    def __contains__(self, action: object) -> bool:
+        self.asked += 1
+        if self.asked == 2:
+            signal.raise_signal(signal.SIGINT)
+        return True
+
+
+@pytest.mark.parametrize("query", ["SELECT upper('a') AS n", "SELECT n FROM m"])
+def test_a_query_can_be_interrupted_while_it_is_checked(
+    database: Path, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite asks for each function and column whether it may be read, and takes an interrupt there for a no."""
+    monkeypatch.setattr(sql, "_READING", Interrupting())
+    with pytest.raises(KeyboardInterrupt):
+        list(sql_rows("pms", str(database / "pms.db"), query, {}, 60))
 
 
 @pytest.mark.parametrize(

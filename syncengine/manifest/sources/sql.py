@@ -69,7 +69,7 @@ def _of_file(
     name: str, file: Path, query: str, parameters: Mapping[str, Any], seconds: float
 ) -> Iterator[dict[str, Any]]:
     """Rows of SQLite, opened for reading, with only the operations that reading needs."""
-    deadline = time.monotonic() + seconds
+    deadline, reading = time.monotonic() + seconds, _ReadingOnly()
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database does not exist")
     try:
@@ -79,7 +79,7 @@ def _of_file(
     try:
         connection.execute("PRAGMA query_only = ON")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
-        connection.set_authorizer(_authorized)
+        connection.set_authorizer(reading.permits)
         connection.set_progress_handler(lambda: time.monotonic() > deadline, INSTRUCTIONS)
         cursor = connection.execute(query, dict(parameters))
         names = _names([column[0] for column in cursor.description or ()], name)
@@ -88,7 +88,7 @@ def _of_file(
     except (sqlite3.Error, sqlite3.Warning) as error:
         if time.monotonic() > deadline:
             raise _too_long(name, seconds) from None
-        if str(error) == "interrupted":  # by a signal, whose exception SQLite keeps to itself
+        if reading.is_interrupted(error):
             raise KeyboardInterrupt from None
         raise SourceTrouble(f"{name}: the query failed: {error}") from None
     finally:
@@ -99,9 +99,23 @@ _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 """33 is SQLITE_RECURSIVE."""
 
 
-def _authorized(action: int, first: str | None, second: str | None, *_: object) -> int:
-    is_loading = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() == "load_extension"
-    return sqlite3.SQLITE_OK if action in _READING and not is_loading else sqlite3.SQLITE_DENY
+class _ReadingOnly:
+    """What a query may do, and whether it was refused anything."""
+
+    def __init__(self) -> None:
+        self._refuses = False
+
+    def permits(self, action: int, first: str | None, second: str | None, *_: object) -> int:
+        is_loading = action == sqlite3.SQLITE_FUNCTION and (second or "").lower() == "load_extension"
+        if action in _READING and not is_loading:
+            return sqlite3.SQLITE_OK
+        self._refuses = True
+        return sqlite3.SQLITE_DENY
+
+    def is_interrupted(self, error: sqlite3.Error | sqlite3.Warning) -> bool:
+        """Whether a signal came while SQLite called Python: it keeps the exception, and fails as if it was refused."""
+        is_refused = any(word in str(error) for word in ("not authorized", "prohibited"))
+        return str(error) == "interrupted" or (is_refused and not self._refuses)
 
 
 def _of_server(
