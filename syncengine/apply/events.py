@@ -38,7 +38,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing is sent for `seconds`, and why."""
+    """A pause of `seconds` in which nothing is sent, and its reason."""
 
     seconds: float
     why: str

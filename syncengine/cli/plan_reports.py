@@ -83,7 +83,7 @@ class PlanReports:
 
 
 def trouble_of(error: BaseException) -> SyncengineError:
-    """Whatever ended a command, as an error that can be shown: never with data in it that is not ours."""
+    """Return the error that ended a command, as it can be shown: never with data in it that is not ours."""
     match error:
         case SyncengineError():
             return error

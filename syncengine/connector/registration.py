@@ -61,7 +61,7 @@ class Registered:
 
 
 def renewal(registered: Registered, at: float, least: float) -> float:
-    """When to register again after a registration at `at`, both in seconds since epoch: before the id expires.
+    """Return the time to register again, before the id of a registration at `at` expires; both in seconds since epoch.
 
     A tenth of its time before, and `least` seconds later at the earliest; never where the service says no time.
     """

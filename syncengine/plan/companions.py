@@ -29,7 +29,7 @@ class Estate:
     _owners: dict[str, list[Key]] | None = field(default=None)
 
     def companions(self, key: Key) -> Iterator[Key]:
-        """Whatever waits with a resource, directly."""
+        """Resources that wait with another one directly."""
         yield from self.renames.get(key, ())
         if (new := self.taken_over.get(key)) is not None:
             yield new

@@ -16,7 +16,7 @@ __all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """When something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
+    """The time at which something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
 
     at: float
     is_counted: bool = False

@@ -275,7 +275,7 @@ def warnings(
 
 
 def entry_words(entry: SetAside, file: str) -> str:
-    """Until when a resource is in quarantine, and why."""
+    """The end of a quarantine, and its reason."""
     until = f" until {until_text(entry.until)}" if entry.until is not None else ""
     place = f", {file}:{entry.line}" if entry.line is not None else ""
     return f"is in quarantine{until} ({entry.reason}{place})"

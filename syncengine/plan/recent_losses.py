@@ -40,7 +40,7 @@ def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
 def _unapproved(
     removals: Iterable[RemovalLine], approvals: Callable[[], Iterable[ApprovalRecord]]
 ) -> dict[Loss, float]:
-    """When each thing was taken; the last run that took it decides whether that was approved."""
+    """The times at which things were taken; the last run that took it decides whether that was approved."""
     last = {loss: removal for removal in removals for loss in _losses(removal) if loss.of not in ALWAYS_ASKS}
     unapproved = {loss: removal.at for loss, removal in last.items() if not removal.approved}
     covered = _Covered(approvals() if unapproved else ())

@@ -131,7 +131,7 @@ def _lost_for(source: Shrunk, losses: Losses, inputs: UnitInputs) -> list[Loss]:
 
 
 def _add_sweep(units: defaultdict[UnitName, list[Loss]], sweep: Sweep | None) -> None:
-    """Whatever a sweep takes that nobody recorded is a loss of the first one, and of one that uploads nothing."""
+    """Add the unit of a sweep that may take what nobody recorded: the first one, and one that uploads nothing."""
     if sweep is not None and sweep.first:
         units[UnitName(FIRST_SWEEP, FIRST_SWEEP)].append(SWEEP)
     elif sweep is not None and not sweep.uploads:

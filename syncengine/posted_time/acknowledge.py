@@ -34,7 +34,7 @@ class Verdicts(Protocol):
 
 @dataclass(slots=True)
 class _Again:
-    """When a status that was not accepted is sent again."""
+    """The times at which a status that was not accepted is sent again."""
 
     back_off: BackOff
     due: float = 0.0

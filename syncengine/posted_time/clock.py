@@ -36,7 +36,7 @@ def zone_of(row: TimeRow | None, group: Group, zone: tzinfo | None = None) -> tz
 
 
 def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetime | None:
-    """When the row was first observed, in local time; None when it does not say."""
+    """The local time at which the row was first observed; None if it does not say."""
     hour = row.activity_hour
     if hour is None:
         return None

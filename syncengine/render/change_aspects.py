@@ -97,7 +97,7 @@ _FIELD_NAME = attrgetter("name")
 
 
 def _created_table(numbers: list[int], changes: Sequence[Change], words: Column) -> AspectTable:
-    """Of changes that say the same things. There is nothing before, but for the name of one that is renamed."""
+    """Return the aspects of changes that say the same; nothing is before them but the name of a renamed one."""
     first, fields, nothing = changes[0], [change.fields for change in changes], [None] * len(changes)
     columns: list[tuple[Label, Column, Column]] = [
         ((field.name, ""), nothing, [own[place].after for own in fields]) for place, field in enumerate(first.fields)

@@ -31,7 +31,7 @@ class Fold(Enum):
 
 
 class Extent(NamedTuple):
-    """How much of a plan is shown: its folding, and the rows of a section, at most."""
+    """The amount of a plan that is shown: its folding, and the most rows of a section."""
 
     fold: Fold
     most: int = MOST

@@ -102,7 +102,7 @@ def _frequent(values: Sequence[Value | None]) -> list[ValueShape | None]:
 
 
 def _may_be_shaped(name: str, value: Value | None) -> bool:
-    """Of a value that is no text; quickly, since few are."""
+    """Whether a value may have a shape of its own: one that is there, and lists the name where it is a list."""
     return name in " ".join(value) if isinstance(value, tuple) else value is not None
 
 

@@ -78,7 +78,7 @@ def headline(plan: Plan) -> str:
 
 
 def obstacles(plan: Plan) -> Iterator[str]:
-    """Whatever keeps a plan from being applied as it is, each in a sentence."""
+    """Return the reasons why a plan cannot be applied as it is, each in a sentence."""
     if plan.is_denied:
         yield "Denied by a rule."
     if plan.is_undone:
@@ -96,7 +96,7 @@ def _opens(plan: Plan) -> Iterator[str]:
 
 
 def _unknown(plan: Plan) -> Iterator[str]:
-    """In how many files the pull request changes what only a source can tell."""
+    """Yield the sentence about files whose effect only a source can tell."""
     if count := plan.unknown_effects:
         without = "its source" if count == 1 else "their sources"
         yield f"The effect of {count_of(count, 'file')} is unknown without {without}."

@@ -36,7 +36,7 @@ from syncengine.service.operations import OPERATIONS
 
 @dataclass(slots=True)
 class _Mounted:
-    """Whatever receives at this moment."""
+    """The receiver of this moment."""
 
     receiver: ASGIApp | None = None
 

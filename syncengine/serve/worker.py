@@ -74,7 +74,7 @@ class Shift:
         self._stop.set()
 
     async def run(self) -> None:
-        """Until it is stopped; LockLost, WebhookRegistered, MechanismTaken, AuthFailed and WrongTeam end it too."""
+        """Run until it is stopped; LockLost, WebhookRegistered, MechanismTaken, AuthFailed and WrongTeam end it too."""
         self.readiness.phase = STARTING
         reconciling = Reconciling(
             self.project, self.base_url, self.environ, log=self.log, readiness=self.readiness, stop=self._stop

@@ -38,7 +38,7 @@ ACTORS = (
 
 
 def actor(environ: Mapping[str, str]) -> str | None:
-    """Whoever had the CI job run that this process is part of; the process's own user is often nobody."""
+    """The user who had the CI job run that this process is part of; the process's own user is often nobody."""
     return next((environ[name] for name in ACTORS if environ.get(name)), None)
 
 

@@ -741,7 +741,7 @@ class State:
         connection.execute(_SET_FACTS, {"sources": json.dumps(sources, sort_keys=True)})
 
     def _mark_applied(self, connection: sa.Connection) -> None:
-        """From the first intent on, an older commit must not win over this run's (docs/planning.md 1.7)."""
+        """Record this run's commit: from the first intent on, no older one may win (docs/planning.md 1.7)."""
         commit = self._current().commit
         if commit is not None:
             _write_commit(connection, commit, self._ancestors)

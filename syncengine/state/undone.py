@@ -44,7 +44,7 @@ class UndoneChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
-    """To be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
+    """Changes to be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
 
     lifted: Collection[UndoneChange] = ()
     changes: Sequence[UndoneChange] = ()

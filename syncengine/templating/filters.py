@@ -106,7 +106,7 @@ def lines(value: Any) -> list[str]:
 
 
 def as_ascii(value: Any) -> str:
-    """Without accents: `é` is `e`, `ß` is `ss`."""
+    """Return text without accents: `é` is `e`, `ß` is `ss`."""
     return _without_accents(plain_text(value).replace("ß", "ss"))
 
 
@@ -200,7 +200,7 @@ def indented(value: Any, width: int = 4, first: bool = False) -> str:
 
 
 def trimmed(value: Any, characters: str | None = None) -> str:
-    """Without blanks, or any of the characters, around it."""
+    """Return text without blanks, or any of the characters, around it."""
     if characters is not None and len(characters) > MAX_SOUGHT:
         raise TooMuch(f"`trim` takes at most {MAX_SOUGHT:,} characters")
     return plain_text(value).strip(characters)

@@ -75,7 +75,7 @@ def _once(text: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """Without the `---` that begins the first document, since the comments above it belong to that as well."""
+    """Return the text without the `---` of the first document, to which the comments above belong as well."""
     lines = lines_of(text)
     first = next((n for n, line in enumerate(lines) if line.kind not in (Is.COMMENT, Is.BLANK)), None)
     if first is None or lines[first].text.rstrip() != "---":
