@@ -85,7 +85,8 @@ def _sent(connection: Any, queries: Sequence[Any]) -> list[int | None]:
         for query in queries:
             server.send_query_params(query.query, query.params, param_types=query.types, param_formats=query.formats)
         server.pipeline_sync()
-        return connection.wait(_answers(connection))  # type: ignore[no-any-return]
+        counts: list[int | None] = connection.wait(_answers(connection))
+        return counts
     finally:
         _leave_pipeline(connection)
 

@@ -50,8 +50,9 @@ def run(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text
     with _turn, tempfile.TemporaryDirectory(dir=MEMORY, prefix="syncengine-test-") as files:
         paths = [Path(files, name) for name, _ in STREAMS]
         paths[0].write_text(text, encoding="utf-8")
-        with _surroundings(folder, environ, [str(word) for word in arguments]), _streams(paths):
-            code = _code([str(word) for word in arguments])
+        words = [str(word) for word in arguments]
+        with _surroundings(folder, environ, words), _streams(paths):
+            code = _code(words)
         return Ended(code, *(path.read_bytes().decode() for path in paths[1:]))
 
 

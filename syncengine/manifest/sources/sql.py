@@ -100,7 +100,7 @@ _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 
 
 class _ReadingOnly:
-    """What a query may do, and whether it was refused anything."""
+    """The operations that a query may use, and whether it was refused one."""
 
     def __init__(self) -> None:
         self._refuses = False
