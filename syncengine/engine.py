@@ -181,8 +181,8 @@ class Application:
         project, request = self._project, self._request
         options = options_of(project, request, state.facts())
         self._refuse_stale(saved, state)
-        estate = guards.estate_of(state)
-        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits, estate)
+        rows = guards.RowsOfPlan(saved, state)
+        delta = guards.refuse_inconsistent(saved, state, options.rules, options.limits, rows)
         if saved.undo and delta is not None:
             aside = dict.fromkeys(saved.set_aside, "it was in quarantine")
             guards.refuse_other_undo(saved, undo_plan(saved.undo, state, project, request, self._runtime, aside))
@@ -190,7 +190,7 @@ class Application:
             use = proven_use(saved, quarantine_in(state, project, self._runtime.now()))
             saved = structs.replace(saved, quarantine=use)
         bare = structs.replace(saved, gate=without_rules(saved.gate))
-        today = guards.with_gate_of_today(bare, state, options.limits, self._runtime.now(), estate)
+        today = guards.with_gate_of_today(bare, state, options.limits, self._runtime.now(), rows)
         return self._approved(guards.judged_again(today, saved.gate, delta, state, options.rule_set), state)
 
     def _refuse_stale(self, saved: Plan, state: State) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,17 +14,19 @@ from syncengine.apply.staleness import Mismatch, changed_since, mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, PolicyDenied, StalePlan, Undone, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
-from syncengine.plan.approvals import records_of, records_of_plan
+from syncengine.plan.approvals import KnownApprovals, records_of, records_of_plan
 from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Diff, Difference
-from syncengine.plan.gate import Gate, StateRecords, gate
+from syncengine.plan.gate import Gate, JudgedRows, StateRecords, gate
 from syncengine.plan.judgement import POLICY_DENIED, judgement_of, units_of_judgement
+from syncengine.plan.losses import totals_of_contents
 from syncengine.plan.model import Plan
 from syncengine.plan.quarantine import set_aside_now
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.review import WRITES
 from syncengine.plan.rule_units import going_on, rule_units, with_rules
 from syncengine.plan.saved_aim import inconsistent
+from syncengine.plan.shrinking import loses_rows_of_data
 from syncengine.plan.since import in_words
 from syncengine.plan.state_checks import (
     OLDER_COMMIT,
@@ -153,17 +155,30 @@ def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, s
     return f"{mismatch.key}: {mismatch.why}" + (f" ({reasons})" if reasons else "")
 
 
-def estate_of(state: State) -> Callable[[], Mapping[Key, Recorded]]:
-    """All rows, read when they are first needed, and only then: whoever holds the lock finds the same again."""
-    return cache(lambda: {row.key: row for row in state.rows()})
+class RowsOfPlan:
+    """The rows of a state that checks of a saved plan need, each read once: whoever holds the lock finds them again.
+
+    `touched` are the rows that the plan writes or must know all of; `judged` are those that its gate judges.
+    """
+
+    def __init__(self, plan: Plan, state: State) -> None:
+        self._plan = plan
+        self._state = state
+
+    @cached_property
+    def touched(self) -> Mapping[Key, Recorded]:
+        return _touched(self._plan, self._state)
+
+    @cached_property
+    def judged(self) -> JudgedRows:
+        if loses_rows_of_data(self._plan.changes, self.touched):
+            return JudgedRows({row.key: row for row in self._state.rows()})
+        totals = totals_of_contents(self._state.contents())
+        return JudgedRows(self.touched, lambda: totals)
 
 
 def refuse_inconsistent(
-    plan: Plan,
-    state: State,
-    rules: Rules,
-    limits: Mapping[str, Limit],
-    estate: Callable[[], Mapping[Key, Recorded]] | None = None,
+    plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit], rows: RowsOfPlan | None = None
 ) -> Diff | None:
     """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return its differences.
 
@@ -172,18 +187,9 @@ def refuse_inconsistent(
     """
     if state.plan_began(plan.id):
         return None
-    facts = state.facts()
-    return prove(
-        plan,
-        Present(
-            _touched(plan, state),
-            estate or estate_of(state),
-            rules,
-            limits,
-            facts.owns_activity_types,
-            lambda: records_of(state.approvals()),
-        ),
-    )
+    rows = rows or RowsOfPlan(plan, state)
+    owns, records = state.facts().owns_activity_types, lambda: records_of(state.approvals())
+    return prove(plan, Present(rows.touched, lambda: rows.judged, rules, limits, owns, records))
 
 
 def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
@@ -234,11 +240,7 @@ def refuse_other_undo(plan: Plan, again: Plan) -> None:
 
 
 def with_gate_of_today(
-    plan: Plan,
-    state: State,
-    limits: Mapping[str, Limit],
-    now: float,
-    estate: Callable[[], Mapping[Key, Recorded]] | None = None,
+    plan: Plan, state: State, limits: Mapping[str, Limit], now: float, rows: RowsOfPlan | None = None
 ) -> Plan:
     """Return the saved plan with its gate judged anew: with removals by other runs since, and approvals spent since.
 
@@ -250,21 +252,27 @@ def with_gate_of_today(
     begun = state.plan_began(plan.id)
     if begun and not plan.gate.tripped:
         return plan
-    rows, basis = (estate or estate_of(state))(), plan.basis
-    found, owns = state.approvals(), state.facts().owns_activity_types
-    records = records_of_plan(found, plan.id, rows, owns_activity_types=owns) if begun else records_of(found)
-    differences = [Difference(change, _row_of(change, rows)) for change in plan.changes]
+    judged = (rows or RowsOfPlan(plan, state)).judged
+    records = _records_of_begun(plan, state) if begun else records_of(state.approvals())
+    differences = [Difference(change, _row_of(change, judged.rows)) for change in plan.changes]
     today = gate(
         list(map(_unfinished, differences)) if begun else differences,
-        rows,
+        judged.rows,
         limits,
         None,
         sweep=plan.sweep,
-        owner=basis.owner,
+        owner=plan.basis.owner,
         lines=plan.gate.lines,
-        records=StateRecords(None, dict if begun else lambda: recent_losses(state, now), lambda: records),
+        records=StateRecords(judged.totals, dict if begun else lambda: recent_losses(state, now), lambda: records),
     )
     return replace(plan, gate=today if begun else today.as_strict_as(plan.gate))
+
+
+def _records_of_begun(plan: Plan, state: State) -> KnownApprovals:
+    """The approvals on record, under which the removals of a plan that was begun go on."""
+    found, owns = state.approvals(), state.facts().owns_activity_types
+    rows = state.get(loss.key for each in found if each.plan == plan.id for loss in each.covers)
+    return records_of_plan(found, plan.id, rows, owns_activity_types=owns)
 
 
 def _unfinished(difference: Difference) -> Difference:

@@ -21,7 +21,7 @@ from syncengine.plan.approvals import KnownApprovals, Owner, approvals_of_plan, 
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
-from syncengine.plan.gate import ALL_ASK, NO_RECORDS, Gate, StateRecords, Unit, gate
+from syncengine.plan.gate import ALL_ASK, NO_RECORDS, Gate, JudgedRows, StateRecords, Unit, gate
 from syncengine.plan.losses import SAYS, SAYS_OF_ONE, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import without_rules
@@ -51,10 +51,10 @@ OF_MANY: Mapping[str, str] = {words: SAYS[of] for table in (SAYS, SAYS_OF_ONE) f
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The present state. `rows` as `saved_aim.aim_of` wants them; `estate` reads all that are recorded."""
+    """The present state. `rows` as `saved_aim.aim_of` wants them; `judged` reads those that the gate judges."""
 
     rows: Mapping[Key, Recorded]
-    estate: Callable[[], Mapping[Key, Recorded]]
+    judged: Callable[[], JudgedRows]
     rules: Rules
     limits: Mapping[str, Limit]
     owns_activity_types: bool
@@ -167,16 +167,16 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
 def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) -> Gate:
     if not losses_in(delta.differences) and plan.sweep is None:
         return Gate()
-    basis, changes = plan.basis, delta.differences
+    basis, changes, judged = plan.basis, delta.differences, now.judged()
     return gate(
         changes,
-        now.estate(),
+        judged.rows,
         now.limits,
         None,
         sweep=plan.sweep,
         owner=basis.owner,
         lines=plan.gate.lines,
-        records=StateRecords(approvals=lambda: records),
+        records=StateRecords(judged.totals, approvals=lambda: records),
     )
 
 

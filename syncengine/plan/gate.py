@@ -262,6 +262,13 @@ class StateRecords(NamedTuple):
 NOTHING_ELSE = StateRecords()
 
 
+class JudgedRows(NamedTuple):
+    """The recorded rows that a gate judges: all of them, or those of a plan with the `totals` of all."""
+
+    rows: Mapping[Key, Recorded]
+    totals: Callable[[], Mapping[str, int]] | None = None
+
+
 def gate(
     differences: Collection[Difference],
     recorded: Mapping[Key, Recorded],

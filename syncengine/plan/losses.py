@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import OPENED, Action, Change, Difference
-from syncengine.resource import Key, Recorded, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Status
+from syncengine.state.codec import Content
 from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves, opened_as
 
 __all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
@@ -83,26 +83,39 @@ def losses_of(change: Change) -> Iterator[Loss]:
 
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
     """Count the resources that this project manages now, and their fields, keywords and so on, by kind of loss."""
-    return _sum(row for row in rows if is_ours(row))
+    return _sum((row.key.kind, row.body) for row in rows if is_ours(row))
+
+
+def totals_of_contents(contents: Iterable[Content]) -> Counter[str]:
+    """Count the same as `totals_of` from the contents of all rows, which are read in less than half the time."""
+    return _sum((kind, body) for kind, status, is_doubtful, body in contents if _is_ours(status, is_doubtful))
 
 
 def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
     """The totals of rows that are ours now, and of others that are lost."""
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
-    return Counter(all_of_it) + _sum(row for row in going.values() if not is_ours(row))
+    return Counter(all_of_it) + _sum((row.key.kind, row.body) for row in going.values() if not is_ours(row))
 
 
 def is_ours(row: Recorded) -> bool:
-    return may_be_held(row) and row.status not in LEFT
+    """Return whether a row counts towards the totals: the service may hold it, and the project has not let go of it."""
+    return _is_ours(row.status, row.doubtful)
 
 
-def _sum(rows: Iterable[Recorded]) -> Counter[str]:
-    totals: Counter[str] = Counter()
-    for row in rows:
-        body = row.body
-        totals[LEAVES_AS[row.key.kind]] += 1
-        totals["fields"] += sum(value not in ("", ()) for value in body.fields.values())
-        totals["keywords"] += len(body.keywords)
-        totals["metadata"] += len(body.metadata)
-        totals["opened"] += body.fields.get("visibility") == "PRIVATE"
+def _is_ours(status: Status, is_doubtful: bool) -> bool:
+    return status not in LEFT and (status is not Status.DELETED or is_doubtful)
+
+
+def _sum(bodies: Iterable[tuple[Kind, Body]]) -> Counter[str]:
+    resources: Counter[Kind] = Counter()
+    fields = keywords = metadata = private = 0
+    for kind, body in bodies:
+        resources[kind] += 1
+        values = body.fields.values()
+        fields += len(values) if "" not in values and () not in values else sum(v not in ("", ()) for v in values)
+        keywords += len(body.keywords)
+        metadata += len(body.metadata)
+        private += body.fields.get("visibility") == "PRIVATE"
+    totals = Counter({LEAVES_AS[kind]: count for kind, count in resources.items()})
+    totals.update(fields=fields, keywords=keywords, metadata=metadata, opened=private)
     return totals

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.plan.losses import Loss, is_ours, leaves
+from syncengine.plan.diff import Change
+from syncengine.plan.losses import Loss, is_ours, leaves, losses_of
 from syncengine.plan.provenance import origins, template_of
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Resource
@@ -56,6 +57,12 @@ def shrunk(
             made_there = f"{count} of {parts[template]} resources made from it at {where} are removed"
             reason = f"{template.data} shrank: {made_there} (limit {SHRINKS})"
             yield Shrunk(template.data, reason, count, parts[template])
+
+
+def loses_rows_of_data(changes: Iterable[Change], recorded: Mapping[Key, Recorded]) -> bool:
+    """Return whether a removed resource was made from data, so that its source is judged by all that it made."""
+    removed = (loss.key for change in changes for loss in losses_of(change) if leaves(loss))
+    return any(key in recorded and template_of(recorded[key].source) is not None for key in removed)
 
 
 def with_fewer_rows(uses: Iterable[SourceUse], had: Mapping[str, int]) -> Iterator[Shrunk]:

@@ -89,6 +89,19 @@ def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
     )
 
 
+Content = tuple[Kind, Status, bool, Body]
+"""The content of a row: its kind, its status, whether it is doubtful, and its body."""
+
+CONTENT = ("kind", "status", "doubtful", "body")
+"""The columns of a content."""
+
+
+def content_from(row: Sequence[Any]) -> Content:
+    """Convert a row of the columns in `CONTENT`. Raise `ValueError` or `KeyError` for a damaged one."""
+    kind, status, is_doubtful, body = row
+    return KINDS[kind], STATUSES[status], bool(is_doubtful), _BODY.decode(body)
+
+
 TYPES: Sequence[tuple[type, ...]] = (
     *((str,), (str,), (str, NoneType), (str,), (bool, int), (bool, int), (str, NoneType), (bool, int)),
     *((str, NoneType), (str, NoneType), (int, NoneType), (str, NoneType), (int, NoneType)),

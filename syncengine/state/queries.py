@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.codec import COLUMNS, KINDS, STATUSES, from_values, to_json
+from syncengine.state.codec import COLUMNS, CONTENT, KINDS, STATUSES, Content, content_from, from_values, to_json
 from syncengine.state.info import PACKED_SINCE, VERSION
 from syncengine.state.tables import MOVING, ROWS
 
@@ -158,6 +158,18 @@ def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterat
     """All rows, or a kind's, by kind and name."""
     query = _in_order(connection.dialect.name, kind, version)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
+
+
+def contents(connection: sa.Connection, version: int) -> Iterator[Content]:
+    """Yield the content of every row, in no order, read as it is consumed."""
+    query = _contents(connection.dialect.name, version)
+    return map(content_from, connection.execution_options(yield_per=STREAM).execute(query))
+
+
+@cache
+def _contents(dialect: str, version: int) -> Query:
+    is_doubtful = doubtful(dialect, version).label("doubtful")
+    return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in CONTENT))
 
 
 def members(connection: sa.Connection, categories: Iterable[str], version: int) -> list[Recorded]:

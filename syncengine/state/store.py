@@ -33,6 +33,7 @@ from syncengine.state import (
     undone_table,
 )
 from syncengine.state.clock import Clock
+from syncengine.state.codec import Content
 from syncengine.state.database import StateDatabase, empty, open_database
 from syncengine.state.errors import as_state_errors
 from syncengine.state.history import HistoryEntry, Run
@@ -153,6 +154,11 @@ class State:
         """All rows, or a kind's, by kind and name, read as they are asked for."""
         with self.database.transaction() as connection:
             yield from queries.stream(connection, kind, self.database.version)
+
+    def contents(self) -> Iterator[Content]:
+        """Yield the content of every row, in no order, read as it is consumed."""
+        with self.database.transaction() as connection:
+            yield from queries.contents(connection, self.database.version)
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """The rows of these keys; a key that is not recorded is left out."""

@@ -18,7 +18,7 @@ from syncengine.document.digest import sha256_of
 from syncengine.errors import SyncengineError
 from syncengine.plan.calls import Item
 from syncengine.plan.consistency import Present, prove
-from syncengine.plan.gate import Gate
+from syncengine.plan.gate import Gate, JudgedRows
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import options_of
 from syncengine.plan.request import PlanRequest
@@ -384,7 +384,8 @@ def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
         options = options_of(settings, PlanRequest("apply"), state.facts())
         rows = {row.key: row for row in state.rows()}
     for ordered in (rows, dict(reversed(rows.items()))):
-        prove(plan, Present(ordered, lambda: rows, options.rules, options.limits, owns_activity_types=False))
+        present = Present(ordered, lambda: JudgedRows(rows), options.rules, options.limits, owns_activity_types=False)
+        prove(plan, present)
 
 
 def test_an_unrelated_apply_does_not_matter_however_many_are_removed(project: Project, service: Service) -> None:

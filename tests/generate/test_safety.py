@@ -77,6 +77,15 @@ def test_a_source_that_shrank_asks(applied: Project) -> None:
     assert applied.run("apply", "-y").code == 0
 
 
+def test_a_saved_plan_of_a_source_that_shrank_asks_for_the_same(applied: Project) -> None:
+    """The share of its source is computed again from all recorded rows, also of those that the plan does not touch."""
+    write(applied, [f"ROW-{n}" for n in range(7)])
+    approval = applied.run("plan", "--out", "saved.plan", "--format", "json").document["gate"]["approve"]
+    done = applied.run("apply", "saved.plan")
+    assert (done.code, "r.csv shrank: 3 of 10" in done.out + done.err) == (4, True)
+    assert applied.run("apply", "saved.plan", "--approve-deletes", approval).code == 0
+
+
 def test_rows_that_are_all_replaced_ask_too(applied: Project) -> None:
     """As many come as go: another prefix, a wrong column. What goes is what counts."""
     write(applied, [f"NEW-{n}" for n in range(10)])
