@@ -128,6 +128,8 @@ def cleared(change: Change) -> Aspects:
 
 
 def opening(change: Change) -> Aspects:
+    if not change.opens and OPENED not in change.fields:
+        return ()
     names = tuple(name for name in change.opens or () if name != change.key.name)
     each = (Aspect(NAME, names if len(names) > 1 else names[0], change.key.name),) if names else ()
     return (*fields(f for f in change.fields if f == OPENED), *each)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from msgspec import Struct
 
@@ -63,6 +63,29 @@ class Member(NamedTuple):
     is_gone: bool = False
 
 
+class LazyMembers(Sequence[Member]):
+    """The resources of a row, each made when it is looked at: a row may count a hundred thousand."""
+
+    def __init__(self, member: Callable[[int], Member], numbers: Sequence[int]) -> None:
+        self._member, self._numbers = member, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Member: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Member]: ...
+
+    def __getitem__(self, place: int | slice) -> Member | list[Member]:
+        chosen = self._numbers[place]
+        return self._member(chosen) if isinstance(chosen, int) else [self._member(number) for number in chosen]
+
+    def __iter__(self) -> Iterator[Member]:
+        return map(self._member, self._numbers)
+
+
 class SectionRow(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label`, which `details` continue.
 
@@ -70,7 +93,7 @@ class SectionRow(Struct, frozen=True, gc=False):
     """
 
     symbol: str
-    members: tuple[Member, ...]
+    members: Sequence[Member]
     details: Details = ()
     label: str = ""
     example: str = ""
@@ -204,7 +227,7 @@ class _Rows:
         most = self.how.most
         if len(groups) <= most + 1 or self.how.fold is Fold.BEHIND:
             return groups
-        members = tuple(member for row in groups[most:] for member in row.members)
+        members = [member for row in groups[most:] for member in row.members]
         label = f"{number(len(members))} more {plural(self.how.noun)} in {number(len(groups) - most)} groups"
         rest = SectionRow(self.make.symbol, members, label=label, abridged=True, rank=groups[0].rank)
         return (*groups[:most], rest)
@@ -219,7 +242,7 @@ class _Rows:
         is_behind = self.how.fold is Fold.BEHIND
         make = self.make
         rows = tuple(make.row(number, ALL, True, rank) for number in numbers) if is_behind else ()
-        members = tuple(make.member(number) for number in numbers)
+        members = LazyMembers(make.member, numbers)
         return SectionRow(
             make.symbol, members, details, label, example, make.depth, abridged and not is_behind, rank, rows
         )

@@ -28,7 +28,7 @@ from syncengine.render.two_sides import (
     warned_first,
 )
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
-from syncengine.render.words import among, comma_list
+from syncengine.render.words import FEW, among, comma_list
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,
@@ -175,7 +175,7 @@ def _beyond(row: SectionRow) -> Iterator[str]:
     if row.example:
         yield row.example
     if row.label:
-        yield comma_list(row.names)
+        yield comma_list([member.name for member in row.members[: FEW + 1]], count=len(row.members))
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------

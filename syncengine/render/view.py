@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from syncengine.plan.aim import Note
@@ -130,10 +132,12 @@ def _place(plan: Plan) -> str:
 def _bucketed(changes: Sequence[Change]) -> Buckets:
     """Changes by kind and action, without tags that are deleted with their category."""
     buckets: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
-    for change in changes:
-        if not change.cascade:
-            buckets[change.key.kind, change.action].append(change)
+    for (kind, action), run in groupby(changes, _KIND_AND_ACTION):
+        buckets[kind, action].extend(change for change in run if not change.cascade)
     return buckets
+
+
+_KIND_AND_ACTION = attrgetter("key.kind", "action")
 
 
 def _member(change: Change) -> Member:

@@ -54,11 +54,15 @@ def count_of(count: int, noun: str) -> str:
     return f"{number(count)} {noun if count == 1 else plural(noun)}"
 
 
-def comma_list(texts: Sequence[str], most: int = FEW) -> str:
-    """The first few texts, and the number of the others, if they are at least two."""
-    if len(texts) <= most + 1:
+def comma_list(texts: Sequence[str], most: int = FEW, *, count: int | None = None) -> str:
+    """Return the first `most` texts and the number of the others, or all texts when only one would be left.
+
+    `count` is the number of all texts where only the first `most + 1` are given.
+    """
+    total = len(texts) if count is None else count
+    if total <= most + 1:
         return ", ".join(texts)
-    return f"{', '.join(texts[:most])} … and {number(len(texts) - most)} more"
+    return f"{', '.join(texts[:most])} … and {number(total - most)} more"
 
 
 def place(source: Source | None) -> str:
