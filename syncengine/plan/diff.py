@@ -106,6 +106,8 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def formers(self) -> tuple[Key, ...]:
         """The former names."""
+        if not (self.previously or self.merges or self.opens):  # as of most changes of a large plan
+            return ()
         names = dict.fromkeys(filter(None, (self.previously, *(self.merges or ()), *(self.opens or ()))))
         return tuple(Key(self.key.kind, name) for name in names if name != self.key.name)
 
