@@ -21,7 +21,7 @@ RECEIPTS = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("external_id", sa.Text),
     sa.Column("delivered", sa.Double, nullable=False),
-    comment="Written by syncengine with each delivery, so that none is made twice.",
+    comment="Receipts that syncengine writes with each delivery, so that no group is delivered twice.",
 )
 
 
