@@ -34,7 +34,7 @@ class Verdicts(Protocol):
 
 @dataclass(slots=True)
 class _Again:
-    """When a status that was not accepted is sent again, in the event loop's time."""
+    """The time (of the event loop) at which a status that was not accepted is sent again."""
 
     back_off: BackOff
     due: float = 0.0
@@ -42,7 +42,7 @@ class _Again:
 
 @dataclass(slots=True)
 class Acknowledging:
-    """Sends waiting statuses until `stop` is set, and then once more. Call `ring` when there may be new ones.
+    """The loop that sends waiting statuses until `stop` is set, and then once more. `ring` tells it of new ones.
 
     `has_webhook`: the team has a webhook, so that fetched groups cannot be acknowledged any longer.
     """

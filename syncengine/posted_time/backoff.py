@@ -12,7 +12,7 @@ HOLD_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Waiting times in seconds.
+    """The waiting times of all loops, in seconds.
 
     `first` and `longest` bound the wait after trouble, which doubles each time. `empty` follows a fetch that is
     answered at once with nothing, which a service that holds fetches never does. `fetch` limits a fetch. `well` and
@@ -35,7 +35,7 @@ PACE = Pace()
 
 @dataclass(slots=True)
 class BackOff:
-    """Waits that grow with each trouble in a row, with jitter so that connectors do not return all at once."""
+    """A wait that grows with each trouble in a row, with jitter so that connectors do not return all at once."""
 
     pace: Pace = PACE
     _troubles: int = 0

@@ -31,7 +31,7 @@ _Waiting = tuple[Item, _Pending[Result]]
 
 
 class Batcher(Generic[Item, Result]):
-    """Gives `work` batches of at most `most` items, in order of arrival.
+    """A queue that passes its items to `work` in batches of at most `most`, in order of arrival.
 
     `work` returns a result or an error for each item; an exception from it is the error of every item in the batch.
     """

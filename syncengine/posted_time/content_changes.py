@@ -16,7 +16,7 @@ from syncengine.state.inbox import Event, InboxEntry
 from syncengine.state.inbox_states import EventKind
 
 PAIRED = 30
-"""The largest number of rows in which changed rows are matched; beyond it, unlike rows count as added or removed."""
+"""The most rows of which all changed ones are matched in pairs. Of more rows, they may count as removed and added."""
 
 
 @dataclass(frozen=True, slots=True)

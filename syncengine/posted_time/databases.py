@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 30.0
 """How long to wait for a whole transaction. A frozen server does not enforce limits of its own."""
 
 MOST_SILENT = 4
-"""The most threads that may still be waiting for a silent database before no more are started."""
+"""The most threads that may wait for a silent database. After that, no more are started."""
 
 MOST_READ = 64
 """The most queries that share a connection."""
@@ -56,7 +56,7 @@ SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
 
 
 class _Asking(Generic[T]):
-    """Work in a daemon thread. `given_up` is set when no one waits for the answer any longer."""
+    """A piece of work in a daemon thread. `given_up` is set when no one waits for its answer any longer."""
 
     def __init__(self, work: Callable[[threading.Event], T]) -> None:
         self.given_up = threading.Event()
@@ -207,7 +207,7 @@ def bound(value: Any, dialect: str) -> Any:
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise undeliverable(TOO_LARGE, "a parameter")
     if not isinstance(value, SINGLE):
-        raise RenderTrouble(f"a parameter has the type {type(value).__name__}, which is not a single value")
+        raise RenderTrouble(f"a parameter must be a single value, but has the type {type(value).__name__}")
     if isinstance(value, str):
         return parameter(value)
     if dialect == "sqlite" and isinstance(value, Decimal):

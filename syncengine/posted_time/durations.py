@@ -105,14 +105,14 @@ def half_up(value: Number) -> int:
 
 
 def rounded(value: Number, places: int = 0) -> Decimal:
-    """Round to a number of decimal places. A half is rounded away from zero."""
+    """Return the value rounded to `places` decimals. A half is rounded away from zero."""
     with localcontext() as context:
         context.prec = 60
         return decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 
 def hours(seconds: Number, places: int = 2) -> Decimal:
-    """Return seconds as decimal hours, rounded to a number of decimal places."""
+    """Return seconds as decimal hours, rounded to `places` decimals."""
     with localcontext() as context:
         context.prec = 60
         return rounded(decimal(seconds) / 3600, places)

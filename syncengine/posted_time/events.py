@@ -14,14 +14,14 @@ from syncengine.posted_time.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A fetch was answered, with `groups` groups."""
+    """A fetch that was answered with a number of groups."""
 
     groups: int
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A group got a verdict."""
+    """A group that got a verdict."""
 
     group_id: str
     verdict: Verdict
@@ -29,14 +29,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """The service sent an item without a group id, so that no status can be reported for it."""
+    """An item from the service without a group id, so that no status can be reported for it."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The service accepted the status of a group."""
+    """A status of a group that the service accepted."""
 
     group_id: str
     status: str
@@ -44,7 +44,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """The service will never accept a status of this group."""
+    """A group whose status the service will never accept."""
 
     group_id: str
     why: str
@@ -52,7 +52,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """A step failed and is tried again in `seconds`."""
+    """A failed step that is tried again in `seconds`."""
 
     what: str
     why: str
@@ -61,7 +61,7 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The webhook receiver rejected a call, because of a wrong key, invalid JSON or its size, for instance."""
+    """A webhook call that was rejected, because of a wrong key, invalid JSON or its size, for instance."""
 
     status: int
     why: str

@@ -56,7 +56,7 @@ class FetchDelivery(Protocol):
 
 
 class Fetching:
-    """Fetches and delivers groups until `stop` is set. `limit` returns how many groups to ask for at most.
+    """The loop that fetches and delivers groups until `stop` is set. `limit` returns the most groups to ask for.
 
     `timeout` is that of ordinary calls. A fetch may take that long too, if it exceeds `pace.fetch`.
     """
@@ -92,7 +92,7 @@ class Fetching:
                 await slept(pause, self._stop)
 
     async def _trial_or_round(self) -> float:
-        """Deliver stored groups, if any, which also tries a sink in doubt; else fetch. Return the seconds to wait."""
+        """Deliver stored groups, which tries a sink in doubt; if there are none, fetch. Return the seconds to wait."""
         if self._delivery.is_cautious or self._has_left:
             self._has_left = False
             if await self._delivery.resume(self._stop, self._heard):

@@ -110,5 +110,5 @@ def objection(name: str, positional: Sequence[Any], named: Mapping[str, Any]) ->
         return f"`{name}`: {error}"
     except (TypeError, ValueError, ArithmeticError):
         shown = ", ".join([*map(repr, positional), *(f"{key}={value!r}" for key, value in named.items())])
-        return f"`{name}` does not take ({shown})"
+        return f"`{name}` cannot be called with ({shown})"
     return None

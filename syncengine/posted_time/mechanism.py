@@ -77,7 +77,7 @@ def _missing(message: str) -> Problems:
 
 
 class Registrar:
-    """Registers and unregisters mechanisms for the project whose state is at `state`, and reports steps to `say`.
+    """The registration of mechanisms for the project whose state is at `state`. `say` gets a message for each step.
 
     `before_leaving_fetch` runs before a fetch client is unregistered, to acknowledge fetched groups while that is
     possible. `caller_key` is updated to the key that the service has.
@@ -132,11 +132,11 @@ class Registrar:
         answer = await self._ended(name)
         if answer.status == 409:
             other = FETCH if name == WEBHOOK else WEBHOOK
-            self._say(f"the team has a {NAMES[other]}: `syncengine time unregister {other}` unregisters it")
+            self._say(f"the team has a {NAMES[other]}: to remove it, run `syncengine time unregister {other}`")
         return answer.ok
 
     async def _ended(self, name: str) -> Answer:
-        """Return the service's answer: 2xx, 404 when it has no mechanism, or 409 when it has the other one."""
+        """Unregister a mechanism, and return the answer: 404 when there is none, or 409 when there is the other one."""
         if name == FETCH and self._before_leaving_fetch is not None:
             await self._before_leaving_fetch()
         answer = await self._client.call(ENDING[name], {})

@@ -66,7 +66,7 @@ async def _down(delivery: Delivery, stop: asyncio.Event, pace: Pace) -> Sequence
 
 @dataclass(slots=True)
 class _Round:
-    """One fetch, after a fetch of a single group if a sink is in doubt."""
+    """A single fetch, preceded by a fetch of only one group if a sink is in doubt."""
 
     client: Client
     delivery: Delivery

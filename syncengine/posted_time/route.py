@@ -95,7 +95,7 @@ class RouteSettings:
 
 
 class Route:
-    """The way of a group through rules, lookups and narrative to the sinks."""
+    """The compiled rules, lookups, narrative and sinks through which groups are delivered."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ class HandoverResult:
 
 
 class Handover:
-    """Delivers groups to the sinks of a route, and notes in `well` which sinks fail and which work."""
+    """The delivery of groups to the sinks of a route, which notes in `well` which sinks fail and which work."""
 
     def __init__(self, route: Route, inbox: InboxWriter, well: Wellbeing) -> None:
         self._route, self._inbox, self._well = route, inbox, well

@@ -82,7 +82,7 @@ class Wellbeing:
         self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
 
     def worked(self, name: str) -> None:
-        """Note that a sink took or refused a group, and so works."""
+        """Note that a sink took or refused a group, which shows that it works."""
         self._believed.discard(name)
         self._down.pop(name, None)
 

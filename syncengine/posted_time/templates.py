@@ -81,7 +81,7 @@ class Text:
                 return self.template.render(variables) if self.template is not None else self.constant
         except NotPositive as error:
             raise Undeliverable(
-                str(error), f"the template at {self.place} rounds up a value that is not above zero"
+                str(error), f"the template at {self.place} rounds up a value that is not positive"
             ) from None
         except SURPRISES as error:
             raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None

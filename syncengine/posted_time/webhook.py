@@ -87,7 +87,7 @@ async def _thrown_away(receive: Receive) -> None:
 
 
 class Receiver:
-    """Answers webhook calls. `caller_key` is read at each call, so that it may change; `max_body` is in bytes."""
+    """A handler of webhook calls. `caller_key` is read at each call, as it may change; `max_body` is in bytes."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ PATIENT = 3
 
 
 class Telling:
-    """Logs events and updates metrics and readiness. `on_verdict` is called with each verdict after it was logged."""
+    """A listener that logs events, and updates metrics and readiness. `on_verdict` gets each verdict after that."""
 
     def __init__(self, log: Log, readiness: Readiness, on_verdict: Callable[[PostedTimeStatus], None]) -> None:
         self._log = log

@@ -23,7 +23,7 @@ class DeliveryHealth(Protocol):
 
 
 class Checking:
-    """Checks the sinks until `stop` is set. Call `wake` when a sink failed, so that users are told at once."""
+    """The loop that checks the sinks until `stop` is set. Call `wake` if a sink fails, so that users know at once."""
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class Checking:
     async def _tell(self, troubles: tuple[SinkTrouble, ...]) -> bool:
         answer = await self._reporter.tell(troubles)
         if answer.ok:
-            state = "a health failure" if troubles else "that all sinks are well"
-            self._log.info("health", f"reported {state} to the service")
+            state = "a health failure" if troubles else "all sinks are up"
+            self._log.info("health", f"reported to the service: {state}")
         else:
             self._log.warning("health", f"the service did not accept the health report: {answer.summary}; retrying")
         return answer.ok

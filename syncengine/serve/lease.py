@@ -42,7 +42,7 @@ async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Calla
 
 
 class _Waiter:
-    """Waits for the lease in a thread until `enough` is set. Reports each outage of the database once."""
+    """A wait for the lease in a thread, until `enough` is set. Each outage of the database is reported once."""
 
     def __init__(self, inbox: Inbox, holder: Holder, say: Callable[[str], None]) -> None:
         self.enough = threading.Event()
@@ -64,7 +64,7 @@ class _Waiter:
         return None
 
     def _looked(self, seconds: float) -> None:
-        """Sleep after the database has answered that another process has the lease."""
+        """Note that the database answered (another process has the lease), and sleep."""
         self._is_away = False
         self._sleep(seconds)
 

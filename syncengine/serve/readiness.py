@@ -67,9 +67,9 @@ class Readiness:
     warned: set[tuple[str, str]] = field(default_factory=set)
     """The code and text of warnings logged so far, each of which is logged once."""
     counts: Callable[[], dict[str, int]] = dict
-    """Returns the number of groups in the inbox, by state."""
+    """A callback for the number of groups in the inbox, by state."""
     drift: Callable[[], Mapping[DriftKind, int]] = dict
-    """Returns the number of drifting tags, by kind."""
+    """A callback for the number of drifting tags, by kind."""
 
     def is_first(self, code: str, text: str) -> bool:
         """Return whether this warning is new, and remember it."""

@@ -46,7 +46,7 @@ OUTCOMES: Mapping[ExitCode, str] = {
 
 @dataclass(slots=True)
 class RunStopper:
-    """Stops the run in another thread, or the next run as soon as it begins."""
+    """A switch that stops the run in another thread, or the next run as soon as it begins."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _end: Callable[[], object] | None = None
@@ -60,7 +60,7 @@ class RunStopper:
 
     @contextmanager
     def stopping(self, stop: asyncio.Event) -> Iterator[None]:
-        """Let `stop` of this object set the event of the run in the block, from any thread."""
+        """Let the method `stop`, called in any thread, set the event `stop` of the engine's run during the block."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._end = lambda: loop.call_soon_threadsafe(stop.set)
@@ -74,7 +74,7 @@ class RunStopper:
 
 
 class Reconciling:
-    """Applies the project's manifests every `project.serve.every` seconds until `stop`."""
+    """The loop that applies the project's manifests every `project.serve.every` seconds until `stop` is set."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Reconciling:
                 self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
 
     def _is_known_undone(self, done: Applied) -> bool:
-        """Return whether the only errors are undone changes that were logged before, which only a person can merge."""
+        """Return whether the only errors are undone changes that were logged before. Only a person can resolve them."""
         errors = [each for each in done.report.diagnostics if each.severity is Severity.ERROR]
         are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
         return are_undone and not any(self._readiness.is_first(each.code, each.message) for each in errors)

@@ -51,7 +51,7 @@ ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Pr
 
 @dataclass(slots=True)
 class Shift:
-    """One configuration at work. Without `delivery`, only manifests are reconciled, and no lease is needed.
+    """A configuration at work. Without `delivery`, only manifests are reconciled, and no lease is needed.
 
     `mount`, where another server listens, gets the webhook receiver, and `None` when it ends. `caller_key` outlives a
     shift, because the service calls with the key until another one is registered.
@@ -185,7 +185,7 @@ class _Delivering:
         )
 
     async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """Run these loops and `others`. At their end, send open verdicts to the service once more."""
+        """Run the loops of posted time and `others`. At their end, send open verdicts to the service once more."""
         with suppress(SyncengineError):  # the loops wait for an unreachable database
             await self._delivery.recollect()
         acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))

@@ -92,7 +92,7 @@ class DriftComparison:
         self._settled |= {name: at.get(name) for name in names}
 
     def take(self, page: Sequence[Sighting]) -> None:
-        """Compare the tags of a page's groups, and count the results."""
+        """Compare the tags of a page's groups, and add the results."""
         for group in page:
             is_recent = group.at >= self._since
             self.groups += is_recent

@@ -30,7 +30,7 @@ class DriftState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The times of submission (seconds since epoch) from which on groups are compared, or show that a tag is used.
+    """The beginning of the compared period, in seconds since epoch. Tags in groups since `unused_since` count as used.
 
     `leaves_out` returns whether the tag with an address is not compared at all.
     """

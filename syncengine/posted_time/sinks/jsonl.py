@@ -72,7 +72,7 @@ class _Line:
 
 
 class JsonlSink:
-    """A sink that appends one JSON object per line to a file, which it waits `patience` seconds to lock."""
+    """A sink that appends one JSON object per line to a file. It fails if the file is locked for `patience` seconds."""
 
     def __init__(
         self,
