@@ -129,7 +129,7 @@ class Database:
         """Return the result of `work`, or raise `Silent`. Once its event is set, `work` must not commit any more."""
         asking = self._begun(work)
         waiting = asyncio.wrap_future(asking.answer)
-        waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # it may come too late
+        waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # retrieve a late error
         await asyncio.wait([waiting], timeout=self._patience)
         return self._answered(asking)
 

@@ -55,7 +55,7 @@ def _number(value: object) -> int | float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if abs(value) < 1e18 else None  # nan and the infinities are not below anything
+    return value if abs(value) < 1e18 else None  # also excludes NaN and infinities
 
 
 def _duration(value: object) -> int | float | None:

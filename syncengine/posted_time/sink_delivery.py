@@ -72,7 +72,7 @@ class Handover:
         same = earlier if earlier is not None and earlier.revision == entry.revision else None
         may_have_it = same is not None and same.status in DOUBTFUL
         await self._inbox.write(Begin(entry, parcel.key))
-        self._inbox.inbox.check_lease()  # a process that slept since the write must not deliver beside its heir
+        self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
         answer = await self._answer(sink, parcel, same.memo if same else None)
         if not isinstance(answer, Failed):
             self._well.worked(sink.name)

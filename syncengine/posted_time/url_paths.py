@@ -75,7 +75,7 @@ def unfit(template: nodes.Template) -> str | None:
     is_constant = all(isinstance(part, nodes.Output) for part in template.body) and len(texts) == len(_parts(template))
     if not all(map(str.isprintable, texts)):
         return "a path must be one line of printable characters"
-    if any(upwards(text if is_constant else f"-{text}-") for text in texts):  # what it begins or ends may be longer
+    if any(upwards(text if is_constant else f"-{text}-") for text in texts):  # a value may extend either end
         return "a path must not contain the segments `.` or `..`"
     return None
 

@@ -115,7 +115,7 @@ class Receiver:
             self._tell(RetryLater("key", f"{error.message}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
-            return PlainTextResponse("", 400)  # nobody hears it
+            return PlainTextResponse("", 400)  # the client is gone
         return await self._response_to(group)
 
     async def _read(self, request: Request) -> bytes:
@@ -157,7 +157,7 @@ class Receiver:
         id = group_id(group) or ""
         try:
             verdict = await self._delivery.take(group, mechanism=WEBHOOK)
-        except Exception as error:  # whatever it is, the service is to call again
+        except Exception as error:  # after any error, the service must call again
             self._tell(RetryLater("take", f"{id}: {message_of(error)}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))

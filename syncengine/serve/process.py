@@ -88,7 +88,7 @@ class Process:
         now: Configuration | None = first
         while now is not None and not self._stop.is_set():
             now = await self._after(now)
-            gc.collect()  # a delivery is full of cycles, and they are looked for rarely
+            gc.collect()  # a delivery has many reference cycles, and automatic collections are rare
 
     def stop(self) -> None:
         self._stop.set()

@@ -164,7 +164,7 @@ class HttpSink:
             reply = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), _is_unsent(error))
-        except Problems as problems:  # a secret's file is gone
+        except Problems as problems:  # the file of a secret is missing
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
         return self._answer(reply, variables)
