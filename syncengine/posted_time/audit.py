@@ -106,7 +106,7 @@ def audit(
     since: float,
     each_tag: Collection[str] = (),
 ) -> Audit:
-    """Compare groups and receipts since a time, in seconds since epoch, and return the differences.
+    """Compare the groups and receipts since `since` (seconds since epoch), and return the differences.
 
     `sinks` maps names to whether a sink takes every group; sinks in `each_tag` get a group once for each of its tags.
     `inbox` holds the inbox's facts about groups by their ids.

@@ -306,10 +306,7 @@ class _Building:
             return None
 
     def _judged(self, part: str, written: Written, judge: Callable[[], Any]) -> Any:
-        """Return the result of `judge`, which has the target check a statement, or `None` when it failed or is offline.
-
-        A rejected statement is an error of the project; a target that cannot be asked is noted as trouble.
-        """
+        """Return the result of `judge`, or `None`. Report a rejected statement as an error, an outage as trouble."""
         if self.offline:
             return None
         try:

@@ -15,10 +15,7 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """The duration of a group. `seconds` is delivered; `worked_seconds` sums the rows; `total_seconds` is the total.
-
-    `is_edited`: the posted total differs from the sum of the rows. `weighting_percent` is `None` if none was applied.
-    """
+    """The duration of a group. `seconds` is delivered; `worked_seconds` sums the rows; `total_seconds` was posted."""
 
     seconds: int
     hours: Decimal

@@ -56,10 +56,7 @@ class FetchDelivery(Protocol):
 
 
 class Fetching:
-    """The loop that fetches and delivers groups until `stop` is set. `limit` returns the most groups to ask for.
-
-    `timeout` is that of ordinary calls. A fetch may take that long too, if it exceeds `pace.fetch`.
-    """
+    """The loop that fetches and delivers groups until `stop` is set. `limit` returns the most groups to ask for."""
 
     def __init__(
         self,

@@ -11,10 +11,7 @@ from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, list
 
 @dataclass(slots=True)
 class Listing:
-    """The groups that the service lists. `unreadable` counts items that are not a group with an id.
-
-    `hidden` holds the instants (milliseconds since epoch) that have more groups than the service lists.
-    """
+    """The listed groups. `unreadable` counts items without an id; `hidden` has instants (ms) with more groups."""
 
     groups: list[Group] = field(default_factory=list)
     unreadable: int = 0

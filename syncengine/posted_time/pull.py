@@ -32,7 +32,7 @@ async def pull(
     call_seconds: float,
     pace: Pace = PACE,
 ) -> bool:
-    """Run one round, and return whether groups were fetched. Raise `WebhookRegistered` when the team has a webhook.
+    """Run one round, and return whether it made a fetch. Raise `WebhookRegistered` when the team has a webhook.
 
     The fetch waits until there are groups, for a minute at most.
     """

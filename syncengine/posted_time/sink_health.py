@@ -34,10 +34,7 @@ IN_A_ROW, IN_DOUBT = 2, 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Down:
-    """The record of a sink that failed. `first` and `last` failure and `next_try` are in seconds since epoch.
-
-    `failures` counts failures in a row, and `tries` failed tries. `is_tried`: the sink may be tried with a group.
-    """
+    """The record of a sink that failed, with instants in seconds since epoch. `tries` counts the failed tries."""
 
     trouble: SinkTrouble
     first: float

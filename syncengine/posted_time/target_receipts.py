@@ -1,7 +1,6 @@
 """Read the receipts that SQL sinks keep in their targets, or the reason why a target cannot be read.
 
-The inbox records which groups a target took once; after a restore from a backup, only the target knows which groups it
-has.
+The inbox records which groups a target took; after a restore from a backup, only the target knows which it still has.
 """
 
 from __future__ import annotations

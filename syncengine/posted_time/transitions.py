@@ -1,8 +1,7 @@
 """Decide the next step for an offered group from its entry in the inbox. Pure.
 
-The rules of docs/posted-time.md 1: a group is delivered once per sink, however often it is offered. An offer with
-different content is the group's next revision, unless a sink has the earlier content: then it is a conflict for a
-person to resolve.
+The rules of docs/posted-time.md 1: a group is delivered once per sink, however often it is offered. Different content
+is the group's next revision, unless a sink has the earlier content: then it is a conflict for a person to resolve.
 """
 
 from __future__ import annotations

@@ -28,9 +28,7 @@ class Metrics:
         self.rejected = Counter("syncengine_webhook_rejected", "Rejected webhook calls.", ["status"], registry=own)
         self.fetches = Counter("syncengine_fetches", "Fetches that were answered.", registry=own)
         self.reconciles = Counter("syncengine_reconciles", "Applies, by outcome.", ["outcome"], registry=own)
-        self.reconciled = Gauge(
-            "syncengine_reconciled_timestamp_seconds", "Time of the last complete apply.", registry=own
-        )
+        self.reconciled = Gauge("syncengine_reconciled_timestamp_seconds", "The last complete apply.", registry=own)
         self.quarantined = Gauge(
             "syncengine_quarantined_resources", "Resources in quarantine, or waiting for one that is.", registry=own
         )

@@ -261,8 +261,7 @@ class SqlSink:
     ) -> Answer | None:
         """Write one group, and return its result, or `None` when it failed and was rolled back to its savepoint.
 
-        Raise `_Fallen` when it failed without a savepoint. A group may fail here and succeed alone: `now()`, for
-        instance, is the same for all groups of a transaction.
+        Raise `_Fallen` if it failed without a savepoint. Alone it may succeed: groups of one transaction share `now()`.
         """
         if answer := _earlier_answer(earlier, parcel):
             return answer
