@@ -1,1 +1,1 @@
-"""A group of posted time → inbox → rules → sinks → verdict (docs/posted-time.md)."""
+"""The delivery of posted time through inbox, rules and sinks, up to a verdict (docs/posted-time.md)."""

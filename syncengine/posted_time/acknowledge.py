@@ -1,4 +1,4 @@
-"""The acknowledgement loop: verdicts in the inbox → status updates, each repeated until the service has accepted it."""
+"""The acknowledgement loop: send the verdicts in the inbox as status updates until the service accepts them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from syncengine.state.inbox_writes import Acknowledge, GiveUp, NotAccepted
 from syncengine.state.lock import LockLost
 
 SIDE_BY_SIDE = 8
-"""Statuses that are on their way at a time; the client may have room for fewer."""
+"""The most status updates sent at the same time; the client may allow fewer."""
 
 UNKNOWN_GROUP = "the service does not know this time group"
-WEBHOOK_NOW = "the team has a webhook now, so the service accepts no status for what was fetched before"
+WEBHOOK_NOW = "the team now has a webhook, so the service accepts no status for groups fetched before"
 
 
 class Verdicts(Protocol):
-    """The part of an inbox that the loop needs."""
+    """The part of an inbox that the acknowledgement loop needs."""
 
     async def waiting(self) -> Sequence[Acknowledgement]: ...
     async def write(self, write: Acknowledge | NotAccepted | GiveUp) -> None: ...
@@ -34,7 +34,7 @@ class Verdicts(Protocol):
 
 @dataclass(slots=True)
 class _Again:
-    """The times at which a status that was not accepted is sent again."""
+    """The time (of the event loop) at which a status that was not accepted is sent again."""
 
     back_off: BackOff
     due: float = 0.0
@@ -42,9 +42,9 @@ class _Again:
 
 @dataclass(slots=True)
 class Acknowledging:
-    """Sends what waits until `stop`, and once more then. `ring` it when there may be something new.
+    """The loop that sends waiting statuses until `stop` is set, and then once more. `ring` tells it of new ones.
 
-    `has_webhook`: fetched groups cannot be acknowledged any more.
+    `has_webhook`: the team has a webhook, so that fetched groups cannot be acknowledged any longer.
     """
 
     client: Client
@@ -57,11 +57,11 @@ class Acknowledging:
     _again: dict[str, _Again] = field(default_factory=dict)
     _service: BackOff = field(init=False)
     _down: bool = False
-    """The service or the inbox is in trouble: nothing is sent before its time, however much is new."""
+    """Whether the service or the inbox is in trouble, so that `ring` does not end the wait."""
     _pause: float = 0.0
-    """Seconds that the service's trouble ends this round for; what was sent beside it is waited for."""
+    """Seconds until the next round, if the service's trouble ended this one; else 0."""
     _silent: bool = False
-    """A status of this round was not answered in time."""
+    """Whether the last status of this round was not answered in time."""
     _one_round: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Acknowledging:
             await slept(pause, self.stop, *([] if self._down else [self._rung]))
 
     async def round(self) -> float:
-        """Send everything that is due: seconds until something is again. A round that is under way is waited for."""
+        """Send all due statuses, after any other round has ended, and return the seconds until the next is due."""
         async with self._one_round:
             self._down = self._silent = False
             self._pause = 0.0
@@ -96,12 +96,12 @@ class Acknowledging:
             return self._until_due(waiting)
 
     def _due(self, verdict: Acknowledgement) -> float:
-        """The order of the next round: the group that ended this one is the last, so that it keeps none waiting."""
+        """Return the sort key of a status, which puts statuses that failed before behind new ones."""
         again = self._again.get(verdict.group_id)
         return again.due if again else 0.0
 
     async def _sent(self, verdict: Acknowledgement) -> None:
-        """Send one status."""
+        """Send a status if it is due, and record the service's answer."""
         id, now = verdict.group_id, asyncio.get_running_loop().time()
         again = self._again.setdefault(id, _Again(BackOff(self.pace)))
         if again.due > now and not self.stop.is_set():
@@ -130,9 +130,9 @@ class Acknowledging:
         again.due = asyncio.get_running_loop().time() + seconds
 
     def _is_services(self, answer: Answer) -> bool:
-        """Whether any other status would fare the same: the key, no connection, or silence for the second time.
+        """Return whether the service itself has trouble: a rejected key, no connection, or two timeouts in a row.
 
-        On the way out nobody waits for a second time.
+        After `stop`, a single timeout is enough.
         """
         silent_before, self._silent = self._silent, answer.timed_out
         if answer.timed_out:

@@ -1,9 +1,8 @@
-"""Compare the service's list of posted groups with the receipts of sinks: which side lacks which group.
+"""Compare the service's list of posted groups with the receipts of sinks, to find what each side lacks. Pure.
 
-Pure. Of the statuses that a listed group may have docs/interface.md 2.5 shows PENDING alone: a group is posted there
-when it is listed as anything else, unless we refused it. Groups not listed as SUCCESS are shown one by one, with the
-facts known here. A sink with a condition takes only some groups: it lacks one only where the inbox knows that it was
-to have it.
+docs/interface.md 2.5 shows only one status of a listed group, PENDING: a group with any other status counts as posted,
+unless we refused it. Groups not listed as SUCCESS are shown one by one, with the facts from the inbox. A sink with a
+condition takes only some groups: it lacks a group only if the inbox shows that the sink was to have it.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from syncengine.state.inbox_entries import sink_of
 from syncengine.state.inbox_states import GroupState, PostedTimeStatus
 
 PENDING = "PENDING"
-"""The one stored status that the interface shows; that of what was posted is SUCCESS (docs/service.md §2)."""
+"""The only stored status that the interface shows; that of a posted group is SUCCESS (docs/service.md §2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A group as the service lists it. `submitted` in milliseconds since epoch; `tags`: their names."""
+    """A group in the service's list. `submitted` is in milliseconds since epoch; `tags` are the names of its tags."""
 
     group_id: str
     status: str | None
@@ -31,7 +30,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class AuditReceipt:
-    """Receipt of a sink for a group, under its own name or that and one tag. `at` in seconds since epoch."""
+    """A sink's receipt for a group, or for the part under `key`. `at` is in seconds since epoch."""
 
     group_id: str
     key: str
@@ -41,7 +40,7 @@ class AuditReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A group that the service lists as posted and of which a sink has no receipt."""
+    """A group, or the part for `tag`, that the service lists as posted and a sink has no receipt for."""
 
     group_id: str
     sink: str
@@ -51,7 +50,7 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Unposted:
-    """A sink took it, and the service waits for it (PENDING), or does not list it (None)."""
+    """A group that a sink took, but the service lists as PENDING, or does not list (`status` is `None`)."""
 
     group_id: str
     sink: str
@@ -62,7 +61,7 @@ class Unposted:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The inbox's facts about a group: its state, the last answer to the service, the keys of its deliveries."""
+    """The inbox's facts about a group: its state, the last verdict sent to the service, and its deliveries' keys."""
 
     state: GroupState
     outcome: PostedTimeStatus | None
@@ -75,7 +74,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Listed, and not as SUCCESS. `takers`: the sinks that took it; `entry` None: it is not in the inbox."""
+    """A group with any status but SUCCESS. `takers` are the sinks that took it; without `entry` the inbox lacks it."""
 
     group_id: str
     status: str | None
@@ -86,7 +85,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`listed`, `posted`: how many groups the service lists, and how many of them as posted."""
+    """The result of an audit. `listed` counts the groups in the service's list, and `posted` those listed as posted."""
 
     listed: int
     posted: int
@@ -107,9 +106,10 @@ def audit(
     since: float,
     each_tag: Collection[str] = (),
 ) -> Audit:
-    """`sinks`: name → whether it takes every group; `each_tag`: those given it once for each tag. `inbox`: its groups.
+    """Compare the groups and receipts since `since` (seconds since epoch), and return the differences.
 
-    Groups submitted since then are looked for in the sinks, receipts since then at the service.
+    `sinks` maps names to whether a sink takes every group; sinks in `each_tag` get a group once for each of its tags.
+    `inbox` holds the inbox's facts about groups by their ids.
     """
     by_id = {group.group_id: group for group in listed}
     receipts = list(receipts)
@@ -143,11 +143,11 @@ def _is_posted(group: Listed, entry: Known | None) -> bool:
 
 
 def _parts(sink: str, group: Listed, entry: Known | None, each_tag: bool) -> Mapping[str, str | None]:
-    """The keys under which a sink was to have the group, with the tag of each where it was divided."""
+    """Return the keys under which a sink should have the group, each with its tag, or `None` for a whole group."""
     before = {key for key in entry.keys if sink_of(key) == sink} if entry else set()
     keys = {sink + suffix: tag for tag, suffix in suffixes(group.tags).items()} if each_tag else {}
     if len(keys) < 2 or before == {sink}:
-        return {sink: None}  # also where it came whole, before it was given tag by tag
+        return {sink: None}  # also if it was delivered whole, before `each: tag` was added
     return keys
 
 
@@ -158,7 +158,7 @@ def _unposted(receipt: AuditReceipt, group: Listed | None) -> Unposted:
 
 
 def _was_meant(key: str, takes_all: bool, entry: Known | None) -> bool:
-    """Whether a sink should have the group; one that the inbox never saw is lacking in each sink that might take it."""
+    """Return whether a sink should have the group under this key: always, if the inbox does not know the group."""
     return takes_all or entry is None or key in entry.keys
 
 

@@ -1,4 +1,4 @@
-"""Waiting times between rounds and after trouble, in seconds; and a wait that a stop ends."""
+"""Waiting times between rounds and after trouble, and a wait that an event can end."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import random
 from dataclasses import dataclass
 
 HOLD_SECONDS = 60.0
-"""How long the service holds a fetch open at most (docs/interface.md 8)."""
+"""The longest time for which the service holds a fetch open (docs/interface.md 8)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Waits in seconds.
+    """The waiting times of all loops, in seconds.
 
-    `first`, `longest`: after trouble, doubled each time. `empty`: after a fetch that was answered at once with
-    nothing, which a service that holds it never does. `fetch`: how long its answer may take. `well`, `down`: between
-    two checks of the sinks. `renew`: between two registrations, at least. `again`: before one round by hand believes a
-    failure.
+    `first` and `longest` bound the wait after trouble, which doubles each time. `empty` follows a fetch that is
+    answered at once with nothing, which a service that holds fetches never does. `fetch` limits a fetch. `well` and
+    `down` separate checks of sinks that are well or down. `renew` is the least time between two registrations.
+    `again` is the wait before a manual round repeats a failed delivery.
     """
 
     first: float = 0.5
@@ -35,13 +35,13 @@ PACE = Pace()
 
 @dataclass(slots=True)
 class BackOff:
-    """Waits that grow with each trouble in a row, with jitter so that connectors do not come back all at once."""
+    """A wait that grows with each trouble in a row, with jitter so that connectors do not return all at once."""
 
     pace: Pace = PACE
     _troubles: int = 0
 
     def after(self, retry_after: float | None = None) -> float:
-        """Seconds to wait after one more trouble; a delay that the service `asked` for counts, within reason."""
+        """Return the seconds to wait after one more trouble: the service's `retry_after`, if any, within limits."""
         self._troubles += 1
         if retry_after is not None:
             return min(retry_after, 10 * self.pace.longest)

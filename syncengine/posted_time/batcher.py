@@ -1,6 +1,6 @@
-"""Batches of items that come side by side, one after another. Knows nothing of the work.
+"""Collect items that arrive at the same time into batches, and process one batch after another.
 
-While one batch is under way the next ones collect; where none is, an item is begun at once: a lone one never waits.
+While a batch is being processed, new items collect for the next batch; otherwise an item is processed at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class _Pending(asyncio.Future[Result]):
-    """A result. Once the work on it is begun, whoever is cancelled while waiting ends with it, and not before."""
+    """A future result that cannot be cancelled once the work on it has begun."""
 
     is_begun = False
 
@@ -23,7 +23,7 @@ class _Pending(asyncio.Future[Result]):
         return not self.is_begun and super().cancel(msg)
 
     def lose(self) -> None:
-        """End it without a result: there is nobody left to work on it."""
+        """Cancel the result for good, because nothing will work on it any more."""
         super().cancel()
 
 
@@ -31,9 +31,9 @@ _Waiting = tuple[Item, _Pending[Result]]
 
 
 class Batcher(Generic[Item, Result]):
-    """Gives `work` at most `most` items at a time, in the order in which they came.
+    """A queue that passes its items to `work` in batches of at most `most`, in order of arrival.
 
-    It returns a result for each, or the error of that item alone; what it raises is the error of all of them.
+    `work` returns a result or an error for each item; an exception from it is the error of every item in the batch.
     """
 
     def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]], most: int) -> None:
@@ -45,7 +45,7 @@ class Batcher(Generic[Item, Result]):
     async def result(self, item: Item) -> Result:
         """Return the result of the item, or raise its error.
 
-        A caller that is cancelled ends only when the work on its item has ended.
+        A cancelled caller is kept waiting until work on its item, once begun, has ended.
         """
         answer = _Pending[Result]()
         self._waiting.append((item, answer))
@@ -57,7 +57,7 @@ class Batcher(Generic[Item, Result]):
         batch: Sequence[_Waiting[Item, Result]] = ()
         try:
             while self._waiting:
-                await asyncio.sleep(0)  # all that the batch before has set free hand in what they have
+                await asyncio.sleep(0)  # let tasks that the last batch released add their items
                 batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
                 await self._made([waiting for waiting in batch if not waiting[1].done()])
         except asyncio.CancelledError:
@@ -69,7 +69,7 @@ class Batcher(Generic[Item, Result]):
             self._running = None
 
     async def _made(self, batch: Sequence[_Waiting[Item, Result]]) -> None:
-        """Do the work of a batch, and hand each result to the task that waits for it."""
+        """Process a batch, and pass each result to the task that waits for it."""
         if not batch:
             return
         for _, answer in batch:
@@ -78,7 +78,7 @@ class Batcher(Generic[Item, Result]):
             results = await self._work([item for item, _ in batch])
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # it belongs to those who wait
+        except BaseException as error:  # it is raised in the waiting tasks
             results = [error] * len(batch)  # type: ignore[list-item] # whatever it is, it is raised
         for (_, answer), result in zip(batch, results, strict=True):
             if answer.done():

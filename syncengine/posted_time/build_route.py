@@ -1,7 +1,7 @@
-"""project file → a compiled route, or everything that is wrong with it. Reads templates and asks databases.
+"""Build the route of posted time from the project file, or report every error in it. Reads templates and databases.
 
-A database that does not answer is no mistake in the project: it is reported as trouble, and the route is built.
-Offline (for a preview) nothing is opened, and a missing secret does not matter.
+A database that does not answer is not an error in the project: it is reported as trouble, and the route is built.
+Offline (for a preview), no target is opened and missing secrets are ignored.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from syncengine.project.secret_places import places_written
 from syncengine.templating.names import Scope, Shape
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
-"""What a database may suffer from at start without the project being wrong."""
+"""The kinds of trouble that a database may have at start although the project is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltRoute:
-    """A route, the databases that it uses, and the parts in trouble when it was made."""
+    """A route, the databases that it uses, and the names and troubles of the parts that were down when it was built."""
 
     route: Route
     databases: Databases
@@ -55,7 +55,7 @@ class BuiltRoute:
 def build(
     project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False
 ) -> BuiltRoute:
-    """The route of a project; Problems with all that is wrong."""
+    """Build the route of a project. Raise `Problems` with every error found."""
     section = project.posted_time or file.PostedTimeSection()
     building = _Building(project, Connections(project.sources, project.root, environ), now, offline)
     route = building.route(section)
@@ -66,7 +66,7 @@ def build(
 
 
 def check(project: Project) -> None:
-    """Check that the project's posted time compiles, without opening anything; Problems with everything found."""
+    """Check the project's posted time without opening any target. Raise `Problems` with every error found."""
     if project.posted_time is not None:
         build(project, {}, now=lambda: 0.0, offline=True).databases.close()
 
@@ -83,7 +83,7 @@ class _Building:
     sinks: dict[Database, str] = field(default_factory=dict)
     scope: dict[str, Shape | None] = field(default_factory=dict)
     names_of: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The variables behind `lookup` and `narrative`."""
+    """The variables that `lookup` and `narrative` are made from."""
 
     def __post_init__(self) -> None:
         self.compiler = Compiler(self.project.root, self.project.config_name)
@@ -116,7 +116,7 @@ class _Building:
     # --- lookups
 
     def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
-        """Build the lookups in order: each sees the columns of those before it."""
+        """Build the lookups in order, so that each can use the columns of earlier lookups."""
         found, shapes = [], dict[str, Shape | None]()
         for section in sections:
             lookup = self._lookup(section)
@@ -164,7 +164,7 @@ class _Building:
         return SinkRule(sink, when, section.each is not None, is_of_one_tag)
 
     def _names(self) -> frozenset[str]:
-        """The variables of all that was compiled since they were looked at last, and those behind them."""
+        """Return the variables used by templates since the last call, with those behind `lookup` and `narrative`."""
         names, self.compiler.names = self.compiler.names, set()
         for name in ("narrative", "lookup"):
             names |= self.names_of.get(name, frozenset()) if name in names else frozenset()
@@ -176,15 +176,15 @@ class _Building:
         return kind.build(self, section, settings)
 
     def _check_files(self, at: Written, settings: Model) -> None:
-        """Check that the project has no other use for the files that a sink writes."""
+        """Check that no file that a sink writes has another use in the project."""
         attributes = names_of(type(settings))
         for name in places_written(type(settings), file_path):
             path = getattr(settings, attributes[name])
             if path is not None and (use := self._use_of((self.project.root / path).resolve())):
-                self._refuse(at, f"{path} is {use}: lines of posted time need a file of their own", "bad-path")
+                self._refuse(at, f"{path} is {use}: set `path` to a file for posted time alone", "bad-path")
 
     def _words(self, section: file.SinkConfig) -> Words:
-        """Words about a delivery are not delivered: they do not count among the variables of the sink."""
+        """Compile the templates of a delivery's reference and refusal, whose variables the sink does not deliver."""
         answers: Scope = {"response": None, "returned": None, "status": None}
         before = set(self.compiler.names)
         words = Words(self._text(section.external_id, answers), self._text(section.refused, answers))
@@ -220,7 +220,7 @@ class _Building:
         )
 
     def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
-        """Compile headers that are templates; check that constant ones can be sent."""
+        """Compile the headers that are templates, and check that constant values can be sent."""
         made = dict[str, Text]()
         for name, value in headers.items():
             text = self._text(value) if isinstance(value, Written) else None
@@ -233,15 +233,15 @@ class _Building:
         return made
 
     def _check_address(self, address: Address, at: Written) -> None:
-        """Check that the URL and the secrets exist and can be sent; none of them is shown."""
+        """Check that the URL and the secret headers exist and can be sent, without showing them."""
         if self.offline:
             return
         try:
             if not address.url().startswith(("http://", "https://")):
-                self._refuse(at, "the URL in this reference does not start with http:// or https://", "bad-source")
+                self._refuse(at, "the URL in this reference must start with http:// or https://", "bad-source")
             for name, read in address.secrets.items():
                 if not is_sendable(read()):
-                    self._refuse(at, f"the value of the header {name} is not one line of ASCII", "bad-source")
+                    self._refuse(at, f"the value of the header {name} must be one line of ASCII", "bad-source")
         except Problems as problems:
             for problem in problems.found:
                 self._refuse(at, problem.message, problem.code)
@@ -252,18 +252,18 @@ class _Building:
         return JsonlSink(section.name.text, path, body, self._words(section), each_tag=section.each is not None)
 
     def _use_of(self, path: Path) -> str | None:
-        """The use that this project already has for a file."""
+        """Return the use that the project already has for a file, as the end of a message, or `None`."""
         if self.project.config is not None and path == self.project.config.resolve():
             return "the project file"
         manifests = self.project.manifests or (self.project.root / MANIFESTS,)
         if any(path.is_relative_to(folder.resolve()) for folder in manifests):
-            return "among the manifests"
+            return "in the manifests' folder"
         state = self._state_file()
         is_state = state is not None and path.name.startswith(state.name) and path.parent == state.resolve().parent
-        return "the state" if is_state else None
+        return "part of the state" if is_state else None
 
     def _state_file(self) -> Path | None:
-        """Return the state's file; None if it is a server, or if the secret in its URL is missing."""
+        """Return the state's file, or `None` when the state is on a server or the secret in its URL is missing."""
         try:
             return sqlite_file(self.project.state)
         except Problems:
@@ -281,14 +281,14 @@ class _Building:
         return self.compiler.json(tree, self.scope)
 
     def _statement(self, written: Written, params: Mapping[str, Any] | None) -> Statement | None:
-        """The statement, with a template for each of its parameters and no other."""
+        """Return the statement, or `None` and report errors when its parameters and `params` do not match."""
         statement, names = Statement(written.text), frozenset(params or {})
         for name in sorted(statement.names - names):
-            self._refuse(written, f"`:{name}` is in the statement, but not in `params`")
+            self._refuse(written, f"the statement uses `:{name}`, but `params` does not define it")
         for name in sorted(names - statement.names):
-            self._refuse(written, f"`{name}` is in `params`, but not as `:{name}` in the statement")
+            self._refuse(written, f"`params` defines `{name}`, but the statement does not use `:{name}`")
         if "{{" in written.text or "{%" in written.text:
-            self._refuse(written, "a statement is not a template: write :NAME in it, and the template under `params`")
+            self._refuse(written, "a statement is not a template: write `:NAME`, and put the template under `params`")
         return statement if statement.names == names else None
 
     def _database(
@@ -306,7 +306,7 @@ class _Building:
             return None
 
     def _judged(self, part: str, written: Written, judge: Callable[[], Any]) -> Any:
-        """The target's judgement of a statement: fine, a problem of the project, or trouble of the target."""
+        """Return the result of `judge`, or `None`. Report a rejected statement as an error, an outage as trouble."""
         if self.offline:
             return None
         try:
@@ -326,9 +326,9 @@ class _Building:
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
-    """A kind of sink: how a sink is built and checked from its part of the project file, None where that is wrong.
+    """A kind of sink. `build` returns a sink from its section of the project file, or `None` when that is invalid.
 
-    `is_whole`: what it is given says the whole group, with all its tags, though no template names them.
+    `is_whole` returns whether the sink delivers the whole group, with all tags, although no template names them.
     """
 
     build: Callable[[_Building, file.SinkConfig, Any], Sink | None]
@@ -340,11 +340,11 @@ SINK_KINDS: Mapping[str, SinkKind] = {
     "http": SinkKind(_Building._http),
     "jsonl": SinkKind(_Building._jsonl, is_whole=lambda jsonl: jsonl.body is None),
 }
-"""By the name of their part of a sink in the project file."""
+"""The kinds of sinks, by their section's name in the project file."""
 
 
 def _kind_of(section: file.SinkConfig) -> tuple[SinkKind, Any]:
-    """The kind of a sink, and its settings: of all parts one is there."""
+    """Return the kind of a sink and its settings, from the only section that the sink has."""
     return next((kind, found) for name, kind in SINK_KINDS.items() if (found := getattr(section, name)) is not None)
 
 

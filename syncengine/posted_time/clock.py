@@ -1,6 +1,7 @@
-"""Rows and groups → local instants, by the zones that they name; pure, but for the zones of this machine.
+"""Compute the local start of rows and groups from their time zones. Pure, except for the machine's zone database.
 
-A row's zone is its `timezone_name`, else its offset, else the group's offset, else UTC; a zone that is set wins.
+A row's zone is its `timezone_name`, else its offset, else the group's offset, else UTC. A configured zone overrides
+all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _MAX_OFFSET = 18 * 60
 
 
 def named_zone(name: str | None) -> tzinfo | None:
-    """The zone of this name; None when there is none."""
+    """Return the time zone with this IANA name, or `None` when it is missing or unknown."""
     try:
         return ZoneInfo(name) if name else None
     except (ValueError, OSError, KeyError):  # KeyError: ZoneInfoNotFoundError
@@ -23,7 +24,7 @@ def named_zone(name: str | None) -> tzinfo | None:
 
 
 def offset_zone(minutes: int | None) -> tzinfo | None:
-    """East of Greenwich is positive."""
+    """Return the zone at an offset in minutes (positive east of Greenwich), or `None` when it is missing or invalid."""
     if minutes is None or abs(minutes) > _MAX_OFFSET:
         return None
     return timezone(timedelta(minutes=minutes))
@@ -36,7 +37,7 @@ def zone_of(row: TimeRow | None, group: Group, zone: tzinfo | None = None) -> tz
 
 
 def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetime | None:
-    """The local time at which the row was first observed; None if it does not say."""
+    """Return the local time at which the row was first observed, or `None` when it is missing or invalid."""
     hour = row.activity_hour
     if hour is None:
         return None
@@ -50,7 +51,7 @@ def row_start(row: TimeRow, group: Group, zone: tzinfo | None = None) -> datetim
 
 
 def group_start(group: Group, zone: tzinfo | None = None) -> datetime | None:
-    """The first row's instant, of rows with their start; without any the beginning of the local date, or None."""
+    """Return the earliest start of the group's rows, else the beginning of its local date, else `None`."""
     starts = [row.start for row in group.time_rows if row.start is not None]
     if starts:
         return min(starts)
@@ -62,5 +63,5 @@ def group_start(group: Group, zone: tzinfo | None = None) -> datetime | None:
 
 
 def placed(group: Group, zone: tzinfo | None = None) -> Group:
-    """The group with the local start of each row."""
+    """Return the group with the local start of each row filled in."""
     return replace(group, time_rows=tuple(replace(row, start=row_start(row, group, zone)) for row in group.time_rows))

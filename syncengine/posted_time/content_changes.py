@@ -1,6 +1,6 @@
-"""The differences between two contents of a group; pure.
+"""The differences between two contents of a group. Pure.
 
-Compares the fields that tell two contents apart (`group.content`), so that the result is why they are two.
+Compares only the fields of `group.content`, which decide whether two contents count as different.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from syncengine.state.inbox import Event, InboxEntry
 from syncengine.state.inbox_states import EventKind
 
 PAIRED = 30
-"""Rows up to which each is compared with each other one, to find the row that it was; beyond, rows came or went."""
+"""The most rows of which all changed ones are matched in pairs. Of more rows, they may count as removed and added."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """A field by its path, such as `timeRows[0].durationSecs`; None where there is no value, row or tag."""
+    """A changed field, by its path such as `timeRows[0].durationSecs`. `None` where a value, row or tag is missing."""
 
     field: str
     before: object
@@ -29,7 +29,7 @@ class ContentChange:
 
 
 def changes(before: str, after: str) -> tuple[ContentChange, ...]:
-    """The differences of two contents as JSON; rows and tags may come in any order."""
+    """Return the differences between two groups given as JSON, whatever the order of their rows and tags."""
     one, other = _content(before), _content(after)
     rows = max(len(one["timeRows"]), len(other["timeRows"]))
     found = value_changes(
@@ -62,15 +62,15 @@ def _field(path: Sequence[str | int]) -> str:
 
 
 def last_changes(entry: InboxEntry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
-    """The changes of the last offer: the subject of a conflict. None where it came with the same content."""
+    """Return the changes of the last offer, which a conflict is about. Empty when the content is the same."""
     last = max((place for place, event in enumerate(story) if event.kind is EventKind.OFFERED), default=0)
     return changes_of(entry, story).get(last, ())
 
 
 def changes_of(entry: InboxEntry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
-    """The changes of each offer of other content, by its place in the story.
+    """Return the changes of each offer with different content, by its index in `story`.
 
-    The first content of a revised group is not kept; its replacement shows no changes.
+    The first content of a revised group is not kept, so the offer that replaced it shows no changes.
     """
     contents = {1: entry.body} if entry.revision == 1 else {}
     offered, found = None, dict[int, tuple[ContentChange, ...]]()

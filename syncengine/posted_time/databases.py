@@ -1,4 +1,4 @@
-"""The databases of sinks and lookups, one for each, and the variables of their statements. Opens databases."""
+"""The databases of sinks and lookups, and the statements that run in them. Opens databases."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
 from syncengine.project.references import sqlite_file
 
 PATIENCE_SECONDS = 30.0
-"""How long a whole transaction may take. A server that is frozen obeys no limit of its own."""
+"""How long to wait for a whole transaction. A frozen server does not enforce limits of its own."""
 
 MOST_SILENT = 4
-"""So many threads may wait for a database that was given up; no more are begun."""
+"""The most threads that may wait for a silent database. After that, no more are started."""
 
 MOST_READ = 64
-"""Questions that share a connection."""
+"""The most queries that share a connection."""
 
 LONG_READ = 1.0
-"""Seconds after which no further question is asked in the same thread, which is not waited for without end."""
+"""Seconds after which a thread runs no further query, so that it ends before it is given up."""
 
 T = TypeVar("T")
 Reading = Callable[[sa.Connection], Any]
 
 
 class NotAsked(OSError):
-    """The question before was not answered, for a reason that all of them have: `error`."""
+    """Raised for a query that was not run, because an earlier one met an outage; `error` is the outage."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -49,14 +49,14 @@ class NotAsked(OSError):
 
 
 UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
-"""What begins the call of a procedure, which no database explains."""
+"""The first words of procedure calls and blocks, which no database can EXPLAIN."""
 
 SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
-"""What can be a parameter."""
+"""The types of values that can be bound as a parameter."""
 
 
 class _Asking(Generic[T]):
-    """Work in a daemon thread; `given_up` is set when nobody waits for the answer any more."""
+    """A piece of work in a daemon thread. `given_up` is set when no one waits for its answer any longer."""
 
     def __init__(self, work: Callable[[threading.Event], T]) -> None:
         self.given_up = threading.Event()
@@ -67,14 +67,14 @@ class _Asking(Generic[T]):
     def _run(self, work: Callable[[threading.Event], T]) -> None:
         try:
             self.answer.set_result(work(self.given_up))
-        except BaseException as error:  # it belongs to whoever waits
+        except BaseException as error:  # it is raised in the waiting task
             self.answer.set_exception(error)
 
 
 class Database:
-    """An engine. `public_name` is the database's name for people who post time: a sink's name, where it has a sink.
+    """A database of sinks or lookups. `public_name` is its name in messages to users: that of its first sink, if any.
 
-    `patience`: seconds after which an answer is not waited for.
+    `patience` is how many seconds to wait for an answer.
     """
 
     def __init__(self, engine: sa.Engine, public_name: str, patience: float = PATIENCE_SECONDS) -> None:
@@ -85,16 +85,16 @@ class Database:
         self._reads = Batcher[Reading, Any](self._all_read, MOST_READ)
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
-        """The detail of the last probe, for the operator."""
+        """The cause of the last failed probe, for the operator. `None` after a good one."""
 
     async def probe(self) -> TroubleKind | None:
-        """The trouble that keeps it from answering; all who ask at the same time get one answer."""
+        """Return the trouble that keeps the database from answering, or `None`. Simultaneous callers share a probe."""
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probed())
         return await asyncio.shield(self._probing)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """The result of `work` in a transaction of its own; Silent, or NotAsked. Reads side by side share a thread."""
+        """Return the result of `work`, run in its own transaction. Raise `Silent`, or `NotAsked` after an outage."""
         found: T = await self._reads.result(work)
         return found
 
@@ -111,30 +111,30 @@ class Database:
         return results
 
     def _some_read(self, works: Sequence[Reading]) -> list[Any]:
-        """The results of the first of them, until one meets an outage or they have taken long."""
+        """Run reads on one connection until one fails or `LONG_READ` has passed, and return their results."""
         results, until = list[Any](), time.monotonic() + LONG_READ
         with self.engine.connect() as connection:
             for work in works:
                 try:
                     with connection.begin():
                         results.append(work(connection))
-                except Exception as error:  # it is that question's
+                except Exception as error:  # it concerns this read only
                     results.append(error)
-                    return results  # the next begins with another connection: of this one nothing is known
+                    return results  # the next read needs another connection: this one may be broken
                 if time.monotonic() >= until:
                     break
         return results
 
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
-        """The result of `work`; Silent. The event is set once nobody waits: nothing more is to be written then."""
+        """Return the result of `work`, or raise `Silent`. Once its event is set, `work` must not commit any more."""
         asking = self._begun(work)
         waiting = asyncio.wrap_future(asking.answer)
-        waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # it may come too late
+        waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # retrieve a late error
         await asyncio.wait([waiting], timeout=self._patience)
         return self._answered(asking)
 
     def ask_now(self, work: Callable[[threading.Event], T]) -> T:
-        """The same where there is no loop."""
+        """Do the same as `ask`, where no event loop runs."""
         asking = self._begun(work)
         concurrent.futures.wait([asking.answer], timeout=self._patience)
         return self._answered(asking)
@@ -150,7 +150,7 @@ class Database:
             return asking.answer.result()
         asking.given_up.set()
         self._silent.append(asking)
-        self.engine.dispose()  # connections from before the silence would be as silent
+        self.engine.dispose()  # earlier connections would not answer either
         raise Silent
 
     async def _probed(self) -> TroubleKind | None:
@@ -170,13 +170,13 @@ class Database:
 
 
 class Databases:
-    """The open databases, one for each URL, however many sinks and lookups name it."""
+    """The open databases, one for each URL, however many sinks and lookups use it."""
 
     def __init__(self) -> None:
         self._opened: dict[str, Database] = {}
 
     def database(self, url: str, name: str, public_name: str) -> Database:
-        """The database of a path or URL; Problems when there can be none."""
+        """Return the database at a path or URL, opened on first use. Raise `Problems` when it cannot be opened."""
         if url not in self._opened:
             waits = 0.0 if sqlite_file(url) is None else busy_seconds(url)
             self._opened[url] = Database(open_engine(url, name), public_name, PATIENCE_SECONDS + waits)
@@ -188,14 +188,14 @@ class Databases:
 
 
 class Statement:
-    """SQL with bound parameters: `names` are the parameters that it wants."""
+    """An SQL statement with bound parameters, whose names are in `names`."""
 
     def __init__(self, sql: str) -> None:
         self.clause = sa.text(sql)
         self.names = frozenset(self.clause.compile().params)
 
     def check(self, connection: sa.Connection) -> None:
-        """Check the statement by EXPLAIN, where the database has that; elsewhere it is checked as it runs."""
+        """Check the statement with EXPLAIN, where the database supports that. Raise the database's own errors."""
         first = self.clause.text.split(maxsplit=1)[0].upper()
         if connection.dialect.name in EXPLAIN and first not in UNEXPLAINED:
             nothing: Mapping[str, Any] = dict.fromkeys(self.names)
@@ -203,11 +203,11 @@ class Statement:
 
 
 def bound(value: Any, dialect: str) -> Any:
-    """A value as the driver takes it; Undeliverable where none does, RenderTrouble for a list or mapping."""
+    """Return a value as the driver accepts it, or raise `RenderTrouble` (`Undeliverable` if no database holds it)."""
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise undeliverable(TOO_LARGE, "a parameter")
     if not isinstance(value, SINGLE):
-        raise RenderTrouble(f"a parameter is of the type {type(value).__name__}, which is not a single value")
+        raise RenderTrouble(f"a parameter must be a single value, but has the type {type(value).__name__}")
     if isinstance(value, str):
         return parameter(value)
     if dialect == "sqlite" and isinstance(value, Decimal):

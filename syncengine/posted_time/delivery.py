@@ -1,7 +1,7 @@
-"""One group of posted time → inbox → sinks → verdict. Writes the inbox and the sinks.
+"""Deliver posted time through the inbox to the sinks, and decide a verdict on each group. Writes inbox and sinks.
 
-A group is in the inbox before anything else happens to it. Refusal rules, lookups, narrative and every sink's rendering
-come before the first delivery; a sink that took the group is never given it again, however often it is offered.
+A group is written to the inbox before anything else happens to it. Refusal rules, lookups, narrative and every sink's
+rendering come before the first delivery. A sink that took the group never gets it again, however often it is offered.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
 T = TypeVar("T")
 KEEP = 60 * 86400.0
-"""How long delivered groups are kept whole, unless the project says otherwise."""
+"""How long (in seconds) the content of delivered groups is kept, unless the project sets `keep`."""
 TIDY = 3600.0
-"""How often what is older than that is reduced."""
+"""Seconds between two removals of older content from the inbox."""
 HOLD = 240.0
-"""How long a group that finds a sink in trouble again is kept back, to try it with this one and no other.
+"""Seconds for which a fetched group that meets trouble again gets no verdict, so that only it tries the sink.
 
-The service offers a group again that it heard nothing of, after a time that is not known: connectors assume 8 minutes.
+The service offers a group again if it gets no status, after an undocumented time: connectors assume 8 minutes.
 """
 
 UNREADABLE = "This time cannot be read, so it was not delivered. Please post it again, or ask your administrator."
-UNREADABLE_NOTE = "only the groupId of this group could be read; its content was not kept"
+UNREADABLE_NOTE = "only the groupId of this group could be read; its content was not stored"
 CONFLICT = (
     "This time was posted before with different content, and {sinks} in that form. Nothing was changed there;"
     " please ask your administrator."
@@ -60,25 +60,25 @@ DIVIDED = (
     "This time was delivered before, divided differently (as a whole or by tag), and {sinks} in that form."
     " Nothing more was delivered; please ask your administrator."
 )
-CONFLICT_NOTE = "offered again with other content"
-DIVIDED_NOTE = "`each: tag` was added or removed since it was delivered"
+CONFLICT_NOTE = "offered again with different content"
+DIVIDED_NOTE = "`each: tag` was added or removed after the group was delivered"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A group that is in the inbox, as it was offered."""
+    """A group whose offer is stored in the inbox."""
 
     group: Group
     offer: Offer
 
 
 class Delivery:
-    """The way of posted time to its sinks. An async context manager, opened once; `take` may run many times at once."""
+    """The delivery of posted time to its sinks. An async context manager to enter once; `take` may run concurrently."""
 
     def __init__(self, built: BuiltRoute, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
         self.on_group: Callable[[Group], None] = lambda group: None
-        """Is called with each group that is offered."""
+        """A callback that gets each offered group."""
         self.writer = InboxWriter(inbox)
         self.route = built.route
         self.route.configuration = settings_in(inbox.database)
@@ -95,9 +95,9 @@ class Delivery:
 
     @classmethod
     def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
-        """Build the delivery of a project and check every template, table and source: Problems with all that is wrong.
+        """Build the delivery of a project, and check every template, table and source.
 
-        A target that cannot be reached is no problem of the project but a trouble: see `troubles`.
+        Raise `Problems` with every error found. A target that cannot be reached is not an error: see `troubles`.
         """
         built = build(project, environ, now=now)
         keep = (project.posted_time.keep if project.posted_time else None) or KEEP
@@ -108,22 +108,22 @@ class Delivery:
             raise
 
     def configure(self, settings: Mapping[str, object] | None) -> None:
-        """Set `connectorConfiguration` of templates to the service's answer to the registration, and remember it.
+        """Set the templates' `connectorConfiguration` to the service's settings from the registration, and store it.
 
-        None: there was no registration, or no answer; the earlier answer stays in use.
+        `None`, for a registration without an answer, keeps the earlier settings.
         """
         if settings is not None:
             self.route.configuration = dict(settings)
             remember_in(self.inbox.database, settings, self._now())
 
     def inherit(self, before: Delivery) -> None:
-        """Take over the troubles of sinks from the delivery that this one replaces."""
+        """Take over the sinks' troubles from the delivery that this one replaces."""
         self._well.inherit(before._well, self.route.parts())
 
     async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
-        """Deliver a group as the service sent it; `mechanism` is `fetch` or `webhook` (whose answer is the verdict).
+        """Store and deliver a group from the service, and return the verdict. `mechanism` is `fetch` or `webhook`.
 
-        Idempotent per group and sink. LockLost when the inbox's lease was lost: nothing more may be taken then.
+        Idempotent per group and sink. Raise `LockLost` when the inbox's lease is lost: then no group may be taken.
         """
         group = read_group(raw)
         if not group.group_id:
@@ -134,7 +134,7 @@ class Delivery:
             return await self._continue(await self.writer.receive(offer), Kept(group, offer))
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
-        """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
+        """Store a group with an id in the inbox, to be delivered by `deliver`, or by `resume` after a crash."""
         group = read_group(raw)
         self.on_group(group)
         kept = Kept(group, _offer(group, raw, mechanism))
@@ -143,14 +143,14 @@ class Delivery:
         return kept
 
     async def deliver(self, kept: Kept) -> Verdict:
-        """Deliver a kept group, as `take` does."""
+        """Deliver a stored group, and return the verdict, as `take` does."""
         async with self._only(kept.offer.group_id):
             entry = await self.writer.read(kept.offer.group_id)
-            assert entry is not None, "it was kept"
+            assert entry is not None, "`keep` has stored it"
             return await self._continue(entry, kept)
 
     async def recollect(self) -> None:
-        """Read the inbox for sinks whose last attempt failed, in whichever process: a new one makes none well."""
+        """Note the sinks whose last attempt failed according to the inbox: a restart does not make a sink well."""
         troubles = await to_thread(self.inbox.last_troubles)
         for name in self.route.parts():
             if name in troubles:
@@ -159,9 +159,9 @@ class Delivery:
     async def resume(
         self, stop: asyncio.Event, heard: Callable[[str, Verdict], None] = lambda id, verdict: None
     ) -> int:
-        """Deliver kept groups without a verdict, oldest first, and return their number. `heard` of each verdict.
+        """Deliver stored groups without a verdict, oldest first, and return their number. `heard` gets each verdict.
 
-        Until `stop`, or until a sink is down: the rest is left for the next time.
+        Stop when `stop` is set or a sink is down, and leave further groups for the next call.
         """
         count = 0
 
@@ -175,20 +175,20 @@ class Delivery:
         return count
 
     async def _undecided(self) -> AsyncIterator[str]:
-        """Ids, as few at a time as there may be under way: those that are waiting may be very many."""
+        """Yield the ids of groups without a verdict, oldest first, reading `WIDTH` of them at a time."""
         last: tuple[float, str] | None = None
         while page := await to_thread(self.inbox.undecided, last, WIDTH):
             for last in page:
                 yield last[1]
 
     def width(self, stop: asyncio.Event) -> int:
-        """How many groups may be under way now: none once it is to stop or a sink is down, one where it is in doubt."""
+        """Return how many groups may be delivered at once: none after `stop` or if a sink is down, one if in doubt."""
         return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
-        """Refuse a group of which only the id can be read, and keep the refusal in the inbox.
+        """Refuse a group of which only the id can be read, and store the refusal in the inbox.
 
-        `digest` tells this content from any other. A group that a sink has is a conflict.
+        `digest` identifies the content. A group that a sink already has is a conflict.
         """
         offer = Offer(group_id, digest, None, mechanism)
         async with self._only(group_id):
@@ -202,10 +202,10 @@ class Delivery:
             )
 
     async def catch_up(self, stop: asyncio.Event) -> int:
-        """Deliver groups that `time retry` and `time redeliver` asked for, and return their number.
+        """Deliver the groups that `time retry` and `time redeliver` requested, and return their number.
 
-        Until `stop`, or until a sink is down: the rest is still asked for then.
-        For `serve`, between two rounds: only the holder of the lease delivers; other processes ask it to.
+        Stop when `stop` is set or a sink is down; further groups remain requested. `serve` calls this between rounds,
+        because only the holder of the lease delivers, and other processes can only request it.
         """
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
@@ -222,7 +222,7 @@ class Delivery:
         return count
 
     async def again(self, group_id: str) -> Verdict | None:
-        """Deliver a group of the inbox to the sinks that lack it; None where there is nothing to deliver from."""
+        """Deliver a group of the inbox to the sinks that lack it. Return the verdict, or `None` when there is none."""
         async with self._only(group_id):
             entry = await self.writer.read(group_id)
             if entry is None or not entry.body:
@@ -231,14 +231,14 @@ class Delivery:
             group = read_group(entry.raw())
             if not entry.is_delivered:
                 return await self._process(entry, group, entry.mechanism)
-            # The service knows of the success already: what happens now is between us and the sink.
+            # The service already has the verdict SUCCESS, so this result is not reported to it.
             result = await self._handover.answers(entry, group)
             await self._handover.end(result)
             await self.writer.write(Finish(group_id))
             return None if isinstance(result.answer, Differs) else _verdict(result.answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
-        """Probe every sink and the sources of lookups; () when all are well. The troubles are to be reported."""
+        """Probe every sink and the databases of lookups, and return the troubles to report to users."""
         parts = self.route.parts()
         found = await asyncio.gather(*(part.probe() for part in parts.values()))
         for name, trouble in zip(parts, found, strict=True):
@@ -247,21 +247,21 @@ class Delivery:
 
     @property
     def troubles(self) -> tuple[SinkTrouble, ...]:
-        """Sinks known to be down now: fetch nothing while there are any.
+        """The troubles of sinks that are known to be down. While there are any, nothing may be fetched.
 
-        A sink whose probe is well but whose last delivery failed is not among them for ever, so that one group can try
-        it: see `is_cautious`.
+        A sink with a good probe after a failed delivery is left out after a while, so that one group can try it: see
+        `is_cautious`.
         """
         return self._well.closed
 
     @property
     def reported(self) -> tuple[SinkTrouble, ...]:
-        """Return the troubles that are shown to everyone who posts time; a single failure is not among them."""
+        """The troubles that are shown to everyone who posts time. A single failure does not count yet."""
         return self._well.down
 
     @property
     def is_cautious(self) -> bool:
-        """Whether a sink failed and took or refused no group since: it is tried with one group, not with many."""
+        """Whether a sink failed and has not been shown to work since, so that groups must be delivered one by one."""
         return self._well.is_in_doubt
 
     async def __aenter__(self) -> Delivery:
@@ -279,7 +279,7 @@ class Delivery:
     # --- one group
 
     async def _continue(self, entry: InboxEntry, kept: Kept) -> Verdict:
-        """Continue with the next step of the group, by its state in the inbox."""
+        """Continue with the next step for the group, by its entry in the inbox, and return the verdict."""
         mechanism = kept.offer.mechanism
         step: NextStep | Failed = next_step(entry, kept.offer.digest)
         if step is NextStep.ASK:
@@ -298,16 +298,16 @@ class Delivery:
         return await self._process(entry, kept.group, mechanism)
 
     def _only(self, group_id: str) -> asyncio.Lock:
-        """The service may call again while a first call is under way: one at a time for each group."""
+        """Return the lock that keeps two calls for one group from being handled at the same time."""
         return self._locks.setdefault(group_id, asyncio.Lock())
 
     async def _is_settled_with(self, entry: InboxEntry, digest: str) -> bool:
-        """Whether a person decided that the sinks have this content, whichever they were given."""
+        """Return whether a person settled a conflict about this content, so that the sinks count as having it."""
         body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
         return body is not None and content_digest(read_group(orjson.loads(body))) == digest
 
     async def _conflict(self, entry: InboxEntry, mechanism: str, *, divided: bool = False) -> Verdict:
-        """`entry` as it was before this attempt, of which only the inbox knows."""
+        """Refuse a group as a conflict. The entry is read anew, because this attempt may have changed it."""
         entry = await self.writer.read(entry.group_id) or entry
         text = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
         why = DIVIDED_NOTE if divided else CONFLICT_NOTE

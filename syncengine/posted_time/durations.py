@@ -1,4 +1,4 @@
-"""How long the work of a group took: total or rows, weighted, rounded up; in whole numbers. Pure."""
+"""Compute the duration of a group in whole seconds: from its total or rows, weighted and rounded up. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`seconds` are delivered; `worked_seconds` is the sum of the rows, `total_seconds` the posted total."""
+    """The duration of a group. `seconds` is delivered; `worked_seconds` sums the rows; `total_seconds` was posted."""
 
     seconds: int
     hours: Decimal
@@ -26,18 +26,18 @@ class Duration:
 
 
 UNREADABLE = "The duration of this time cannot be read."
-NEGATIVE = "This time has a duration below zero."
+NEGATIVE = "This time has a negative duration."
 NOTHING = "This time has a duration of 0 seconds, which cannot be rounded up. Please post it with a duration."
 
 
 class NotPositive(ValueError):
-    """A duration that is not above zero was to be rounded up. Its text is a sentence for who posted."""
+    """Raised when a duration of zero or less should be rounded up. Its text is a message to the user."""
 
 
 def objection(group: Group, settings: DurationSection) -> str | None:
-    """Say why a group's duration cannot be delivered, in a sentence for whoever posted it; None if it can.
+    """Return a message to the user if a group's duration cannot be delivered, else `None`.
 
-    To be called before anything is rounded: neither -5 s nor no time at all may become a unit of 6 minutes.
+    Call it before rounding: neither -5 s nor 0 s may become a unit of 6 minutes.
     """
     posted = group.total_duration_secs
     durations = [posted, *(row.duration_secs for row in group.time_rows)]
@@ -50,9 +50,9 @@ def objection(group: Group, settings: DurationSection) -> str | None:
 
 
 def duration_of(group: Group, settings: DurationSection) -> Duration:
-    """The duration of a group as the project wants it. Without rows the total counts, without a total the rows.
+    """Return the duration of a group by the project's settings. Without rows the total counts, and vice versa.
 
-    ValueError for a duration that is no number, or that cannot be rounded up: see `objection`.
+    Raise `ValueError` for a duration that is not a number or cannot be rounded up, which `objection` finds first.
     """
     worked = half_up(_worked(group))
     posted = group.total_duration_secs
@@ -75,14 +75,14 @@ def _worked(group: Group) -> Decimal:
 
 
 def _base(group: Group, settings: DurationSection) -> Decimal:
-    """The duration before weighting and rounding."""
+    """Return the duration in seconds before weighting and rounding."""
     from_rows = settings.from_ is DurationFrom.ROWS and group.time_rows
     posted = group.total_duration_secs
     return _worked(group) if from_rows or posted is None else decimal(posted)
 
 
 def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decimal | None:
-    """The percentage that counts; None where there is none, 0 or out of range."""
+    """Return the percentage to apply, or `None` when it is missing, out of range or switched off."""
     percent = group.user.experience_weighting_percent if group.user else None
     if percent is None or not 0 < percent <= 100:
         return None
@@ -92,33 +92,33 @@ def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decima
 
 
 def decimal(value: Number) -> Decimal:
-    """Return a number as the decimal that is written: 0.1, not its binary neighbour."""
+    """Return a number as the decimal that is displayed: exactly 0.1 for 0.1."""
     return value if isinstance(value, Decimal) else Decimal(str(value))
 
 
 def half_up(value: Number) -> int:
-    """The nearest whole number; a half goes up, away from zero."""
+    """Return the nearest whole number. A half is rounded away from zero."""
     return int(decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
 
 
 def rounded(value: Number, places: int = 0) -> Decimal:
-    """Half up, to that many places."""
+    """Return the value rounded to `places` decimals. A half is rounded away from zero."""
     with localcontext() as context:
         context.prec = 60
         return decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 
 def hours(seconds: Number, places: int = 2) -> Decimal:
-    """Decimal hours, half up."""
+    """Return seconds as decimal hours, rounded to `places` decimals."""
     with localcontext() as context:
         context.prec = 60
         return rounded(decimal(seconds) / 3600, places)
 
 
 def round_up(seconds: Number, unit: Number) -> int:
-    """Round up to a whole multiple of `unit`, both in seconds; with unit 0, to a whole second.
+    """Round seconds up to a multiple of `unit`, or to the nearest second with a unit of 0.
 
-    NotPositive for durations of zero or less.
+    Raise `NotPositive` for a duration of zero or less, if there is a unit.
     """
     if unit <= 0:
         return half_up(seconds)
@@ -130,7 +130,7 @@ def round_up(seconds: Number, unit: Number) -> int:
 
 
 def in_words(seconds: Number) -> str:
-    """`2h 46m 40s`; days are kept as days."""
+    """Return a duration in the form `2h 46m 40s`, in which days remain days, as in `1d 2h`."""
     rest = half_up(abs(decimal(seconds)))
     parts = []
     for unit, size in _UNITS:

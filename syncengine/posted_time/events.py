@@ -1,6 +1,6 @@
-"""Events of the fetch loop, the webhook receiver and the acknowledgement loop; values only.
+"""The events of the fetch loop, the webhook receiver and the acknowledgement loop. Values only.
 
-`serve` folds them into its log, its metrics and its readiness, `time pull` into text; nothing here prints.
+`serve` turns them into log lines, metrics and readiness, and `time pull` into text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from syncengine.posted_time.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A fetch was answered with this number of groups."""
+    """A fetch that was answered with a number of groups."""
 
     groups: int
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A group was stored and delivered as far as that went."""
+    """A group that got a verdict."""
 
     group_id: str
     verdict: Verdict
@@ -29,14 +29,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """The service sent something that is not a group and has no id to answer for."""
+    """An item from the service without a group id, so that no status can be reported for it."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The service accepted the status of a group."""
+    """A status of a group that the service accepted."""
 
     group_id: str
     status: str
@@ -44,7 +44,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """The service will never accept a status of this group."""
+    """A group whose status the service will never accept."""
 
     group_id: str
     why: str
@@ -52,7 +52,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """A step failed and is tried again in `seconds`."""
+    """A failed step that is tried again in `seconds`."""
 
     what: str
     why: str
@@ -61,7 +61,7 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The webhook answered a call that was no posted time of ours: a wrong key, no JSON, too much of it."""
+    """A webhook call that was rejected, because of a wrong key, invalid JSON or its size, for instance."""
 
     status: int
     why: str
@@ -72,5 +72,5 @@ Tell = Callable[[Event], None]
 
 
 def message_of(error: Exception) -> str:
-    """Return the message of one of our errors, or the class of any other, whose message may hold anything."""
+    """Return the message of a `SyncengineError`, or the class of any other error, whose message may hold secrets."""
     return error.message if isinstance(error, SyncengineError) else as_bug(error)

@@ -1,6 +1,6 @@
-"""The fetch loop: long poll → inbox and sinks. It tells no outcome to the service: `acknowledge` does.
+"""The fetch loop: fetch groups by long polling, and deliver them. Verdicts are sent by `acknowledge`.
 
-A fetch that is under way when the loop is stopped is given up: its groups are offered again.
+A fetch that is in progress when the loop is stopped is abandoned: its groups are offered again.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from syncengine.state.lock import LockLost
 
 T = TypeVar("T")
 SINK = "sink"
-"""What is waited for, in the event that a sink is in trouble."""
+"""The `what` of an event `RetryLater` that is about a sink in trouble."""
 
 TOGETHER = 500
-"""Groups of one answer that are put into the inbox together."""
+"""The most groups of one answer that are stored in the inbox together."""
 
 
 class WebhookRegistered(SyncengineError):
-    """Fetch and webhook exclude each other, and the team has a webhook (409)."""
+    """Raised when the team has a webhook, so that nothing can be fetched (409)."""
 
     code = "webhook-registered"
 
 
 class FetchDelivery(Protocol):
-    """The part of a delivery that the loop needs."""
+    """The part of a delivery that the fetch loop needs."""
 
     @property
     def troubles(self) -> Sequence[SinkTrouble]: ...
@@ -56,7 +56,7 @@ class FetchDelivery(Protocol):
 
 
 class Fetching:
-    """Fetches until `stop`. `limit` is asked before each fetch; `timeout` is any call's, should it be longer."""
+    """The loop that fetches and delivers groups until `stop` is set. `limit` returns the most groups to ask for."""
 
     def __init__(
         self,
@@ -79,17 +79,17 @@ class Fetching:
         self._back_off = BackOff(pace)
         self._pause = 0.0
         self._has_left = True
-        """Something may be in the inbox that was fetched and not begun: before the first fetch nobody knows."""
+        """Whether the inbox may have groups whose delivery has not begun, as is assumed at start."""
 
     async def run(self) -> None:
-        """Round after round; WebhookRegistered ends it, and LockLost."""
+        """Fetch round after round. Raise `WebhookRegistered` when the team has a webhook, or `LockLost`."""
         while not self._stop.is_set():
             pause = self._pace.empty if self._delivery.troubles else await self._trial_or_round()
             if pause:
                 await slept(pause, self._stop)
 
     async def _trial_or_round(self) -> float:
-        """A sink in doubt is tried with groups that are here already, before any is fetched for that."""
+        """Deliver stored groups, which tries a sink in doubt; if there are none, fetch. Return the seconds to wait."""
         if self._delivery.is_cautious or self._has_left:
             self._has_left = False
             if await self._delivery.resume(self._stop, self._heard):
@@ -98,7 +98,7 @@ class Fetching:
         return await self.round()
 
     async def round(self) -> float:
-        """One fetch, and everything that it brings: seconds to wait before the next."""
+        """Fetch once, deliver the fetched groups, and return the seconds to wait before the next fetch."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         answer = await self._polled()
@@ -113,16 +113,16 @@ class Fetching:
         return 0.0 if self._is_quiet(answer, took) else self._trouble(answer)
 
     def _is_quiet(self, answer: Answer, took: float) -> bool:
-        """Whether a minute without an answer was as quiet as an empty one: something between us was impatient.
+        """Return whether a fetch without an answer counts as empty, because a proxy ended a long wait.
 
-        A gateway that says so may be so sooner than one that only closes the connection, as a broken one does too.
+        A closed connection must have lasted longer than a gateway's 408 or 504, since a broken proxy closes it too.
         """
         if answer.status is None:
             return answer.timed_out or (answer.reached and took >= self._pace.fetch * 2 / 3)
         return answer.status in (408, 504) and took >= self._pace.fetch / 2
 
     async def _polled(self) -> Answer | None:
-        """The answer of one fetch; None when it was stopped meanwhile."""
+        """Fetch, and return the answer, or `None` when `stop` was set meanwhile."""
         polling = asyncio.ensure_future(fetch(self._client, self._limit(), self._patience))
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
@@ -133,18 +133,18 @@ class Fetching:
             polling.cancel()
 
     async def _brought(self, groups: Sequence[Group | Unreadable], took: float) -> float:
-        """All are in the inbox before the first of them is delivered: after a stop or a crash the rest is resumed."""
+        """Store all fetched groups first, so that a crash loses none, then deliver. Return the seconds to wait."""
         self._back_off.reset()
         self._tell(Offered(len(groups)))
         self._pause = 0.0
         kept = await self._all_kept(groups)
         is_whole = await side_by_side(each(_emptied(kept)), self._delivered, lambda: self._delivery.width(self._stop))
         self._has_left |= not is_whole
-        # A service that does not hold an empty fetch must not be asked a thousand times a second.
+        # A service that answers an empty fetch at once must not be asked a thousand times a second.
         return self._pace.empty if not groups and took < self._pace.empty else self._pause
 
     async def _all_kept(self, groups: Sequence[Group | Unreadable]) -> deque[tuple[str, Any]]:
-        """Ids, and their entries in the inbox, in the order in which they came."""
+        """Store fetched groups in the inbox, and return their ids and stored offers in order."""
         kept = deque[tuple[str, Any]]()
         for start in range(0, len(groups), TOGETHER):
             piece = [(id, group) for group in groups[start : start + TOGETHER] if (id := self._id(group))]
@@ -158,7 +158,7 @@ class Fetching:
             self._heard(id, verdict)
 
     def _heard(self, id: str, verdict: Verdict) -> None:
-        """A verdict that is not final is nobody's yet: the group is kept back."""
+        """Report a verdict, or that the group is held back when its verdict is not final."""
         if verdict.is_final:
             self._tell(Taken(id, verdict))
         else:
@@ -168,12 +168,12 @@ class Fetching:
         id = group.id if isinstance(group, Unreadable) else group_id(group)
         if id is None:
             self._tell(
-                Unusable("a fetched group has no groupId, or one that is not text: no status can be reported for it")
+                Unusable("a fetched group has no groupId, or one that is not a string: its status cannot be reported")
             )
         return id
 
     async def _kept(self, id: str, group: Group | Unreadable) -> Any:
-        """A group in the inbox; None where there is nothing to deliver, or where the inbox could not have it."""
+        """Store a group in the inbox, or refuse an unreadable one. Return `None` when there is nothing to deliver."""
         if not isinstance(group, Unreadable):
             return await self._tried(id, self._delivery.keep(group, mechanism=FETCH))
         if verdict := await self._tried(id, self._delivery.refuse(id, group.digest, mechanism=FETCH)):
@@ -181,12 +181,12 @@ class Fetching:
         return None
 
     async def _tried(self, id: str, work: Awaitable[T]) -> T | None:
-        """The verdict; None for trouble, after which the next fetch waits: the group is offered again then."""
+        """Return the result of work on a group, or `None` after an error: then the service offers the group again."""
         try:
             return await work
         except LockLost:
             raise
-        except Exception as error:  # one group must keep none of the others from being taken
+        except Exception as error:  # an error in one group must not stop the others
             self._pause = max(self._pause, self._waits("take", f"{id}: {message_of(error)}", None))
             return None
 
@@ -200,13 +200,13 @@ class Fetching:
 
 
 def _emptied(kept: deque[T]) -> Iterator[T]:
-    """Each in turn, and none is held any longer: there may be very many."""
+    """Yield the items, and remove each from the queue, to free memory."""
     while kept:
         yield kept.popleft()
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all; all have ended when the first error is raised."""
+    """Run all works concurrently, and return their results, or raise the first error after all have ended."""
     found = await asyncio.gather(*works, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
@@ -216,6 +216,6 @@ async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 def _explained(answer: Answer) -> str:
     return (
-        "posted time cannot be fetched: the team has a webhook, and the service allows only one of the two"
-        f" ({answer.summary}). Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
+        f"posted time cannot be fetched: the team has a webhook, which excludes fetching ({answer.summary});"
+        " set `postedTime.mode: webhook`, or run `syncengine time unregister webhook`"
     )

@@ -1,6 +1,6 @@
-"""Filters of templates for durations, numbers, dates and texts; pure.
+"""The template filters for durations, numbers, dates and texts. Pure.
 
-A missing value goes through every filter as it is, so that a group without rows, tag or user renders.
+Every filter returns `None` for `None`, so that a group without rows, tag or user still renders.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from syncengine.templating.filters import FilterTrouble
 
 
 def unit_seconds(unit: object) -> float:
-    """`6m` or a number of seconds."""
+    """Return the seconds of a unit such as `6m` or 360, or raise `FilterTrouble` when it is neither."""
     seconds = span(unit) if isinstance(unit, str) else unit
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
-        raise FilterTrouble(f"{unit!r} is not a unit like 6m, or a number of seconds")
+        raise FilterTrouble(f"{unit!r} is neither a unit such as 6m nor a number of seconds")
     return seconds
 
 
 def instant(value: object) -> datetime:
-    """An instant from a date and time, a date as text, or milliseconds since 1970."""
+    """Return the instant of a `datetime`, a date in ISO 8601, or milliseconds since epoch."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -97,11 +97,11 @@ _TRIAL: Mapping[str, Any] = {
     **dict.fromkeys(("local", "date", "time"), datetime(2024, 5, 2, 9, 5, tzinfo=UTC)),
     **dict.fromkeys(("cut", "unwrap"), "text"),
 }
-"""What every filter of ours takes."""
+"""A value that each filter accepts, with which its arguments are tried."""
 
 
 def objection(name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> str | None:
-    """Return the reason why one of our filters can never take these arguments."""
+    """Return the reason why a filter can never take these arguments, or `None`. Unknown filters are not judged."""
     if name not in _PLAIN:
         return None
     try:
@@ -110,5 +110,5 @@ def objection(name: str, positional: Sequence[Any], named: Mapping[str, Any]) ->
         return f"`{name}`: {error}"
     except (TypeError, ValueError, ArithmeticError):
         shown = ", ".join([*map(repr, positional), *(f"{key}={value!r}" for key, value in named.items())])
-        return f"`{name}` does not take ({shown})"
+        return f"`{name}` cannot be called with ({shown})"
     return None

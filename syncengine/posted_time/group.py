@@ -1,7 +1,7 @@
-"""A posted time group as a frozen value, made of whatever the service sent; pure.
+"""A posted time group as a frozen value, read from the service's JSON. Pure.
 
-Fields that are missing, or not what the interface says, are None: a group that somebody posted is never lost to them.
-Attributes are the interface's names in snake case; `NAMES` has them as templates see them.
+Fields that are missing or invalid are `None`, so that no group is lost because of them. Attributes are the interface's
+names in snake case; `NAMES` maps them to the names in templates.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from syncengine.document.text import to_camel
 
 T = TypeVar("T")
 NO_ID = "This time cannot be read: it has no id."
-"""What is said of a group that nobody could be told of: without a `groupId` that is a text."""
+"""The message about a group without a `groupId` that is a string."""
 EMPTY_TITLE = "(no title)"
-"""What an empty title is called."""
+"""The text that replaces an empty title."""
 NARRATIVE_ONLY = "NARRATIVE_ONLY"
-"""The narrative type whose rows' descriptions are not to be shown."""
+"""The narrative type that hides the activities and descriptions of rows."""
 
 _WRAPPED = re.compile(r"@_(.*?)_@", re.DOTALL)
 NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
-"""NUL and halves of surrogate pairs, which no database holds."""
+"""The characters that not every database stores: NUL and unpaired surrogates."""
 
 
 def clean(text: str) -> str:
-    """Text that every database and file holds: without NUL and halves of surrogate pairs."""
+    """Return text that every database and file can store: NUL and unpaired surrogates are replaced."""
     return text if text.isascii() and "\0" not in text else NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def unwrapped(text: str) -> str:
-    """`@_Name_@` as Name, and `@_empty_@` as the name of an empty title."""
+    """Replace each `@_Name_@` in a text by `Name`, and `@_empty_@` by `(no title)`."""
     return _WRAPPED.sub(lambda match: EMPTY_TITLE if match[1] in ("", "empty") else match[1], text)
 
 
@@ -55,11 +55,11 @@ def _number(value: object) -> int | float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if abs(value) < 1e18 else None  # nan and the infinities are not below anything
+    return value if abs(value) < 1e18 else None  # also excludes NaN and infinities
 
 
 def _duration(value: object) -> int | float | None:
-    """A number; `nan` for a value that is there and is none: it must not count as a missing one."""
+    """Return a number, `None` for a missing value, and `nan` for an invalid one, which must not count as missing."""
     return None if value is None else math.nan if (number := _number(value)) is None else number
 
 
@@ -90,7 +90,7 @@ def _many(kind: type[T]) -> Callable[[object], tuple[T, ...]]:
 
 
 def _wire(reader: Callable[[object], Any], name: str | None = None) -> dict[str, Any]:
-    """How a field is read, and its name where that is not in camel case."""
+    """Return the metadata of a field: its reader, and its name in JSON if that is not in camel case."""
     return {"read": reader, "name": name}
 
 
@@ -104,7 +104,7 @@ class PostedTag:
 
 @dataclass(frozen=True, slots=True)
 class TimeRow:
-    """A piece of work. `activity` and `description` are unwrapped, an empty activity is named."""
+    """A row of a group. `activity` and `description` are unwrapped; an empty activity is `(no title)`."""
 
     activity: str | None = field(metadata=_wire(_title))
     description: str | None = field(metadata=_wire(_description))
@@ -118,7 +118,7 @@ class TimeRow:
     timezone_name: str | None = field(metadata=_wire(_text, "timezone_name"))
     timezone_offset_min: int | None = field(metadata=_wire(_integer, "timezone_offset_min"))
     start: datetime | None = field(metadata=_wire(lambda _: None))
-    """Local time, put in by `clock.placed`: the interface has none."""
+    """The local start, which `clock.placed` fills in. It is not a field of the interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Section 2.5 of the interface, without the caller key: a secret that only the receiver looks at."""
+    """A posted time group (docs/interface.md 2.5), without the caller key, which only the receiver may see."""
 
     group_id: str | None = field(metadata=_wire(_text))
     description: str | None = field(metadata=_wire(_description))
@@ -162,7 +162,7 @@ class Group:
 
     @property
     def tag(self) -> PostedTag | None:
-        """The only one, as a rule; of several the first that came: see `shares`."""
+        """The only tag, or the first of several (see `shares`), or `None`."""
         return self.tags[0] if self.tags else None
 
 
@@ -170,7 +170,7 @@ KINDS: tuple[type[Any], ...] = (Group, TimeRow, PostedTag, PostedActivityType, U
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     kind: {f.metadata["name"] or to_camel(f.name): f.name for f in fields(kind)} for kind in KINDS
 }
-"""Attributes by the interface's names."""
+"""The attributes of each class, by their names in the interface."""
 
 
 _READERS: Mapping[type[Any], Sequence[tuple[str, Callable[[object], Any]]]] = {
@@ -180,17 +180,17 @@ _READERS: Mapping[type[Any], Sequence[tuple[str, Callable[[object], Any]]]] = {
 
 
 def read(kind: type[T], raw: Mapping[Any, object]) -> T:
-    """A value of `kind` from JSON; unknown fields are left out."""
+    """Return a value of the class `kind` from a JSON object, ignoring unknown fields."""
     return kind(*[reader(raw.get(wire)) for wire, reader in _READERS[kind]])
 
 
 def read_group(raw: Mapping[str, object]) -> Group:
-    """A group from the service's JSON."""
+    """Return the group in a JSON object from the service."""
     return read(Group, raw)
 
 
 def without_descriptions(group: Group) -> Group:
-    """The group as its user wants it seen: of NARRATIVE_ONLY, no row tells what it was about."""
+    """Return the group without the activities and descriptions of rows, if its narrative type is NARRATIVE_ONLY."""
     if group.narrative_type != NARRATIVE_ONLY:
         return group
     rows = tuple(replace(row, activity=None, description=None) for row in group.time_rows)
@@ -198,18 +198,18 @@ def without_descriptions(group: Group) -> Group:
 
 
 def stored(raw: Mapping[str, object]) -> str:
-    """The group as JSON for the inbox: all that came, but the caller key and anything deeper than a field may be."""
+    """Return the group as JSON for the inbox, without the caller key and values nested deeper than `DEEPEST`."""
     kept = {name: value for name, value in raw.items() if name != "callerKey"}
     return clean(orjson.dumps(_cleaned(kept, DEEPEST), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
 
 
 _LOOSE = orjson.OPT_NON_STR_KEYS
 DEEPEST = 30
-"""Levels of a group that are kept; the interface has three."""
+"""The most levels of nesting that are stored; the interface has three."""
 
 
 def _cleaned(value: object, levels: int) -> object:
-    match value:  # what there is most of comes first
+    match value:  # the most frequent types first
         case str():
             return clean(value)
         case int():
@@ -231,10 +231,10 @@ Content = dict[str, Any]
 
 
 def content(group: Group) -> Content:
-    """The content that the user posted, by the interface's names.
+    """Return the content that the user posted, by the interface's names.
 
-    Left out are fields that the service adds or that change without the user: status, submission times, the
-    narrative that is made of the rest, and all but the names of tag, user and activity type.
+    Fields that the service adds or that change without the user are left out: status, submission times, the formatted
+    narrative, and everything about tags, user and activity type but what identifies them.
     """
     user = group.user
     return {
@@ -251,9 +251,9 @@ def content(group: Group) -> Content:
 
 
 def digest(group: Group) -> str:
-    """A hash of the posted content: the same for every offer of it, in whichever order its rows come.
+    """Return a hash of the posted content, which is independent of the order of rows.
 
-    It is kept in inboxes and receipts: neither the order of fields nor the form of values may change.
+    Inboxes and receipts store it, so neither the order of fields nor the form of values may ever change.
     """
     *fields, rows = content(group).values()
     parts = (orjson.dumps(fields), *sorted(orjson.dumps(list(row.values())) for row in rows))

@@ -1,4 +1,4 @@
-"""All groups that the service lists, and the parts that it did not give. Asks the service."""
+"""Read all groups that the service lists, and note which of them it did not return."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, list
 
 @dataclass(slots=True)
 class Listing:
-    """`unreadable`: items that are no group with an id. `hidden`: instants (milliseconds since epoch) of which
-    the service lists no more groups than these."""
+    """The listed groups. `unreadable` counts items without an id; `hidden` has instants (ms) with more groups."""
 
     groups: list[Group] = field(default_factory=list)
     unreadable: int = 0
@@ -24,7 +23,7 @@ class Listing:
 
 
 async def listing(client: Client, enough: Callable[[Group], bool], page: int = LISTED_AT_MOST) -> Listing:
-    """Newest first, up to the first group that is `enough`."""
+    """Return the listed groups, newest first, up to but without the first for which `enough` is true."""
     found = Listing()
     async for group in listed(client, page, found.hidden.append):
         if group_id(group) is None:

@@ -1,4 +1,4 @@
-"""A group → the rows of a target that it refers to, or why it cannot be delivered. Reads the target."""
+"""Look up the rows that a group refers to, or the reason why it cannot be delivered. Reads the target."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncengine.posted_time.verdict import SinkTrouble
 
 
 class Placeholder(dict[str, Any]):
-    """The row of a lookup in a rehearsal: every column is a word for itself."""
+    """The row of a lookup in a rehearsal, in which every column has the value `<LOOKUP.COLUMN>`."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Placeholder(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """One row, found by a query with bound parameters."""
+    """A query with bound parameters that must find exactly one row."""
 
     name: str
     database: Database
@@ -40,7 +40,7 @@ class Lookup:
     missing: Text | None
 
     def columns(self) -> frozenset[str] | None:
-        """The names of its columns; raises the database's errors. None: it cannot tell without looking."""
+        """Return the names of the query's columns. Raise the database's own errors."""
         return self.database.ask_now(self._columns)
 
     def _columns(self, _: threading.Event) -> frozenset[str]:
@@ -50,7 +50,7 @@ class Lookup:
             return frozenset(result.keys()) if result.returns_rows else frozenset()
 
     async def find(self, variables: Variables) -> Mapping[str, Any] | Refused | Failed | None:
-        """The row; None where there is nothing to look up. RenderTrouble."""
+        """Return the row, the reason why there is not exactly one, or `None` when the lookup's condition is false."""
         if self.when is not None and not self.when.holds(variables):
             return None
         dialect = self.database.engine.dialect.name
@@ -64,7 +64,7 @@ class Lookup:
         if len(rows) == 1:
             return rows[0]
         words = self.missing.render(variables) if self.missing and not rows else ""
-        return Refused(words or f"{self.name} was found {'more than once' if rows else 'nowhere'}.")
+        return Refused(words or f"{self.name} was {'found more than once' if rows else 'not found'}.")
 
     def _failed(self, error: Exception) -> Failed:
         kind = meaning(error) or TroubleKind.UNKNOWN
@@ -74,7 +74,7 @@ class Lookup:
 
     @property
     def part(self) -> str:
-        """Its name among the parts that can be down; no sink has it."""
+        """The lookup's name among the parts that can be down, which no sink can have."""
         return f"lookup {self.name}"
 
     @property
@@ -89,5 +89,5 @@ class Lookup:
         )
 
     def _rows(self, connection: sa.Connection, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """At most two: more than one is not the one."""
+        """Return at most two rows, which is enough to know whether there is exactly one."""
         return [dict(row) for row in connection.execute(self.query.clause, params).mappings().fetchmany(2)]

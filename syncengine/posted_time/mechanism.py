@@ -1,7 +1,7 @@
-"""Fetch or webhook: registering one, after the other one was unregistered; they exclude each other (409).
+"""Register a fetch client or a webhook, after unregistering the other: the service allows only one (409).
 
-This project's last registration is in its state; only that is ended unasked. A fetch client has no address, so one
-that blocks the webhook of the project file is ended too; a foreign webhook never is.
+The project's last registration is kept in its state, and only that registration is ended automatically. A fetch client
+has no owner, so any fetch client that blocks the project's webhook is ended too; a foreign webhook never is.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGIS
 
 
 class MechanismTaken(SyncengineError):
-    """The team has the other mechanism, and it is not this project's to end."""
+    """Raised when the team has another mechanism, which this project did not register and must not end."""
 
     code = "mechanism-taken"
 
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """The address that the service calls, and the key that it shows."""
+    """The URL of a webhook that the service calls, and the key that it sends."""
 
     url: str
     key: Secret
 
 
 class NotRegistered(SyncengineError):
-    """The service has no key of ours yet, so that nobody can prove to be the service."""
+    """Raised when no caller key is registered yet, so that no caller can be authenticated."""
 
     code = "not-registered"
 
 
 @dataclass(slots=True)
 class CallerKey:
-    """The key that the service took last: it calls with that one, whatever the project file says. None: not now."""
+    """The key that the service accepted last and calls with, whatever the project file says. `None` without one."""
 
     current: str | None = None
 
@@ -63,12 +63,12 @@ class CallerKey:
 
 
 def callback_of(project: Project, environ: Mapping[str, str]) -> Callback:
-    """The webhook of the project file; Problems for missing settings."""
+    """Return the webhook that the project file configures. Raise `Problems` for missing settings."""
     section = project.posted_time.webhook if project.posted_time else None
     if section is None or section.callback_url is None:
-        raise _missing("`postedTime.webhook.callbackUrl` is needed: where the service calls this receiver")
+        raise _missing("set `postedTime.webhook.callbackUrl` to the URL at which the service calls this receiver")
     if section.caller_key is None:
-        raise _missing("`postedTime.webhook.callerKey` is needed: without it anybody could post time")
+        raise _missing("set `postedTime.webhook.callerKey` to a secret: without it, anyone could post time")
     return Callback(section.callback_url, secret_at(section.caller_key, project.root, environ, "the caller key"))
 
 
@@ -77,10 +77,10 @@ def _missing(message: str) -> Problems:
 
 
 class Registrar:
-    """Registers and unregisters for the project whose state is at `state`. `say` hears each step, in a sentence.
+    """The registration of mechanisms for the project whose state is at `state`. `say` gets a message for each step.
 
-    `before_leaving_fetch` is run before a fetch client is unregistered: fetched groups are answered until then.
-    `caller_key` is kept as the service has it.
+    `before_leaving_fetch` runs before a fetch client is unregistered, to acknowledge fetched groups while that is
+    possible. `caller_key` is updated to the key that the service has.
     """
 
     def __init__(
@@ -100,18 +100,18 @@ class Registrar:
         self._caller_key = caller_key or CallerKey()
 
     async def fetch(self) -> None:
-        """A fetch client. One that is there already is taken for ours: it has no name."""
+        """Register a fetch client. An existing one is taken for this project's, since it has no owner."""
         name = await self._name()
         if name == WEBHOOK:
             await self.end(WEBHOOK)
         answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
-        self._say("a fetch client is registered" if answer.ok else _already(name == FETCH, answer))
+        self._say("registered a fetch client" if answer.ok else _already(name == FETCH, answer))
         await self._remember(Mechanism(FETCH, self._base_url))
 
     async def webhook(self, callback: Callback) -> None:
-        """A webhook with the project's callback URL and key, registered anew only where they differ."""
+        """Register a webhook with the project's callback URL and key, anew only if either has changed."""
         key = callback.key.read()
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
@@ -125,18 +125,18 @@ class Registrar:
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
         self._caller_key.current = key
-        self._say(f"a webhook is registered{'' if answer.ok else ' already'}: {callback.url}")
+        self._say(f"{'registered the webhook' if answer.ok else 'the webhook is already registered'}: {callback.url}")
 
     async def end(self, name: str) -> bool:
-        """Unregister; False when the service had none."""
+        """Unregister a mechanism. Return `False` when the service had none."""
         answer = await self._ended(name)
         if answer.status == 409:
             other = FETCH if name == WEBHOOK else WEBHOOK
-            self._say(f"the team has a {NAMES[other]}: `syncengine time unregister {other}` ends that")
+            self._say(f"the team has a {NAMES[other]}: to remove it, run `syncengine time unregister {other}`")
         return answer.ok
 
     async def _ended(self, name: str) -> Answer:
-        """The answer: 2xx, or that there was none (404), or that there is the other one (409)."""
+        """Unregister a mechanism, and return the answer: 404 when there is none, or 409 when there is the other one."""
         if name == FETCH and self._before_leaving_fetch is not None:
             await self._before_leaving_fetch()
         answer = await self._client.call(ENDING[name], {})
@@ -147,11 +147,11 @@ class Registrar:
         if await self._name() == name:
             await self._remember(None)
         if answer.ok:
-            self._say(f"the {NAMES[name]} is unregistered")
+            self._say(f"unregistered the {NAMES[name]}")
         return answer
 
     async def _subscribed_anew(self, callback: Callback, key: str) -> Answer:
-        """Record the webhook, then register it: after a crash or a lost answer, it must not look like a foreign one."""
+        """Record the webhook, then register it, so that it does not look foreign after a crash or a lost answer."""
         digest = await asyncio.to_thread(store.digest, key)
         await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
         answer = await self._subscribed(callback, key)
@@ -160,15 +160,15 @@ class Registrar:
         return answer
 
     async def _subscribed(self, callback: Callback, key: str) -> Answer:
-        """Register the webhook; return the answer without its body and with the key masked, which it may repeat."""
+        """Register the webhook, and return the answer without its body and with the key masked in its text."""
         answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
         return replace(answer, data=None, unread=b"", text=answer.text.replace(key, "***"))
 
     async def _make_room(self, before: Mechanism | None) -> None:
-        """End the registration of this project, and any fetch client: nobody else's webhook.
+        """End this project's webhook and any fetch client. Raise `MechanismTaken` when a foreign webhook exists.
 
-        Asking to end a fetch client is also how a foreign webhook is known before ours is remembered: were it known
-        only when ours is refused, a crash between the two would make it look like ours, and nobody would ever call.
+        The foreign webhook must be found before ours is recorded: after a crash in between, it would look like ours,
+        and no call would ever come.
         """
         if before is not None and before.name == WEBHOOK:
             await self._ended(WEBHOOK)
@@ -180,11 +180,11 @@ class Registrar:
     def _foreign(refused: Answer) -> MechanismTaken:
         return MechanismTaken(
             f"the team has a webhook that this project did not register ({refused.summary});"
-            " `syncengine time unregister webhook` removes it, whoever registered it"
+            " to remove it nevertheless, run `syncengine time unregister webhook`"
         )
 
     async def _mechanism(self) -> Mechanism | None:
-        """The registration at this service; one at another service says nothing."""
+        """Return the recorded registration at this service, or `None`. One at another service is ignored."""
         mechanism = await asyncio.to_thread(store.registered, self._state)
         return mechanism if mechanism is not None and mechanism.base_url == self._base_url else None
 
@@ -198,12 +198,12 @@ class Registrar:
 
 
 def _already(is_ours: bool, refused: Answer) -> str:
-    """The meaning of a 409: there is a fetch client, or a webhook, and the service does not say which."""
+    """Return the message for a 409, which does not say whether the team has a fetch client or a webhook."""
     if is_ours:
-        return "a fetch client was registered already, by this project: nothing changed"
+        return "nothing changed: this project has already registered a fetch client"
     return (
-        f"nothing changed: the team has a fetch client already, or a webhook ({refused.summary});"
-        " if it is a webhook, `syncengine time pull` says so"
+        f"nothing changed: the team already has a fetch client or a webhook ({refused.summary});"
+        " to see which, run `syncengine time pull`"
     )
 
 

@@ -1,4 +1,4 @@
-"""The narrative of a group: a template of the project or ours, its ends of lines, its length. Pure."""
+"""Render the narrative of a group from the project's or the built-in template. Pure."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ Charged: {{ duration.seconds | duration }}
 {% endif %}
 {% endif %}
 """
-"""What is told where the project has no template.
+"""The narrative template of projects without one of their own.
 
-The service's ADD_SUMMARY_TO_NARRATIVE (docs/interface.md 2.6) decides whether it ends in a summary; it does where the
-connector was never registered, and where that setting is not named.
+The service's setting ADD_SUMMARY_TO_NARRATIVE (docs/interface.md 2.6) decides whether the narrative ends with a
+summary. Without the setting, or before the connector is registered, it does.
 """
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -49,13 +49,13 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
-    """`newline` is written for each end of a line; longer than `max_length` is cut, and 0 is as long as it likes."""
+    """A narrative template, its line ending, and its longest text in characters; a `max_length` of 0 means no limit."""
 
     template: Text
     max_length: int = 0
     newline: str = "\n"
 
     def render(self, variables: Variables) -> str:
-        """The narrative, without blank lines around it; RenderTrouble."""
+        """Return the narrative without surrounding whitespace. Raise `RenderTrouble` when the template fails."""
         text = _LINE_END.sub("\n", self.template.render(variables)).strip().replace("\n", self.newline)
         return str(FILTERS["cut"](text, self.max_length)) if self.max_length else text

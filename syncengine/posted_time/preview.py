@@ -1,4 +1,4 @@
-"""Preview the delivery of a group to each sink, as plain values. Nothing is asked, nothing is sent."""
+"""Preview the delivery of a group to each sink as plain values, without reading or writing any target."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ SAMPLE: Mapping[str, Any] = {
         },
     ],
 }
-"""A group as the service might send it."""
+"""A sample group in the form in which the service sends groups."""
 
 
 async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
-    """`outcome` is SUCCESS, FAILURE or RETRIABLE_FAILURE, as if every target took it."""
+    """Return the preview of a group. Its `outcome` is the verdict if every target took the group."""
     group = read_group(raw)
     has_id = group_id(raw) is not None
     prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
@@ -78,7 +78,7 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _shown(sink: Sink, parcel: RenderedGroup, whole: Variables) -> dict[str, Any]:
-    """Show one delivery. `tag` and `seconds` describe the delivered part; `tag` is None for a whole group."""
+    """Return one delivery as plain values. `tag` and `seconds` describe its part; `tag` is `None` for a whole group."""
     seen = parcel.variables
     return {
         "sink": sink.name,

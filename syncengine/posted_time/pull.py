@@ -1,7 +1,7 @@
-"""One round by hand: open and requested groups are delivered and reported, then fetch, deliver, acknowledge.
+"""One manual round: deliver and acknowledge open and requested groups, then fetch, deliver and acknowledge.
 
-While a sink is down nothing is fetched: a group could only fail, for its user to see. A sink
-whose last attempt failed, in whichever process, is tried with one group first. A failure is believed at the second try.
+While a sink is down nothing is fetched, because a group could only fail before its user's eyes. A sink whose last
+attempt failed, in any process, is tried with one group first. A failure counts only after a second try.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ async def pull(
     call_seconds: float,
     pace: Pace = PACE,
 ) -> bool:
-    """Whether it fetched. WebhookRegistered when the team has one.
+    """Run one round, and return whether it made a fetch. Raise `WebhookRegistered` when the team has a webhook.
 
-    The fetch is held open until there is something, a minute at most.
+    The fetch waits until there are groups, for a minute at most.
     """
     fetch_query(limit)
     acknowledging = Acknowledging(client, delivery.writer, tell, stop)
@@ -54,7 +54,7 @@ async def pull(
 
 
 async def _down(delivery: Delivery, stop: asyncio.Event, pace: Pace) -> Sequence[SinkTrouble]:
-    """The parts in trouble when the delivery was made, and now: a good probe proves no right to write."""
+    """Return the troubles from building the delivery and from probing now: a good probe does not prove write access."""
     before = delivery.troubles
     await delivery.recollect()
     await delivery.check_sinks()
@@ -66,7 +66,7 @@ async def _down(delivery: Delivery, stop: asyncio.Event, pace: Pace) -> Sequence
 
 @dataclass(slots=True)
 class _Round:
-    """One fetch; where a sink is in doubt, one of a single group before it."""
+    """A single fetch, preceded by a fetch of only one group if a sink is in doubt."""
 
     client: Client
     delivery: Delivery
@@ -101,7 +101,7 @@ class _Round:
         self.tell(event)
 
     async def _again(self) -> None:
-        """Give failed groups to the sink once more, before the service hears of it, and those not begun for that."""
+        """Deliver the failed groups once more before their failure is acknowledged, then the groups not yet begun."""
         await slept(self.pace.again, self.stop)
         for id in self._troubled:
             if verdict := await self.delivery.again(id):

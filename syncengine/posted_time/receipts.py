@@ -1,4 +1,4 @@
-"""Our receipts in a target database: that a sink took a group, in the same transaction as its row. Reads and writes."""
+"""The receipts in a target database, written in the transaction of the delivered row. Reads and writes the target."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ RECEIPTS = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("external_id", sa.Text),
     sa.Column("delivered", sa.Double, nullable=False),
-    comment="Written by syncengine with each delivery, so that none is made twice.",
+    comment="Receipts that syncengine writes with each delivery, so that no group is delivered twice.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof that a sink took a group. `digest` is that of the posted content."""
+    """The proof that a sink took a group. `digest` is the digest of the posted content."""
 
     digest: str
     external_id: str | None
 
 
 def create(engine: sa.Engine) -> None:
-    """Make the table, unless it is there; another process may be making it at this moment."""
+    """Create the table of receipts unless it exists, even if another process is creating it at the same time."""
     try:
         METADATA.create_all(engine)
     except exc.DBAPIError:
@@ -43,7 +43,7 @@ def create(engine: sa.Engine) -> None:
 
 
 def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str, str], Receipt]:
-    """The receipts of groups, by id and key: at whichever sink, as a whole or of one of their tags."""
+    """Return the receipts of these groups at all sinks, by group id and the sink's key."""
     columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.digest, RECEIPTS.c.external_id)
     rows = connection.execute(sa.select(*columns).where(RECEIPTS.c.group_id.in_(group_ids)))
     return {(row.group_id, row.sink): Receipt(row.digest, row.external_id) for row in rows}
@@ -51,7 +51,7 @@ def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Proof that a sink has a group, or a part of it under `key`; `delivered` in seconds since epoch."""
+    """A receipt as listed: a sink has the group, or the part under `key`. `delivered` is in seconds since epoch."""
 
     group_id: str
     key: str
@@ -60,7 +60,7 @@ class Signed:
 
 
 def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
-    """Everything that a sink has; nothing where the table is not there."""
+    """Return all receipts of a sink. An empty list when the table does not exist."""
     mine = sa.or_(RECEIPTS.c.sink == sink, RECEIPTS.c.sink.startswith(sink + PART, autoescape=True))
     columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.delivered, RECEIPTS.c.external_id)
     with engine.connect() as connection:
@@ -70,12 +70,12 @@ def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
 
 
 def row(mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> dict[str, Any]:
-    """The receipt of a group, or of its part, by this id and key."""
+    """Return the row of a receipt. `mark` is the group's id and the sink's key of the group or its part."""
     group_id, key = mark
     facts = {"digest": receipt.digest, "external_id": receipt.external_id, "delivered": delivered}
     return {"group_id": group_id, "sink": key, "revision": revision, **facts}
 
 
 def write(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Sign for groups; IntegrityError when another did at the same moment."""
+    """Insert receipts. Raise `IntegrityError` when another process has inserted one of them."""
     connection.execute(sa.insert(RECEIPTS), rows)

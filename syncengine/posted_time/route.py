@@ -1,6 +1,6 @@
-"""The compiled settings of posted time, and the deliveries of a group to sinks. Reads targets for lookups.
+"""Prepare the deliveries of a group by the compiled settings of posted time. Reads targets for lookups.
 
-Everything that can be wrong with a group is found here, before any sink is given anything.
+Every reason to refuse a group is found here, before any sink gets it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup
 from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables
 from syncengine.project.delivery_schema import DurationSection, Unmatched
 
-NO_SINK = "This time has nowhere to go: no rule of the connector takes it."
-NO_SINK_OF_TAG = "This time has nowhere to go with the tag {tag}: no rule of the connector takes it."
+NO_SINK = "This time has nowhere to go: no rule of the connector accepts it."
+NO_SINK_OF_TAG = "This time has nowhere to go with the tag {tag}: no rule of the connector accepts it."
 ONE_TAG = "This time has several tags, and {sink} takes time with one tag only. Please post it once for each tag."
-NOT_PREPARED = "This time cannot be delivered now: the connector is not set up for it. Its administrator can see why."
+NOT_PREPARED = "This time cannot be delivered now: the connector is not set up for it. Please ask your administrator."
 
 
 class _Configuration(dict[str, Any]):
-    """The service's configuration: a name that it lacks is none."""
+    """The service's configuration of the connector, in which a missing setting is `None`."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -38,7 +38,7 @@ class _Configuration(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule for posted time that is refused, with the message to the user."""
+    """A rule that refuses posted time when a condition holds, with the message to the user."""
 
     when: Text
     message: Text
@@ -46,10 +46,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class SinkRule:
-    """A sink of the route, and the groups that it takes.
+    """A sink of the route, and the condition for groups that it takes.
 
-    `each_tag`: it is given a group with several tags once for each of them, with that tag's share of the duration.
-    `is_of_one_tag`: its content has one tag and no more, so that it would lose the others without a word.
+    `each_tag`: a group with several tags is delivered once for each tag, with that tag's share of the duration.
+    `is_of_one_tag`: the content has room for one tag only, so further tags would be lost silently.
     """
 
     sink: Sink
@@ -63,7 +63,7 @@ class SinkRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A group, or one of its tags with its share, as templates see it. `suffix` follows a sink's name in the key."""
+    """The template variables of a group, or of one tag's share. `suffix` follows a sink's name in the key."""
 
     variables: dict[str, Any]
     suffix: str = ""
@@ -71,13 +71,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A group, rendered for every sink that takes it. Of several tags the first is last: its key is that of a whole."""
+    """A group, rendered for each sink that takes it. The first tag comes last, because its key is that of a whole."""
 
     variables: Variables
     parcels: tuple[tuple[Sink, RenderedGroup], ...]
 
     def keys(self) -> dict[str, set[str]]:
-        """The keys of the group, by sink."""
+        """Return the keys under which the group is delivered, by sink."""
         keys: dict[str, set[str]] = {}
         for sink, parcel in self.parcels:
             keys.setdefault(sink.name, set()).add(parcel.key)
@@ -86,7 +86,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """Settings that are no templates. `needs_narrative`: something that is delivered has it."""
+    """The settings without templates. `needs_narrative`: a sink's content contains the narrative."""
 
     zone: tzinfo | None
     duration: DurationSection
@@ -95,7 +95,7 @@ class RouteSettings:
 
 
 class Route:
-    """Rules, lookups, narrative and sinks, in order."""
+    """The compiled rules, lookups, narrative and sinks through which groups are delivered."""
 
     def __init__(
         self,
@@ -117,11 +117,11 @@ class Route:
         return tuple(stop.sink for stop in self.stops)
 
     def parts(self) -> dict[str, Sink | Lookup]:
-        """All parts that can be down, by name."""
+        """Return the sinks and lookups, which can be down, by name."""
         return {**{sink.name: sink for sink in self.sinks}, **{lookup.part: lookup for lookup in self.lookups}}
 
     async def prepare(self, group: Group, revision: int, *, rehearse: bool = False) -> Prepared | Refused | Failed:
-        """The deliveries of a group, or the reason why there are none. A rehearsal asks no target."""
+        """Return the deliveries of a group, or the reason why there are none. A rehearsal reads no target."""
         try:
             return await self._prepared(group, revision, rehearse)
         except Undeliverable as error:
@@ -148,7 +148,7 @@ class Route:
         return taking if isinstance(taking, Refused) else self._rendered(group, revision, whole, taking)
 
     def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
-        """The parts for a sink that runs for each tag, in the order of the tags' names."""
+        """Return the parts of a group for sinks with `each: tag`, sorted by tag name; else the whole group."""
         seen = whole.variables
         if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
             return (whole,)
@@ -158,11 +158,11 @@ class Route:
         return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
 
     def _looked_at(self, whole: Part, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Return the parts to render; the whole is left out if every sink takes tags one by one."""
+        """Return the parts to look up and render. The whole group is left out if every sink has `each: tag`."""
         return parts if whole in parts or all(stop.each_tag for stop in self.stops) else (whole, *parts)
 
     def _refused(self, variables: dict[str, Any]) -> Refused | None:
-        """The refusal of the group by a rule, with each of its tags."""
+        """Return the refusal by the first rule that matches the group with any of its tags, or `None`."""
         for tag in variables["tags"] or (None,):
             seen = {**variables, "tag": tag}
             for rule in self.rules:
@@ -171,7 +171,7 @@ class Route:
         return None
 
     async def _completed(self, variables: dict[str, Any], rehearse: bool) -> Refused | Failed | None:
-        """Add rows of lookups, and the narrative where it is needed; or the reason why that cannot be."""
+        """Add the lookups' rows and any narrative needed to `variables`, or return the reason why that failed."""
         rows = variables["lookup"] = dict[str, Any]()
         for lookup in self.lookups:
             row = Placeholder(lookup.name) if rehearse else await lookup.find(variables)
@@ -180,13 +180,13 @@ class Route:
             rows[lookup.name] = row
         if self.settings.needs_narrative:
             variables["narrative"] = self.narrative.render(variables)
-        elif rehearse:  # for whoever looks at it
+        elif rehearse:  # to be shown, although no sink needs it
             with suppress(RenderTrouble):
                 variables["narrative"] = self.narrative.render(variables)
         return None
 
     def _taking(self, whole: Part, parts: tuple[Part, ...]) -> list[tuple[Sink, Part]] | Refused:
-        """The sinks that take it or its parts; a tag that none takes is refused."""
+        """Return the sinks with the parts that each takes, or the refusal of a tag that no sink takes."""
         taking = list[tuple[Sink, Part]]()
         for stop in self.stops:
             choice = tuple(reversed(parts)) if stop.each_tag else (whole,)
@@ -204,7 +204,7 @@ class Route:
         group_id, content = group.group_id or "", digest(group)
         parcels = []
         for sink, part in taking:
-            # Parts are another content: who was given the whole under this key is not given a part of it again.
+            # A part has another digest than the whole: a sink that has the whole under this key must not get a part.
             mark = content if part is whole else sha256_of(f"{content}/each tag")
             seen = part.variables
             parcels.append(
@@ -213,7 +213,7 @@ class Route:
         return Prepared(whole.variables, tuple(parcels))
 
     def variables(self, group: Group) -> dict[str, Any]:
-        """The variables of templates for a group."""
+        """Return the template variables of a group."""
         zone = self.settings.zone
         seen = placed(without_descriptions(group), zone)
         start: datetime | None = group_start(seen, zone)

@@ -1,8 +1,8 @@
-"""A group with several tags → the share of each, and the key under which a sink knows it. Pure.
+"""Divide a group between its tags, and give each share the key that identifies it at a sink. Pure.
 
-Tags are identified and sorted by their names, so each gets the same seconds and the same key in whatever order they
-come. The key of the first tag, or of the only one, is the sink's name; that of each other tag is the sink's name, a `/`
-(which no sink's name contains) and a digest of the tag's name.
+Tags are identified and sorted by name, so that each gets the same seconds and key whatever their order in the group.
+The key of the first or only tag is the sink's name; the key of each other tag is the sink's name, a `/` (which no
+sink's name contains) and a digest of the tag's name.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from syncengine.posted_time.group import Group, PostedTag
 from syncengine.state.inbox_entries import PART
 
 DIVIDE, WHOLE = "DIVIDE_BETWEEN_TAGS", "WHOLE_DURATION_TO_EACH_TAG"
-"""Strategies; a group that names none is divided, which bills nobody twice."""
+"""The service's strategies. A group without one is divided, so that nobody is billed twice."""
 
 UNKNOWN_STRATEGY = (
-    "This time has several tags, and the connector does not know how its duration is meant to be split between them"
+    "This time has several tags, and the connector does not know the strategy for splitting its duration between them"
     " ({strategy}). Please post it once for each tag."
 )
-SAME_NAME = "This time has two tags with the same name, {name}. Please post it with one of them."
+SAME_NAME = "This time has two tags with the same name, {name}. Please post it with only one of them."
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A tag of a group, and how long its part of the work took. `suffix` follows the sink's name in the key."""
+    """A tag of a group, and the tag's share of the duration. `suffix` follows the sink's name in the key."""
 
     tag: PostedTag
     duration: Duration
@@ -40,7 +40,7 @@ def has_several(group: Group) -> bool:
 
 
 def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
-    """Return the share of each tag, sorted by name, or a sentence for the user why the group cannot be divided."""
+    """Return the share of each tag, sorted by name, or a message to the user if the group cannot be divided."""
     tags = {tag.name or "": tag for tag in group.tags}
     for tag in group.tags:
         if tag != tags[tag.name or ""]:
@@ -54,12 +54,12 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
-    """Return the suffix of each tag's key, by the tag's name and in order of names."""
+    """Return the suffix of each tag's key by the tag's name, sorted by name. The suffix of the first tag is empty."""
     return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
 
 
 def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
-    """Return the name of the tag that a key belongs to; None for the key of a whole group."""
+    """Return the name of the tag that a key belongs to, or `None` for the key of a whole group."""
     parts = suffixes(names)
     return next((name for name, suffix in parts.items() if len(parts) > 1 and sink + suffix == key), None)
 
@@ -73,7 +73,7 @@ def _suffix(name: str) -> str:
 
 
 def _divide(seconds: int, parts: int) -> list[int]:
-    """Whole seconds; the remainder goes to the first ones, one to each."""
+    """Divide seconds into whole seconds. Each of the first parts gets one second of the remainder."""
     each, rest = divmod(seconds, parts)
     return [each + (place < rest) for place in range(parts)]
 

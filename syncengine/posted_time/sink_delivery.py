@@ -1,4 +1,4 @@
-"""Deliver one group of the inbox to its sinks. Writes the sinks, and their answers to the inbox."""
+"""Deliver a group of the inbox to its sinks. Writes to the sinks, and records their answers in the inbox."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from syncengine.state.inbox_writes import Begin, EndDelivery
 
 @dataclass(frozen=True, slots=True)
 class HandoverResult:
-    """The answer of the sinks to a group. `ending` is still to be written, since it can be kept with the verdict."""
+    """The sinks' answer to a group. `ending` is not written yet, so that it can be written with the verdict."""
 
     answer: Answer
     ending: EndDelivery | None = None
 
 
 class Handover:
-    """Gives groups to the sinks of a route; sinks that are down are noted in `well`."""
+    """The delivery of groups to the sinks of a route, which notes in `well` which sinks fail and which work."""
 
     def __init__(self, route: Route, inbox: InboxWriter, well: Wellbeing) -> None:
         self._route, self._inbox, self._well = route, inbox, well
 
     async def answers(self, entry: InboxEntry, group: Group) -> HandoverResult:
-        """The answers of the sinks, in order, up to the first that did not take it."""
+        """Deliver the group to its sinks in order, until one does not take it, and return the last sink's answer."""
         try:
             prepared = await self._route.prepare(group, entry.revision)
-        except Exception as error:  # whatever one group meets, the others must go on
+        except Exception as error:  # an error in one group must not stop the others
             return HandoverResult(_defect(error))
         if not isinstance(prepared, Prepared):
             if isinstance(prepared, Failed) and prepared.where and not prepared.is_echo:
@@ -51,7 +51,7 @@ class Handover:
         last = HandoverResult(Took())
         for sink, parcel in prepared.parcels:
             if entry.is_delivered and entry.delivered(parcel.key) is None:
-                continue  # it was not there when the group went to all sinks: it is not given what is old
+                continue  # a sink that was added after the group was delivered does not get old groups
             await self.end(last)
             last = await self._handed_over(entry, sink, parcel)
             if not isinstance(last.answer, Took):
@@ -60,19 +60,19 @@ class Handover:
         return replace(last, answer=Took(next((reference for reference in references.values() if reference), None)))
 
     async def end(self, result: HandoverResult) -> None:
-        """Write the end of a delivery that no verdict follows at once."""
+        """Record the end of a delivery at once, for a result that is not followed by a verdict."""
         if result.ending is not None:
             await self._inbox.write(result.ending)
 
     async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> HandoverResult:
-        """Return the sink's answer; an answer that it gave before is not requested again."""
+        """Return the sink's answer, without asking a sink again that took the group before."""
         earlier = entry.delivered(parcel.key)
         if earlier is not None and earlier.status is DeliveryStatus.ACCEPTED:
             return HandoverResult(Took(earlier.external_id))
         same = earlier if earlier is not None and earlier.revision == entry.revision else None
         may_have_it = same is not None and same.status in DOUBTFUL
         await self._inbox.write(Begin(entry, parcel.key))
-        self._inbox.inbox.check_lease()  # a process that slept since the write must not deliver beside its heir
+        self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
         answer = await self._answer(sink, parcel, same.memo if same else None)
         if not isinstance(answer, Failed):
             self._well.worked(sink.name)
@@ -89,13 +89,14 @@ class Handover:
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
         except SyncengineError:
             raise
-        except Exception as error:  # whatever one group meets, the others must go on
+        except Exception as error:  # an error in one group must not stop the others
             return _defect(error)
 
     async def recalled(self, entry: InboxEntry) -> NextStep | Failed:
-        """Whether a sink that was interrupted has the group: then another content is a conflict, else a revision.
+        """Return `CONFLICT` if a sink may have the group from an interrupted attempt, else `REVISE`.
 
-        Nobody being able to tell counts as having it: two contents of one group must not be in one sink.
+        A sink that cannot tell counts as having the group, because two contents of one group must never be in one
+        sink. Return `Failed` when a sink cannot be asked now.
         """
         sinks = {sink.name: sink for sink in self._route.sinks}
         for found in doubtful(entry):
@@ -116,9 +117,9 @@ def _defect(error: Exception) -> Failed:
 
 
 def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
-    """The answer as the inbox keeps it.
+    """Return the answer as the inbox keeps it.
 
-    An earlier attempt in doubt stays so: a refusal of this one says nothing of it.
+    If an earlier attempt may have reached the sink (`may_have_it`), a refusal or failure leaves the delivery in doubt.
     """
     match answer:
         case Took(external_id):

@@ -1,15 +1,15 @@
-"""The health of sinks, from their answers and probes: which are down, and whether to go on fetching. No IO.
+"""Derive the health of sinks from their answers and probes: which are down, and whether to fetch. Pure.
 
-A probe, of a `health` path too, proves that a sink can be reached, and not that it would take a group. So a sink that
-answered with trouble of which no probe knew is *tried* once its probe is well: time is fetched again, but it counts as
-down until it took or refused a group, or has been well for long with nobody posting. Each try that fails is a failure
-that a user sees, so they become rarer.
+A good probe, even of a `health` path, proves that a sink can be reached, but not that it takes groups. So a sink that
+answered a group with trouble is *tried* once its probe is good: time is fetched again, but the sink counts as down
+until it takes or refuses a group, or its probes have been good for `LONG_ENOUGH`. Each failed try is a failure that a
+user sees, so tries become rarer.
 
-One that gave no answer is believed to be well again by its probe once; if the next group gets no answer either, it has
-to take one.
+A sink that gave no answer counts as well again after one good probe; if it does not answer the next group either, it
+has to take or refuse a group.
 
-Fetching stops at the first failure. Users are told only of a second failure in a row, or when nothing has shown for a
-while that the first is over: a single lost answer is not worth reporting.
+Fetching stops at the first failure. Users are told only of a second failure in a row, or of one that has not been
+disproved for `IN_DOUBT` seconds: a single lost answer is not worth reporting.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from syncengine.posted_time.sinks.contract import Failed
 from syncengine.posted_time.verdict import SinkTrouble
 
 LONG_ENOUGH = 600.0
-"""Seconds of well probes after which a sink that nobody posts to is believed."""
+"""Seconds after a failure from which on a good probe suffices to call a sink well that got no group since."""
 
 FIRST_REST, LONGEST_REST = 5.0, 60.0
-"""Seconds after a failure until the next try, doubled with each try that fails."""
+"""Seconds after a failure until the next try, doubled with each failed try up to `LONGEST_REST`."""
 
 IN_A_ROW, IN_DOUBT = 2, 30.0
-"""So many failures, or seconds after one, are reported."""
+"""The number of failures in a row, or the seconds since the first one, after which a sink is reported as down."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Down:
-    """`first` and `last` failure, in seconds since epoch; `next_try` is not before then. `tries`: that failed."""
+    """The record of a sink that failed, with instants in seconds since epoch. `tries` counts the failed tries."""
 
     trouble: SinkTrouble
     first: float
@@ -50,8 +50,7 @@ class _Down:
 
 
 class Wellbeing:
-    """The health of all sinks and lookups, by name. `public_names`: by name, the one
-    that people know, where it differs."""
+    """The health of all sinks and lookups, by name. `public_names` maps names to the names shown to users."""
 
     def __init__(self, now: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
         self._now = now
@@ -60,17 +59,17 @@ class Wellbeing:
         self._believed: set[str] = set()
 
     def inherit(self, before: Wellbeing, names: Collection[str]) -> None:
-        """Take over earlier troubles of these sinks; findings since then count more."""
+        """Take over the troubles of these sinks from `before`, unless newer ones are known."""
         self._down = {name: down for name, down in before._down.items() if name in names} | self._down
 
     def failed(self, name: str, failure: Failed) -> None:
-        """A delivery did not get through."""
+        """Note that a delivery failed. A failure of one group alone is ignored."""
         if failure.is_down:
             trouble = SinkTrouble(self._public_names.get(name, name), failure.kind, failure.message, failure.detail)
             self._fails(name, trouble, failure.has_answered or name in self._believed)
 
     def recalled(self, name: str, at: float) -> None:
-        """The last attempt of an earlier process failed, `at` then, for a reason that is not record any more."""
+        """Note that the last attempt of an earlier process failed `at` that time, for an unknown reason."""
         trouble = SinkTrouble(
             self._public_names.get(name, name),
             TroubleKind.UNKNOWN,
@@ -80,12 +79,12 @@ class Wellbeing:
         self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
 
     def worked(self, name: str) -> None:
-        """Note that a sink took or refused a group, so it works."""
+        """Note that a sink took or refused a group, which shows that it works."""
         self._believed.discard(name)
         self._down.pop(name, None)
 
     def probed(self, name: str, trouble: SinkTrouble | None) -> None:
-        """Note the result of a probe."""
+        """Note the result of a probe. `None` is a good one."""
         record = self._down.get(name)
         if trouble is not None:
             self._fails(name, trouble, has_answered=False)
@@ -112,21 +111,21 @@ class Wellbeing:
 
     @property
     def down(self) -> tuple[SinkTrouble, ...]:
-        """All that is to be reported."""
+        """The troubles to report to users."""
         now = self._now()
         return tuple(dict.fromkeys(record.trouble for record in self._down.values() if record.is_reported(now)))
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether anything failed and did not prove since to be well."""
+        """Whether any sink or lookup failed and has not been shown to work since."""
         return bool(self._down)
 
     @property
     def is_on_trial(self) -> bool:
-        """Whether one group is to find out if a sink is well."""
+        """Whether a sink that failed is being tried with one group."""
         return any(record.is_tried for record in self._down.values())
 
     @property
     def closed(self) -> tuple[SinkTrouble, ...]:
-        """Troubles of the sinks that stop fetching, because they are down and not being tried."""
+        """The troubles that stop fetching, of sinks that are down and not being tried."""
         return tuple(dict.fromkeys(record.trouble for record in self._down.values() if not record.is_tried))

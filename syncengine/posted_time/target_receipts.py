@@ -1,6 +1,6 @@
-"""The receipts that our SQL sinks keep in their targets, or the reason why a target cannot be asked. Reads.
+"""Read the receipts that SQL sinks keep in their targets, or the reason why a target cannot be read.
 
-The inbox knows the groups that a target took once; only the target knows those it has after a restore from a backup.
+The inbox records which groups a target took; after a restore from a backup, only the target knows which it still has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from syncengine.project.model import Project
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Receipts by sink: `by_sink` from targets that answered; `unread` says why another did not."""
+    """The receipts of targets that answered, by sink, and in `unread` the reasons why other targets did not."""
 
     by_sink: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""Templates and expressions, compiled once, or their errors. Reads templates' files.
+"""Compile the templates and expressions of posted time, or report their errors. Reads templates' files.
 
-Jinja2 in a sandbox. A field that a group lacks is none, all the way down (`tag.name` without a tag); one that no
-group can have is an error when it is compiled. An expression alone keeps its type, so that a number
-stays one in JSON and SQL.
+Templates are Jinja2 in a sandbox. A field that a group lacks is none, and so are all fields below it (`tag.name`
+without a tag); a field that no group can have is an error at compile time. A template that is a single expression
+keeps the value's type, so that a number remains a number in JSON and SQL.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ SCOPE: Scope = {
     "start": None,
     "connectorConfiguration": None,
 }
-"""What every template sees."""
+"""The variables of every template, with their fields."""
 
 Variables = Mapping[str, Any]
 _MARKS = ("{{", "{%", "{#")
 
 
 class RenderTrouble(Exception):
-    """A template that is right met data that it cannot take; a defect of the project, not of the user's time."""
+    """Raised when a valid template fails with a group's data. An error of the project, not of the posted time."""
 
 
 class Undeliverable(RenderTrouble):
-    """The posted content can never be delivered in this way, whoever tries: the group's refusal.
+    """Raised when posted content can never be delivered in this form, so that the group is refused.
 
-    `user_message` is a sentence for who posted; the text is for whoever runs this.
+    `user_message` is for the user who posted; the exception's text is for the operator.
     """
 
     def __init__(self, user_message: str, detail: str) -> None:
@@ -65,7 +65,7 @@ class Undeliverable(RenderTrouble):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A compiled template and its place. A template without marks, or plain JSON, is its `constant`."""
+    """A compiled template and its place. A text without template syntax is its `constant`."""
 
     place: str
     constant: Any = None
@@ -73,7 +73,7 @@ class Text:
     expression: TemplateExpression | None = None
 
     def value(self, variables: Variables) -> Any:
-        """The value: of an expression alone in its own type, else text."""
+        """Return the rendered value: of any type for a single expression, else text."""
         try:
             with limited():
                 if self.expression is not None:
@@ -81,18 +81,18 @@ class Text:
                 return self.template.render(variables) if self.template is not None else self.constant
         except NotPositive as error:
             raise Undeliverable(
-                str(error), f"the template at {self.place} rounds up a value that is not above zero"
+                str(error), f"the template at {self.place} rounds up a value that is not positive"
             ) from None
         except SURPRISES as error:
             raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None
 
     def render(self, variables: Variables) -> str:
-        """The same as text; none is empty."""
+        """Return the rendered value as text, which is empty for none."""
         value = self.value(variables)
         return "" if value is None else str(value)
 
     def holds(self, variables: Variables) -> bool:
-        """Whether a condition is true."""
+        """Return whether the rendered value, as a condition, is true."""
         return bool(self.value(variables))
 
 
@@ -100,22 +100,22 @@ Json = Callable[[Variables], Any]
 
 
 def _defined(value: Any) -> Any:
-    """The value of `x if y` without an else is none; any other name without a value fails."""
+    """Return a deliverable value, with none for an undefined one, such as `x if y` without an else."""
     value = deliverable(value)
     return None if isinstance(value, Undefined) else value
 
 
 class Compiler:
-    """Compiles templates of the project file; errors go to the findings, and None is returned."""
+    """A compiler of the project file's templates. It adds errors to the findings, and then returns `None`."""
 
     def __init__(self, root: Path, config: str, scope: Scope = SCOPE) -> None:
         self.root = root
         self.findings = Collector(config)
         self.others: list[Collector] = []
         self.names = set[str]()
-        """Variables used since the caller last cleared the set; `group.tags` counts as `tags`."""
+        """The variables used since the caller last cleared the set; `group.tags` counts as `tags`."""
         self.all_names = set[str]()
-        """Variables used by anything."""
+        """The variables used by any template."""
         self._loader = FileSystemLoader(str(root))
         self._environment = DeliverySandbox(NAMES, FILTERS, self._loader)
         self._scope = scope
@@ -123,11 +123,11 @@ class Compiler:
 
     @property
     def found(self) -> list[Any]:
-        """Every diagnostic, of the project file and of the templates' own files."""
+        """All diagnostics, of the project file and of the templates' own files."""
         return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
 
     def path(self, written: Written, more: Scope | None = None) -> Text | None:
-        """A template of a path below a URL, always text: see `url_paths`."""
+        """Compile a template of a URL path, which renders as text: see `url_paths`."""
         parsed = self._parsed(written.text.strip(), self.findings, written.line, written.column, more)
         if parsed is None:
             return None
@@ -139,7 +139,7 @@ class Compiler:
         return Text(f"{self.findings.file}:{written.line}", template=sandbox.from_string(written.text.strip()))
 
     def text(self, written: Written, more: Scope | None = None) -> Text | None:
-        """A template."""
+        """Compile a template. A single expression keeps the type of its value."""
         place = f"{self.findings.file}:{written.line}"
         if not any(mark in written.text for mark in _MARKS):
             return Text(place, constant=written.text)
@@ -152,7 +152,7 @@ class Compiler:
         return Text(place, template=self._environment.from_string(parsed))
 
     def condition(self, written: Written, more: Scope | None = None) -> Text | None:
-        """An expression, bare or in {{ }}."""
+        """Compile a condition: a single expression, with or without `{{ }}`."""
         bare = written.text.strip()
         inner = bare if bare.startswith("{{") else f"{{{{ ({bare}\n) }}}}"
         parsed = self._parsed(inner, self.findings, written.line, written.column, more)
@@ -160,12 +160,12 @@ class Compiler:
         if parsed is None:
             return None
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
-            self._refuse(written, "a condition is one expression that is true or false, like `not tag`")
+            self._refuse(written, "a condition must be one expression that is true or false, such as `not tag`")
             return None
         return Text(f"{self.findings.file}:{written.line}", expression=self._expression(alone))
 
     def json(self, tree: Any, more: Scope | None = None) -> Json | None:
-        """JSON whose texts are templates."""
+        """Compile a JSON tree whose texts are templates."""
         match tree:
             case Written():
                 text = self.text(tree, more)
@@ -180,15 +180,15 @@ class Compiler:
                 return lambda variables: tree
 
     def file(self, name: str, more: Scope | None = None, at: Written | None = None) -> Text | None:
-        """A template in a file of its own; `at` is where the project file names it."""
+        """Compile the template in a file; `at` is where the project file names the file."""
         findings = Collector(name)
         self.others.append(findings)
         try:
             source, _, _ = self._loader.get_source(self._environment, name)
         except (OSError, UnicodeDecodeError, TemplateNotFound) as error:
-            reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else "it is not in the project"
+            reason = "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "was not found in the project"
             where, line, column = (self.findings, at.line, at.column) if at else (findings, None, None)
-            where.at("unreadable-file", line, column, f"the template cannot be read: {reason}")
+            where.at("unreadable-file", line, column, f"the template cannot be read: the file {reason}")
             return None
         parsed = self._parsed(source, findings, 1, None, more)
         if parsed is None:
@@ -196,7 +196,7 @@ class Compiler:
         return Text(name, template=self._environment.from_string(parsed))
 
     def builtin(self, source: str) -> Text:
-        """A template of our own."""
+        """Compile a built-in template."""
         return Text("the built-in template", template=self._environment.from_string(source))
 
     def _expression(self, alone: nodes.Expr) -> TemplateExpression:
@@ -206,7 +206,7 @@ class Compiler:
     def _parsed(
         self, source: str, findings: Collector, line: int, column: int | None, more: Scope | None
     ) -> nodes.Template | None:
-        """The template, if it can be compiled and all of its names are known."""
+        """Parse a template and check its syntax, names and filters. Report errors and return `None` if one is wrong."""
         try:
             parsed = self._environment.parse(source)
             self._environment.compile(parsed)
@@ -238,7 +238,7 @@ class Compiler:
 
 
 def _misused(call: nodes.Filter) -> str | None:
-    """The error of a filter of ours whose arguments are constant."""
+    """Return the error in a filter's constant arguments, or `None`."""
     arguments = [*call.args, *(pair.value for pair in call.kwargs)]
     if not all(isinstance(arg, nodes.Const) for arg in arguments):
         return None
@@ -248,7 +248,7 @@ def _misused(call: nodes.Filter) -> str | None:
 
 
 def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
-    """The expression, if the template is nothing else; blanks around it do not count."""
+    """Return the expression that is all of the template except whitespace, or `None`."""
     if len(template.body) != 1 or not isinstance(template.body[0], nodes.Output):
         return None
     content = [n for n in template.body[0].nodes if not (isinstance(n, nodes.TemplateData) and not n.data.strip())]
@@ -256,7 +256,7 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: numbers as numbers, values without a JSON form as text."""
+    """Return a value in a form that JSON can hold: numbers remain numbers, and values without a JSON form are text."""
     match value:
         case int() if abs(value) >= 1 << 63:
             return str(value)

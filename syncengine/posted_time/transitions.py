@@ -1,7 +1,7 @@
-"""The next step for a group that is offered again, by its entry in the inbox; pure.
+"""Decide the next step for an offered group from its entry in the inbox. Pure.
 
-The rules of docs/posted-time.md 1: delivered once per sink however often it is offered; offered with another content it
-is its next revision, unless a sink has the first: then it is a conflict for a person.
+The rules of docs/posted-time.md 1: a group is delivered once per sink, however often it is offered. Different content
+is the group's next revision, unless a sink has the earlier content: then it is a conflict for a person to resolve.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from syncengine.state.inbox_states import EventKind
 
 
 class NextStep(Enum):
-    """`ANSWER`: the verdict is known, say it again. `ASK`: whether a doubtful sink has it decides."""
+    """The next step for an offer. `ANSWER` repeats the verdict; `ASK` asks the sinks in doubt whether they have it."""
 
     ANSWER = 1
     DELIVER = 2
@@ -24,7 +24,7 @@ class NextStep(Enum):
 
 
 def next_step(entry: InboxEntry, digest: str) -> NextStep:
-    """The next step for an offer with this content; the entry is as it stood when the offer came."""
+    """Return the next step for an offer of content with this digest. `entry` is the state before the offer."""
     if entry.digest == digest:
         return NextStep.ANSWER if entry.is_delivered else NextStep.DELIVER
     if entry.is_delivered or any(found.status in TAKEN for found in entry.deliveries):
@@ -33,15 +33,15 @@ def next_step(entry: InboxEntry, digest: str) -> NextStep:
 
 
 def doubtful(entry: InboxEntry) -> tuple[Delivered, ...]:
-    """Attempts whose end is not known."""
+    """Return the delivery attempts whose result is unknown."""
     return tuple(found for found in entry.deliveries if found.status in DOUBTFUL)
 
 
 def is_divided_otherwise(entry: InboxEntry, sink: str, keys: Collection[str]) -> bool:
-    """Whether the sink was given this content in other parts than under these keys: whole, or tag by tag.
+    """Return whether the sink may have this content divided otherwise than into these keys (whole, or by tag).
 
-    It happens where `each: tag` comes or goes while a group is under way. The first tag has the key of a whole group,
-    and is delivered last of all: where the others are not there, it was the whole.
+    That happens when `each: tag` is added or removed while a group is being delivered. The first tag has the key of a
+    whole group and is delivered last: if the key was used and the other tags' keys were not, the whole was delivered.
     """
     attempts = {one.sink: one for one in entry.deliveries if one.revision == entry.revision}
     may_have = {key for key, one in attempts.items() if sink_of(key) == sink and one.status in TAKEN | DOUBTFUL}
@@ -50,14 +50,14 @@ def is_divided_otherwise(entry: InboxEntry, sink: str, keys: Collection[str]) ->
 
 
 def settled_content(story: Sequence[Event]) -> str | None:
-    """The content that a conflict was about when a person settled it last: a group as JSON, as it was offered."""
+    """Return the content (a group as JSON) of the last conflict that a person settled, or `None`."""
     settled = max((place for place, event in enumerate(story) if event.kind is EventKind.SETTLED), default=0)
     offered = (event.detail for event in reversed(story[:settled]) if event.kind is EventKind.OFFERED and event.detail)
     return next(offered, None)
 
 
 def said_of_holders(entry: InboxEntry) -> str:
-    """Name the sinks that took the group or, if none surely did, those that may have it."""
+    """Return a clause such as `a and b took it`, about the sinks that took the group or, if none did, may have it."""
     for statuses, verb in ((TAKEN, "took it"), (DOUBTFUL, "may have it")):
         sinks = sorted({sink_of(found.sink) for found in entry.deliveries if found.status in statuses})
         if sinks:

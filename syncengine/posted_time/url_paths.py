@@ -1,7 +1,7 @@
-"""A path below a URL as a template: values are quoted whole, the project's own text stays as it is. Pure.
+"""Templates of URL paths, in which values are percent-encoded and the project's own text is left unchanged. Pure.
 
-So no value begins another segment, a query or a way up, whatever a tag is called. Literal text in an expression is the
-project's too: `{{ '/time?draft=1' if tag }}`.
+So no value can begin a new segment, begin a query or lead to a parent, whatever a tag is called. Literal text in an
+expression is the project's own text: `{{ '/time?draft=1' if tag }}`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UPWARDS = frozenset({".", ".."})
 
 
 class Quoting(NodeTransformer):
-    """Quotes every value that a template writes into a path."""
+    """A visitor that makes a template percent-encode every value that it writes into a path."""
 
     def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
         node.nodes = [_quoting(part) for part in node.nodes]
@@ -46,7 +46,7 @@ def _quoting(part: nodes.Expr) -> nodes.Expr:
 
 
 class PathSandbox(DeliverySandbox):
-    """A sandbox for paths, in which every value is quoted; also in included templates."""
+    """A template sandbox that percent-encodes every value, also in included templates."""
 
     rewritings = (Quoting, *DeliverySandbox.rewritings)
 
@@ -54,29 +54,29 @@ class PathSandbox(DeliverySandbox):
         return {**super()._own_filters(), "_quoted": self._quoted, "_encoded": self._encoded}
 
     def _quoted(self, value: Any) -> str:
-        """A value as one piece of a path or query: all but letters, digits, `-._~` is percent-encoded."""
+        """Return a value as one piece of a path or query, with all but letters, digits and `-._~` percent-encoded."""
         return quote(str(self.finalized(value)), safe="")
 
     def _encoded(self, value: Any) -> str:
-        """The text of `urlencode`, which is encoded already; of a mapping or of pairs a query."""
+        """Return the result of the filter `urlencode`: a query for a mapping or pairs, else an encoded value."""
         is_query = isinstance(value, Iterable) and not isinstance(value, str)
         return do_urlencode(value) if is_query else self._quoted(value)
 
 
 def upwards(path: str) -> str | None:
-    """The first segment that is `.` or `..` for anybody who reads it: plain, with either slash, with parameters."""
+    """Return the first segment that a reader may take for `.` or `..`, even encoded or with parameters, or `None`."""
     plain = unquote(path.partition("#")[0].partition("?")[0]).replace("\\", "/")
     return next((part for part in plain.split("/") if part.partition(";")[0] in UPWARDS), None)
 
 
 def unfit(template: nodes.Template) -> str | None:
-    """Return the reason why a template can never give a valid path, whatever its values."""
+    """Return the reason why a template can never render a valid path, or `None`."""
     texts = [text.data for text in template.find_all(nodes.TemplateData)]
     is_constant = all(isinstance(part, nodes.Output) for part in template.body) and len(texts) == len(_parts(template))
     if not all(map(str.isprintable, texts)):
         return "a path must be one line of printable characters"
-    if any(upwards(text if is_constant else f"-{text}-") for text in texts):  # what it begins or ends may be longer
-        return "`.` and `..` cannot be parts of a URL's path"
+    if any(upwards(text if is_constant else f"-{text}-") for text in texts):  # a value may extend either end
+        return "a path must not contain the segments `.` or `..`"
     return None
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a group of posted time, and the trouble of a sink. Values only; pure."""
+"""The verdict on a group of posted time, and the trouble of a sink. Values only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["PostedTimeStatus", "SinkTrouble", "Verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`message` is a sentence for the user who posted; `external_id` the sink's reference, sent with SUCCESS.
+    """The verdict on a group. `message` is for the user, `detail` for the operator.
 
-    `detail` is for whoever runs this. `is_final` false: nobody is told, and the group is tried again before any other
-    is fetched.
+    `external_id` is the sink's reference, which is sent with SUCCESS. A verdict with `is_final` false is not reported:
+    the group is tried again before any other is fetched.
     """
 
     outcome: PostedTimeStatus
@@ -27,7 +27,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class SinkTrouble:
-    """A sink (or the source of a lookup) that is down. `message` is for all who post, `detail` for who runs this."""
+    """A sink (or the database of a lookup) that is down. `message` is for users, `detail` for the operator."""
 
     sink: str
     kind: TroubleKind

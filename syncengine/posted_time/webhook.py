@@ -1,9 +1,9 @@
-"""The webhook receiver, an ASGI application: a call of the service → inbox and sinks → the answer it is told by.
+"""The webhook receiver, an ASGI application: deliver the group of a service call, and answer with its verdict.
 
-The key is compared before anything else of a call is looked at, in constant time; until then nothing of it is stored,
-shown or logged. 2xx only after every sink accepted; 400 with the sentence for the user who posted where it is refused
-for good; 503 for trouble, and 408 for a call that does not come to its end, so that the service calls again; 401 for a
-wrong key (docs/service.md §2).
+The caller key is compared first, in constant time; before that, nothing of a call is stored, shown or logged.
+The answer is 200 only after every sink accepted the group; 400 with a sentence for the user when it is refused for
+good; 401 for a wrong key; and 503 for trouble or 408 for an incomplete call, so that the service calls again
+(docs/service.md §2).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from syncengine.state.inbox_states import WEBHOOK
 MAX_BODY = 1024 * 1024
 BIND = ("127.0.0.1", 8080)
 READ_SECONDS = 20.0
-"""How long the body of a call may take to come."""
+"""The time in which the body of a call must arrive."""
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 * 1024 * 1024
-"""What is thrown away, after its answer, of a body that is too large."""
+"""The most bytes that are read and discarded, after the answer, from a call whose body was not read to its end."""
 
 LATER = "The time could not be posted just now. It will be tried again."
 REFUSED = "The time was refused."
-"""What the user is told where nobody message_of it better."""
+"""The messages to the user when there is no more specific one."""
 
 UNREAD = (408, 413)
-"""Answers to a call whose body was not read to its end."""
+"""The statuses of answers to a call whose body was not read to its end."""
 
 STATUSES = {PostedTimeStatus.SUCCESS: 200, PostedTimeStatus.REFUSED: 400, PostedTimeStatus.TROUBLE: 503}
 WORDS = {PostedTimeStatus.SUCCESS: "", PostedTimeStatus.REFUSED: REFUSED, PostedTimeStatus.TROUBLE: LATER}
@@ -54,7 +54,7 @@ class WebhookDelivery(Protocol):
 
 
 class _Rejected(Exception):
-    """A call that is no posted time of ours."""
+    """A call that is rejected because it is not valid posted time with our key."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -62,10 +62,10 @@ class _Rejected(Exception):
 
 
 class _Farewell(PlainTextResponse):
-    """An answer to a request that is not read to its end.
+    """An answer that is sent before the request was read to its end, and then closes the connection.
 
-    It goes out at once. A client that sends before it listens is let go on for a while, since a connection that is
-    closed on it takes the answer along; then it is closed.
+    The rest of the request is read and discarded for a while first: a client that is still sending would lose the
+    answer with its connection.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,7 +87,7 @@ async def _thrown_away(receive: Receive) -> None:
 
 
 class Receiver:
-    """Answers calls. `caller_key` is looked up at each call, so that it may change; `max_body` is in bytes."""
+    """A handler of webhook calls. `caller_key` is read at each call, as it may change; `max_body` is in bytes."""
 
     def __init__(
         self,
@@ -115,11 +115,11 @@ class Receiver:
             self._tell(RetryLater("key", f"{error.message}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
-            return PlainTextResponse("", 400)  # nobody hears it
+            return PlainTextResponse("", 400)  # the client is gone
         return await self._response_to(group)
 
     async def _read(self, request: Request) -> bytes:
-        """The whole body; refused when it does not come in time."""
+        """Return the whole body, or reject the call with 408 when it does not arrive in time."""
         try:
             async with asyncio.timeout(self._read_seconds):
                 return await self._body(request)
@@ -127,7 +127,7 @@ class Receiver:
             raise _Rejected(408, f"The request was not complete within {self._read_seconds:g} s.") from None
 
     async def _body(self, request: Request) -> bytes:
-        """The whole body; refused as soon as it is known to be too large."""
+        """Return the whole body, or reject the call with 413 as soon as it is known to be too large."""
         too_large = _Rejected(413, f"The request is larger than {self._max_body} bytes.")
         announced = request.headers.get("content-length", "0")
         if announced.isdecimal() and int(announced) > self._max_body:
@@ -140,7 +140,7 @@ class Receiver:
         return bytes(body)
 
     def _trusted(self, body: bytes) -> dict[str, Any]:
-        """The group, without the key that it came with: that is a secret, and no part of it."""
+        """Return the group without its caller key, or reject the call when its JSON, key or `groupId` is wrong."""
         try:
             document = read_loosely(body)
         except orjson.JSONDecodeError:
@@ -149,7 +149,7 @@ class Receiver:
         if not _same(key if isinstance(key, str) else "", self._caller_key()):
             raise _Rejected(401, "The caller key is wrong.")
         if group_id(document) is None:
-            raise _Rejected(400, "The request is not a posted time group: its groupId is missing, or not text.")
+            raise _Rejected(400, "The request is not a posted time group: its groupId is missing or not a string.")
         trusted: dict[str, Any] = document
         return trusted
 
@@ -157,7 +157,7 @@ class Receiver:
         id = group_id(group) or ""
         try:
             verdict = await self._delivery.take(group, mechanism=WEBHOOK)
-        except Exception as error:  # whatever it is, the service is to call again
+        except Exception as error:  # after any error, the service must call again
             self._tell(RetryLater("take", f"{id}: {message_of(error)}; the service calls again", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))
@@ -178,6 +178,6 @@ def application(
     tell: Tell,
     read_seconds: float = READ_SECONDS,
 ) -> Starlette:
-    """The receiver as an application of its own, at every path: a proxy before it may have changed the path."""
+    """Return the receiver as an application that answers at every path, since a proxy may have changed the path."""
     receiver = Receiver(delivery, caller_key, max_body=max_body, read_seconds=read_seconds, tell=tell)
     return Starlette(routes=[Route("/{path:path}", receiver.answer, methods=["POST"])])

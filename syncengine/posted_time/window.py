@@ -1,4 +1,4 @@
-"""Work on many things side by side, some at a time, in their order. Knows nothing of the work."""
+"""Process items in order, with a limited number of them at the same time. Independent of the kind of work."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 WIDTH = 64
-"""Groups that are under way at a time."""
+"""The most groups that are delivered at the same time."""
 
 
 async def each(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """Yield the items in turn."""
+    """Yield the items as an asynchronous iterator."""
     for item in items:
         yield item
 
@@ -21,9 +21,9 @@ async def each(items: Iterable[Item]) -> AsyncIterator[Item]:
 async def side_by_side(
     items: AsyncIterator[Item], work: Callable[[Item], Awaitable[object]], width: Callable[[], int]
 ) -> bool:
-    """Whether all were begun. `width`, looked at before each: how many may be under way; 0: no more is begun.
+    """Run `work` on the items, and return whether all were begun. Raise the first error after all have ended.
 
-    What was begun is waited for, whatever happens; then the first error is raised.
+    `width` is called before each item, and returns how many may run at the same time; 0 means that no more are begun.
     """
     under_way = 0
     errors: list[BaseException] = []

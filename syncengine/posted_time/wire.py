@@ -1,9 +1,8 @@
-"""The bytes of a value for a target, or the reason why it can never be sent. Pure.
+"""Convert values to the form in which a target gets them, or refuse them with a message to the user. Pure.
 
-A header's value is sent as UTF-8 (RFC 9110 §5.5 leaves bytes beyond ASCII to those who talk to each other): a receiver
-that reads headers as Latin-1 has to decode them again, and for one that takes ASCII alone the project writes
-`{{ user.name | urlencode }}`. A value that no line of a request can hold, or no text, is refused with a sentence for
-who posted.
+A header's value is sent as UTF-8 (RFC 9110 §5.5 leaves the meaning of bytes beyond ASCII to sender and receiver). A
+receiver that reads headers as Latin-1 has to decode them again; for a receiver that accepts only ASCII, a project uses
+`{{ user.name | urlencode }}`.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from syncengine.posted_time.group import NOT_TEXT, clean
 from syncengine.posted_time.templates import Text, Undeliverable, Variables, plain
 
 MAX_LINE = 8000
-"""Bytes of a header or of a path: every recipient takes as many (RFC 9112 §3), and many take no more."""
+"""The most bytes of a header or path: every recipient accepts as many (RFC 9112 §3), and many accept no more."""
 MAX_MESSAGE = 1000
-"""Characters of what a user is told."""
+"""The most characters of a message to a user."""
 MAX_REFERENCE = 1000
-"""Characters of a sink's reference, which the service keeps with the group."""
+"""The most characters of a sink's reference, which the service keeps with the group."""
 
 CONTROL = "it contains a line break or another control character where only one line of text can be sent"
 TOO_LONG = "something in it is too long to be sent"
@@ -34,7 +33,7 @@ _UNFIT_FOR_PEOPLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 
 
 def objection(text: str) -> str | None:
-    """Return the reason why a header cannot hold this text."""
+    """Return the reason why a header cannot hold this text, or `None`."""
     if NOT_TEXT.search(text):
         return NO_TEXT
     if _CONTROLS.search(text):
@@ -43,7 +42,7 @@ def objection(text: str) -> str | None:
 
 
 def line(text: str, name: str) -> str:
-    """Return text that a header or path can hold; Undeliverable otherwise. `name` names it for the operator."""
+    """Return the text, or raise `Undeliverable` if no header or path can hold it. `name` is shown to the operator."""
     why = objection(text)
     if why is not None:
         raise undeliverable(why, name)
@@ -55,7 +54,7 @@ def undeliverable(why: str, name: str) -> Undeliverable:
 
 
 def document(value: Any, name: str) -> bytes:
-    """JSON in UTF-8; Undeliverable."""
+    """Return the value as JSON in UTF-8. Raise `Undeliverable` when it cannot be encoded."""
     try:
         return orjson.dumps(plain(value))
     except (orjson.JSONEncodeError, RecursionError):
@@ -63,14 +62,14 @@ def document(value: Any, name: str) -> bytes:
 
 
 def parameter(text: str) -> str:
-    """Text that every database takes; Undeliverable."""
+    """Return the text, or raise `Undeliverable` when not every database accepts it."""
     if NOT_TEXT.search(text):
         raise undeliverable(NO_TEXT, "a parameter")
     return text
 
 
 def reference(text: Text | None, variables: Variables) -> str | None:
-    """A sink's reference, if the project makes one; Undeliverable for one that the service would never accept."""
+    """Return a sink's reference, or `None` if it has none. Raise `Undeliverable` if the service would not accept it."""
     value = text.render(variables) if text else ""
     if NOT_TEXT.search(value) or len(value) > MAX_REFERENCE:
         raise undeliverable(NO_TEXT if NOT_TEXT.search(value) else TOO_LONG, "externalId")
@@ -78,7 +77,7 @@ def reference(text: Text | None, variables: Variables) -> str | None:
 
 
 def message(text: str | None) -> str | None:
-    """The message to a user, as the service can be expected to take it: text of a limited length."""
+    """Return a message to a user in a form that the service accepts: without control characters, and not too long."""
     if text is None:
         return None
     words = _UNFIT_FOR_PEOPLE.sub(" ", clean(text))

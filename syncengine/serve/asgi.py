@@ -1,9 +1,9 @@
 """The webhook receiver under another ASGI server: `uvicorn --factory syncengine.serve.asgi:application`.
 
-The project is the one in the current folder, or in `SYNCENGINE_FOLDER`. All else that `serve` does runs beside the
-application, in the server's loop and for its lifetime; listening and signals are the server's. A second worker is a
-standby: it answers 503 until it has the inbox, and the service calls again. `GET /healthz` and `/readyz` answer without
-reasons: whoever reaches the receiver reaches them.
+The project is in the current folder, or in `SYNCENGINE_FOLDER`. Everything else that `serve` does runs beside the
+application, in the server's event loop and for its lifetime; the server listens and handles signals. A second worker
+is a standby: it answers 503 until it has the inbox, and the service calls again. `GET /healthz` and `/readyz` answer
+without reasons, because everyone who can reach the receiver can reach them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from syncengine.service.operations import OPERATIONS
 
 @dataclass(slots=True)
 class _Mounted:
-    """The receiver of this moment."""
+    """An ASGI application that passes calls to the current receiver, or answers 503 when there is none."""
 
     receiver: ASGIApp | None = None
 
@@ -48,7 +48,7 @@ class _Mounted:
 
 
 def application() -> Starlette:
-    """The application of the project; an error in it ends the process with `serve`'s exit code."""
+    """Build the application of the project. An error in the project ends the process with `serve`'s exit code."""
     log, mounted = Log(sys.stderr, time.time), _Mounted()
     process = Process(_project, _serving, os.environ, log, mount=mounted.put)
     try:
@@ -79,7 +79,7 @@ def _probes(readiness: Readiness) -> list[Route]:
 
 
 async def _work(process: Process, first: Configuration, log: Log) -> None:
-    """An error ends the delivery, not the server that is not ours: its answers are 503 from then on."""
+    """Run the delivery. An error ends only the delivery, not the server, which answers 503 from then on."""
     try:
         await process.work(first)
     except SyncengineError as error:
@@ -99,7 +99,7 @@ def _serving(project: Project) -> AbstractContextManager[str]:
 def _receiving(first: Configuration) -> Configuration:
     project = first.project
     if project.is_sandbox:
-        raise Usage("the embedded sandbox runs beside `syncengine serve` only")
+        raise Usage("the embedded sandbox is not available under another server: run `syncengine serve`")
     if project.posted_time is None or project.posted_time.mode is not Mode.WEBHOOK:
-        raise Usage("`postedTime.mode` is not webhook: there is nothing to receive")
+        raise Usage("there is nothing to receive: set `postedTime.mode: webhook`")
     return first

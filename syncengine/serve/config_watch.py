@@ -1,4 +1,4 @@
-"""Watch the project file and the files that it names: whether to load them again."""
+"""Detect changes of the project file and of the files that it names, to know when to reload them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOK_SECONDS = 2.0
 
 
 def fingerprint(project: Project) -> str:
-    """Return a digest of every file that a reload would read; a missing file counts too."""
+    """Return a digest of all files that a reload would read. A missing or unreadable file also counts."""
     return sha256_of_parts(str(path).encode() + b"\0" + _content(path) for path in _files(project))
 
 

@@ -1,4 +1,4 @@
-"""Events of posted time → log lines, counters and readiness: a table, one row an event."""
+"""Turn events of posted time into log lines, counters and readiness."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from syncengine.serve.log import Log
 from syncengine.serve.readiness import Readiness
 
 PATIENT = 3
-"""Troubles in a row after which the service counts as out of reach: one lost answer is nobody's business."""
+"""The number of failed fetches in a row after which the service counts as unreachable."""
 
 
 class Telling:
-    """Logs events and keeps readiness up to date. `on_verdict` is called with each verdict after it was logged."""
+    """A listener that logs events, and updates metrics and readiness. `on_verdict` gets each verdict after that."""
 
     def __init__(self, log: Log, readiness: Readiness, on_verdict: Callable[[PostedTimeStatus], None]) -> None:
         self._log = log
@@ -40,7 +40,7 @@ class Telling:
         self._well()
         self._readiness.metrics.fetches.inc()
         if event.groups:
-            self._log.info("fetched", f"{count_of(event.groups, 'group')} of posted time fetched", groups=event.groups)
+            self._log.info("fetched", f"fetched {count_of(event.groups, 'group')} of posted time", groups=event.groups)
 
     def verdict(self, event: Taken) -> None:
         verdict = event.verdict
@@ -48,7 +48,7 @@ class Telling:
         say = self._log.info if verdict.outcome is PostedTimeStatus.SUCCESS else self._log.warning
         words = f": {verdict.message}" if verdict.message else ""
         why = f" [{verdict.detail}]" if verdict.detail else ""
-        then = " The service offers it again." if verdict.outcome is PostedTimeStatus.TROUBLE else ""
+        then = " The service will offer it again." if verdict.outcome is PostedTimeStatus.TROUBLE else ""
         say(
             "taken",
             f"group {event.group_id}: {verdict.outcome.value}{words}{why}{then}",
@@ -86,7 +86,8 @@ class Telling:
 
     def answered(self, event: Answered) -> None:
         self._readiness.metrics.rejected.labels(str(event.status)).inc()
-        self._log.warning("rejected", f"a webhook call was answered {event.status}: {event.why}", status=event.status)
+        message = f"rejected a webhook call with status {event.status}: {event.why}"
+        self._log.warning("rejected", message, status=event.status)
 
     def _well(self) -> None:
         self._troubles = 0

@@ -1,4 +1,4 @@
-"""Checks of the sinks every minute; a new trouble is reported to the service, once (docs/service.md §2)."""
+"""Check the sinks every minute, and report each new trouble to the service once (docs/service.md §2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.serve.readiness import Readiness
 
 
 class DeliveryHealth(Protocol):
-    """The part of a delivery that the loop needs."""
+    """The part of a delivery that the health loop needs."""
 
     @property
     def is_cautious(self) -> bool: ...
@@ -23,7 +23,7 @@ class DeliveryHealth(Protocol):
 
 
 class Checking:
-    """Checks until `stop`. `wake` it when a sink was seen in trouble: users are to know at once."""
+    """The loop that checks the sinks until `stop` is set. Call `wake` if a sink fails, so that users know at once."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Checking:
             await slept(await self.check(), self._stop, self._woken)
 
     async def check(self) -> float:
-        """Check once, and tell: seconds until the next time."""
+        """Check the sinks once, report changes, and return the seconds until the next check."""
         troubles = await self._delivery.check_sinks()
         self._show(troubles)
         is_accepted = True
@@ -68,7 +68,7 @@ class Checking:
         for trouble in troubles:
             if trouble not in self._readiness.troubles:
                 detail = f" [{trouble.detail}]" if trouble.detail else ""
-                then = f"Posted time waits until it is well; it is checked again in {self._pace.down:g} s."
+                then = f"Posted time waits until the sink has recovered; checking again in {self._pace.down:g} s."
                 message = f"sink {trouble.sink}: {trouble.message}{detail} {then}"
                 self._log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in self._readiness.troubles} - down):
@@ -80,8 +80,8 @@ class Checking:
     async def _tell(self, troubles: tuple[SinkTrouble, ...]) -> bool:
         answer = await self._reporter.tell(troubles)
         if answer.ok:
-            what = "a health failure was reported" if troubles else "the service knows of no failure of this connector"
-            self._log.info("health", what)
+            state = "a health failure" if troubles else "all sinks are up"
+            self._log.info("health", f"reported to the service: {state}")
         else:
             self._log.warning("health", f"the service did not accept the health report: {answer.summary}; retrying")
         return answer.ok

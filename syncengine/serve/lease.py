@@ -1,4 +1,4 @@
-"""Waiting for the inbox's lease in a thread, so that a standby can be stopped: one `serve` for each inbox."""
+"""Wait for the inbox's lease in a thread, so that a standby process can be stopped at any time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from syncengine.state.inbox import Inbox
 from syncengine.state.lock import Lease
 
 AGAIN_SECONDS = 1.0
-"""Between two looks at a database that is away."""
+"""Seconds between two attempts to reach an unreachable database."""
 
 
 class _Enough(Exception):
-    """Raised in the thread that waits for the lease, once nobody wants it any more."""
+    """Raised in the thread that waits for the lease, to end the wait."""
 
 
 async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Callable[[str], None]) -> Lease | None:
-    """The lease, as soon as nobody else has it; None when `stop` came first. A database that is away is waited for."""
+    """Wait for the lease and return it, or `None` if `stop` is set first. Wait for an unreachable database too."""
     try:
         return await asyncio.to_thread(inbox.lease, holder, wait=0)
     except SyncengineError as error:
@@ -42,7 +42,7 @@ async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Calla
 
 
 class _Waiter:
-    """Waits in a thread until `enough`. Says once that the database is away, for each time that it is."""
+    """A wait for the lease in a thread, until `enough` is set. Each outage of the database is reported once."""
 
     def __init__(self, inbox: Inbox, holder: Holder, say: Callable[[str], None]) -> None:
         self.enough = threading.Event()
@@ -64,7 +64,7 @@ class _Waiter:
         return None
 
     def _looked(self, seconds: float) -> None:
-        """The database answered, and somebody else has the lease."""
+        """Note that the database answered (another process has the lease), and sleep."""
         self._is_away = False
         self._sleep(seconds)
 

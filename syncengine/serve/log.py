@@ -1,4 +1,4 @@
-"""The log: one line for each event on a stream, as JSON or for people; no secret in any of them."""
+"""The log of a running connector: one line per event, as JSON or as text, without secrets."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from syncengine.render.diagnostics import where
 from syncengine.render.escape import visible
 
 SHORTEST_SECRET = 4
-"""Anything shorter would blot out half of a line, and is no secret."""
+"""The fewest characters of a secret that is masked. Masking shorter values would destroy ordinary text."""
 
 
 def quiet_libraries() -> None:
-    """Keep what libraries warn of from stderr: it is no JSON, and what it means to us is an error that we log."""
+    """Keep warnings of libraries off stderr: they are not JSON, and we log any errors that result."""
     logging.getLogger().addHandler(logging.NullHandler())
 
 
 class LineStream(Protocol):
-    """A stream that takes whole lines."""
+    """A stream to which lines are written whole."""
 
     def write(self, text: str, /) -> int: ...
     def flush(self) -> None: ...
@@ -33,7 +33,7 @@ class LineStream(Protocol):
 
 @dataclass(slots=True)
 class Log:
-    """A log that hides `secrets`, which are looked up for each line, since they may change."""
+    """A log that masks `secrets`, which are read for each line, since they may change."""
 
     stream: LineStream
     now: Callable[[], float]
@@ -52,7 +52,7 @@ class Log:
         self._write("error", event, message, facts)
 
     def refusal(self, event: str, error: SyncengineError, message: str = "") -> None:
-        """An error of ours; each problem of many has a line of its own."""
+        """Log an error, with `message` before its text. Each diagnostic of `Problems` is a line of its own."""
         if not isinstance(error, Problems):
             return self.error(event, f"{message}{error.message}", code=error.code)
         for diagnostic in error.found:

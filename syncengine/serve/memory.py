@@ -1,4 +1,4 @@
-"""The memory of a process that lives for months."""
+"""Limit the memory of a process that runs for months."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import ctypes
 from contextlib import suppress
 
 ARENAS = -8
-"""M_ARENA_MAX of glibc's mallopt(3)."""
+"""The parameter M_ARENA_MAX of glibc's mallopt(3)."""
 
 
 def share_arena() -> None:
-    """Have all threads of this process allocate from one arena; to be called before the first of them starts.
+    """Make all threads of this process allocate from one arena. Call it before the first thread starts.
 
-    By default glibc gives each thread its own, and each keeps room for the largest configuration that it loaded. Other
-    C libraries do not have the setting.
+    By default, glibc gives threads arenas of their own, and each keeps the memory for the largest configuration that
+    was loaded in it. Other C libraries do not have the setting.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(ARENAS, 1)

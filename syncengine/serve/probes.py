@@ -1,4 +1,4 @@
-"""/healthz, /readyz and /metrics, and an HTTP server that lives in a loop which has other things to do."""
+"""Serve `/healthz`, `/readyz` and `/metrics` over HTTP from the event loop of the connector."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class AddressTaken(SyncengineError):
-    """The address is in use, or this process may not listen on it."""
+    """Raised when an address is in use, or this process may not listen on it."""
 
     code = "address"
 
 
 def probes(readiness: Readiness) -> Starlette:
-    """The application of one process."""
+    """Return the application that answers probes about this process."""
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"alive": True})
@@ -56,9 +56,9 @@ def probes(readiness: Readiness) -> Starlette:
 
 
 class Server:
-    """An application on an address. AddressTaken from `start`; `stop` waits for answers that have begun.
+    """A server of an application at an address. `stop` waits up to `patience` seconds for answers that have begun.
 
-    `http` is the protocol of its connections, with the bounds of those.
+    `http` is the protocol class of the connections, which limits them.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Server:
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
-        """Listen; the URL."""
+        """Listen, and return the URL. Raise `AddressTaken` when that is not possible."""
         listening = _listening(*self._address)
         config = uvicorn.Config(
             self._application,
@@ -103,7 +103,7 @@ class Server:
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves signals to the process that it is a part of, and tells when it answers."""
+    """A `uvicorn` server that leaves signals to the process, and sets `up` when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

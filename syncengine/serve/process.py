@@ -1,7 +1,7 @@
-"""The process: signals, probes, and one shift after the other, each with the configuration that was valid last.
+"""Run the process: handle signals, answer probes, and run one shift after another, each with a valid configuration.
 
-A changed project file is loaded and checked whole while the old one goes on working. Only a valid one takes its place;
-an error in another is logged, and the old one stays.
+A changed project file is loaded and checked completely while the old configuration is in use. A valid one replaces it;
+the errors of an invalid one are logged, and the old configuration stays in use.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from syncengine.state.lock import LockLost
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A project that was found to be valid, and the delivery that was checked with it.
+    """A valid project and its delivery. `fingerprint` is the digest of the files that they were loaded from.
 
-    `fingerprint`: of the files that were looked at last. `settings`: those of the project file, to tell what a reload
-    changed. `before`: the project to go back to, should the service not accept this one.
+    `settings` are the project file's settings, to report changes at a reload. `before` is the project to return to if
+    the service does not accept this one.
     """
 
     project: Project
@@ -49,10 +49,10 @@ class Configuration:
 
 @dataclass(slots=True)
 class Process:
-    """`load` reads the project anew; `serving` makes its service reachable and yields its base URL.
+    """The process of `serve`. `load` reads the project anew; `serving` makes its service reachable at the base URL.
 
-    `listen` overrides the project file's address of the probes. `mount` is given the webhook receiver, and None when
-    there is none any more, where another server listens.
+    `listen` overrides the probes' address in the project file. `mount`, where another server listens, gets the webhook
+    receiver, and `None` when it ends.
     """
 
     load: Callable[[], Project]
@@ -71,7 +71,7 @@ class Process:
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT; SyncengineError for an error that repeating would not fix."""
+        """Run until SIGTERM or SIGINT. Raise `SyncengineError` for an error that a retry would not fix."""
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
@@ -84,17 +84,17 @@ class Process:
         self.log.info("stopped", "stopped")
 
     async def work(self, first: Configuration) -> None:
-        """One shift after the other, without signals and probes of its own, until `stop`."""
+        """Run one shift after another until `stop` is called, without handling signals or answering probes."""
         now: Configuration | None = first
         while now is not None and not self._stop.is_set():
             now = await self._after(now)
-            gc.collect()  # a delivery is full of cycles, and they are looked for rarely
+            gc.collect()  # a delivery has many reference cycles, and automatic collections are rare
 
     def stop(self) -> None:
         self._stop.set()
 
     async def _after(self, now: Configuration) -> Configuration | None:
-        """Work with this configuration, to the end of it; the one to go on with, None when the process is to stop."""
+        """Run a shift with this configuration. Return the next configuration, or `None` to stop the process."""
         self._next = None
         self._move(now.project)
         for warning in now.project.warnings:
@@ -114,13 +114,13 @@ class Process:
 
     @staticmethod
     def _heir(before: Configuration, then: Configuration | None) -> Configuration | None:
-        """The next configuration, with the sink troubles of the last one: a reload makes no sink well."""
+        """Return the next configuration with the sink troubles of the last: a reload does not make a sink well."""
         if before.delivery is not None and then is not None and then.delivery is not None:
             then.delivery.inherit(before.delivery)
         return then
 
     async def _anew(self, project: Project, fingerprint: str) -> Configuration | None:
-        """The same project once more, as soon as its inbox and its targets can be opened again."""
+        """Return a configuration of the project as soon as its inbox and targets can be opened, or `None` to stop."""
         back_off = BackOff(self.pace)
         while not self._stop.is_set():
             await slept(back_off.after(), self._stop)
@@ -131,7 +131,7 @@ class Process:
         return None
 
     def configured(self, before: Project | None = None) -> Configuration:
-        """Load and check everything; Problems with all that is wrong."""
+        """Load the project and check everything. Raise `Problems` with every error found."""
         project = self.load()
         return replace(self._checked(project, fingerprint(project)), before=before)
 
@@ -146,7 +146,7 @@ class Process:
         return Configuration(project, delivery, fingerprint, settings_in(project.config))
 
     def _guard(self, project: Project) -> None:
-        """Keep this project's secrets, and those of the one before it, out of every line of the log."""
+        """Mask the secrets of this project and of the one before it in the log."""
         project.base_url()
         project.api_key()
         del self.log.secrets[:-4]
@@ -156,7 +156,7 @@ class Process:
             self.log.secrets.append(lambda: [callback_of(project, self.environ).key.read()])
 
     async def _shift(self, now: Configuration) -> None:
-        """One shift, to the end of it, watched for a change of configuration."""
+        """Run one shift until it ends by itself, or is stopped by a new configuration or the end of the process."""
         with self.serving(now.project) as base_url:
             shift = Shift(
                 now.project,
@@ -190,7 +190,7 @@ class Process:
         )
 
     async def _until_change(self, now: Configuration) -> None:
-        """Return when the process is to stop, or when there is another valid configuration."""
+        """Wait until the process is stopped or there is another valid configuration."""
         tried = now.fingerprint
         while not self._stop.is_set():
             await slept(LOOK_SECONDS, self._stop, self._look)
@@ -209,7 +209,7 @@ class Process:
         except SyncengineError as error:
             self._kept(error)
             return False
-        except Exception as error:  # a defect in what is loaded anew must not end what works
+        except Exception as error:  # a defect while loading must not end the working configuration
             self._kept(SyncengineError(message_of(error), code="defect"))
             return False
         self.readiness.configuration = None
@@ -219,29 +219,29 @@ class Process:
 
     def _kept(self, error: SyncengineError) -> None:
         self.readiness.configuration = error.message
-        self.log.refusal("configuration", error, "the old configuration stays in use, the new one is not valid: ")
+        self.log.refusal("configuration", error, "the old configuration stays in use, the new one is invalid: ")
 
     def _move(self, project: Project) -> None:
-        """Move the probes to the address that this project configures."""
+        """Have the probes move to the address that this project configures."""
         address = self.listen or project.serve.listen
         if address != self._address:
             self._address = address
             self._moved.set()
 
     async def _expose(self) -> None:
-        """Answer probes until the process stops, wherever the configuration says at that time."""
+        """Answer probes until the process stops, always at the currently configured address."""
         while not self._stop.is_set():
             self._moved.clear()
             if self._address is not None:
                 await self._answer_at(self._address)
 
     async def _answer_at(self, address: tuple[str, int]) -> None:
-        """Serve the probes until the address changes; retry while it is in use, for instance by the active process."""
+        """Serve the probes until the address changes. Retry while it is in use, perhaps by the active process."""
         server = Server(probes(self.readiness), address, patience=1)
         back_off, is_logged = BackOff(replace(self.pace, longest=10.0)), False
         while not (self._stop.is_set() or self._moved.is_set()):
             try:
-                self.log.info("listening", f"/healthz, /readyz and /metrics are at {await server.start()}")
+                self.log.info("listening", f"serving /healthz, /readyz and /metrics at {await server.start()}")
                 await slept(float("inf"), self._stop, self._moved)
             except AddressTaken as taken:
                 if not is_logged:
@@ -252,7 +252,7 @@ class Process:
 
 
 class _Signals:
-    """Replace signal handlers by callbacks for the duration of a block in the main thread."""
+    """A context manager that replaces signal handlers by callbacks. For the main thread only."""
 
     def __init__(self, calls: Mapping[signal.Signals, Callable[[], object]]) -> None:
         self._calls = calls

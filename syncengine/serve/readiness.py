@@ -1,4 +1,4 @@
-"""The state of a running connector: the answer of /readyz, and the counts of the metrics."""
+"""The state of a running connector, which `/readyz` and `/metrics` show."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ STANDBY = "standby: another process holds the inbox"
 
 
 class Metrics:
-    """Counters and gauges in a registry of their own."""
+    """The process's counters and gauges, in a registry of their own."""
 
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
-        Info("syncengine", "This program.", registry=own).info({"version": __version__})
-        self.groups = Counter("syncengine_groups", "Groups taken, by verdict.", ["outcome"], registry=own)
-        self.statuses = Counter("syncengine_statuses", "Statuses the service accepted.", ["status"], registry=own)
-        self.given_up = Counter("syncengine_given_up", "Groups that the service does not know.", registry=own)
-        self.troubles = Counter("syncengine_troubles", "Steps that are tried again.", ["what"], registry=own)
-        self.rejected = Counter("syncengine_webhook_rejected", "Calls without posted time.", ["status"], registry=own)
+        Info("syncengine", "Version of syncengine.", registry=own).info({"version": __version__})
+        self.groups = Counter("syncengine_groups", "Verdicts on groups, by outcome.", ["outcome"], registry=own)
+        self.statuses = Counter("syncengine_statuses", "Statuses that the service accepted.", ["status"], registry=own)
+        self.given_up = Counter("syncengine_given_up", "Statuses that the service will never accept.", registry=own)
+        self.troubles = Counter("syncengine_troubles", "Failed steps that are retried.", ["what"], registry=own)
+        self.rejected = Counter("syncengine_webhook_rejected", "Rejected webhook calls.", ["status"], registry=own)
         self.fetches = Counter("syncengine_fetches", "Fetches that were answered.", registry=own)
-        self.reconciles = Counter("syncengine_reconciles", "Applies, by how they ended.", ["outcome"], registry=own)
+        self.reconciles = Counter("syncengine_reconciles", "Applies, by outcome.", ["outcome"], registry=own)
         self.reconciled = Gauge("syncengine_reconciled_timestamp_seconds", "The last complete apply.", registry=own)
         self.quarantined = Gauge(
-            "syncengine_quarantined_resources", "Resources in quarantine, and those that wait with them.", registry=own
+            "syncengine_quarantined_resources", "Resources in quarantine, or waiting for one that is.", registry=own
         )
         self.refused = Gauge(
-            "syncengine_refused_resources", "Resources that were refused, and not applied since.", registry=own
+            "syncengine_refused_resources", "Resources that the service refused, not applied since.", registry=own
         )
         self.inbox = Gauge("syncengine_inbox_groups", "Groups in the inbox, by state.", ["state"], registry=own)
         self.drift = Gauge(
             "syncengine_drift_tags",
-            "Tags that posted time shows otherwise than applied, by kind.",
+            "Tags whose content in posted time differs from the applied content, by kind.",
             ["kind"],
             registry=own,
         )
-        self.sinks = Gauge("syncengine_sink_up", "Whether a sink is well.", ["sink"], registry=own)
+        self.sinks = Gauge("syncengine_sink_up", "Whether a sink is up.", ["sink"], registry=own)
         self.leads = Gauge("syncengine_leads", "Whether this process holds the inbox.", registry=own)
 
     def text(self) -> bytes:
@@ -51,31 +51,31 @@ class Metrics:
 
 @dataclass(slots=True)
 class Readiness:
-    """The state of this process at this moment. `alive`: no loop has ended that should run."""
+    """The current state of this process. `phase` is `None` once the process is working."""
 
     metrics: Metrics = field(default_factory=Metrics)
     phase: str | None = STARTING
     service: str | None = None
-    """What is wrong with the service, or between us and it."""
+    """The trouble with the service or the connection, or `None`."""
     troubles: Sequence[SinkTrouble] = ()
     configuration: str | None = None
-    """Why a changed project file is not in effect."""
+    """The reason why a changed project file is not in effect, or `None`."""
     reconciled: str | None = None
-    """How the last reconciliation ended."""
+    """The outcome of the last reconciliation, or `None` before the first."""
     warned: set[tuple[str, str]] = field(default_factory=set)
-    """Code and text of warnings that were given: each is given once."""
+    """The code and text of warnings logged so far, each of which is logged once."""
     counts: Callable[[], dict[str, int]] = dict
-    """Groups in the inbox, by state."""
+    """A callback for the number of groups in the inbox, by state."""
     drift: Callable[[], Mapping[DriftKind, int]] = dict
-    """Tags that drift, by kind."""
+    """A callback for the number of drifting tags, by kind."""
 
     def is_first(self, code: str, text: str) -> bool:
-        """Whether this warning was not given yet; it is from now on."""
+        """Return whether this warning is new, and remember it."""
         is_known = (code, text) in self.warned
         self.warned.add((code, text))
         return not is_known
 
     def reasons(self) -> list[str]:
-        """Why it is not ready; none when it is."""
+        """Return the reasons why the process is not ready. An empty list when it is."""
         reasons = [reason for reason in (self.phase, self.service) if reason]
         return reasons + [f"sink {trouble.sink}: {trouble.message}" for trouble in self.troubles]

@@ -1,4 +1,4 @@
-"""The webhook receiver of a shift: listening or mounted, and left only when every group in hand is finished."""
+"""Expose the webhook receiver of a shift, until every group in hand is finished."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from syncengine.serve.probes import Server
 from syncengine.service.posted_time import Group
 
 LAST_ANSWERS = 10.0
-"""Seconds that answers may take to go out, once everything is delivered."""
+"""The most seconds for sending answers, once everything is delivered."""
 
 
 class Closing(SyncengineError):
-    """Raised for a call that comes while the process stops: no group is begun, and the service is to call again."""
+    """Raised for a call that arrives while the receiver stops, so that the service calls again."""
 
     code = "closing"
 
 
 @dataclass(slots=True)
 class InHand:
-    """A delivery, and how many groups it has in hand."""
+    """A delivery that counts its groups in hand, so that all can be finished before it ends."""
 
     delivery: WebhookDelivery
     _count: int = 0
@@ -46,7 +46,7 @@ class InHand:
             self._look()
 
     async def finish(self) -> None:
-        """Take nothing more, and wait for calls in hand: every sink has a limit of its own."""
+        """Take no further calls, and wait for those in hand, which the sinks' timeouts limit."""
         self._is_closing = True
         self._look()
         await self._idle.wait()
@@ -64,7 +64,7 @@ async def exposed(
     log: Log,
     mount: Callable[[ASGIApp | None], None] | None,
 ) -> AsyncIterator[None]:
-    """The receiver answers for the time of the block, at `bind` or where it is mounted."""
+    """Let the receiver answer for the duration of the block, at `bind` or where it is mounted."""
     if mount is not None:
         mount(receiver)
         try:

@@ -1,6 +1,7 @@
-"""Manifests applied on an interval: the engine's own apply, with its lock and its gates, in a thread beside the loop.
+"""Apply the manifests at an interval: an ordinary apply, with its lock and its gate, in a thread of its own.
 
-Nothing is forced: a plan that a gate stops, or a bad edit, is logged and tried again next time, and nothing else waits.
+Nothing is forced: a plan that the gate blocks, or an invalid manifest, is logged and retried at the next interval, and
+does not keep anything else waiting.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from syncengine.serve.readiness import Readiness
 from syncengine.state.store import open_state
 
 LOCK_PATIENCE = 30.0
-"""Seconds that the lock of another run is waited for; after that there is a next time."""
+"""The most seconds to wait for the lock of another run, before the apply is left to the next interval."""
 
 OUTCOMES: Mapping[ExitCode, str] = {
     ExitCode.DONE: "complete",
@@ -40,12 +41,12 @@ OUTCOMES: Mapping[ExitCode, str] = {
     ExitCode.UNREACHABLE: "unreachable",
     ExitCode.INTERRUPTED: "interrupted",
 }
-"""What the metric calls how an apply ended; anything else is an error."""
+"""The names of an apply's outcomes in the metric; every other outcome is `error`."""
 
 
 @dataclass(slots=True)
 class RunStopper:
-    """Ends the run in the other thread, or the next one as soon as it begins."""
+    """A switch that stops the run in another thread, or the next run as soon as it begins."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _end: Callable[[], object] | None = None
@@ -59,7 +60,7 @@ class RunStopper:
 
     @contextmanager
     def stopping(self, stop: asyncio.Event) -> Iterator[None]:
-        """The engine's call in its own loop, with the event that ends its run."""
+        """Let the method `stop`, called in any thread, set the event `stop` of the engine's run during the block."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._end = lambda: loop.call_soon_threadsafe(stop.set)
@@ -73,7 +74,7 @@ class RunStopper:
 
 
 class Reconciling:
-    """Applies the project's manifests every `project.serve.every` seconds until `stop`."""
+    """The loop that applies the project's manifests every `project.serve.every` seconds until `stop` is set."""
 
     def __init__(
         self,
@@ -96,9 +97,9 @@ class Reconciling:
         self._stopping = RunStopper()
 
     async def run(self) -> None:
-        """Begins with the first manifest that there is; from then on, none is an edit like any other."""
+        """Wait for the first manifest, then apply at each interval, even if all manifests are deleted later."""
         if not self._has_manifests():
-            self._log.info("no-manifests", "there are no manifests yet: nothing is reconciled")
+            self._log.info("no-manifests", "nothing to reconcile: there are no manifests yet")
         while not (self._stop.is_set() or self._has_manifests()):
             await slept(self._project.serve.every, self._stop)
         while not self._stop.is_set():
@@ -109,7 +110,7 @@ class Reconciling:
         return any(path.exists() for path in self._project.manifests)
 
     async def _reconciled(self) -> None:
-        """Apply once, ended early when this process is to stop; the thread is always waited for."""
+        """Apply once, and wait for the thread. `stop` makes the apply end early."""
         applying = asyncio.ensure_future(asyncio.to_thread(self._apply))
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
@@ -128,10 +129,10 @@ class Reconciling:
             self._count_refused(done)
             return done
         finally:
-            gc.unfreeze()  # what the engine froze for the time of its process would be kept for the time of ours
+            gc.unfreeze()  # objects that the engine froze for a short process would live as long as this one
 
     def _count_refused(self, done: Applied) -> None:
-        """Set the gauges; a state that cannot be read now is read after the next round."""
+        """Set the gauges of quarantined and refused resources. A state that cannot be read now is skipped."""
         metrics = self._readiness.metrics
         if done.plan is not None:
             metrics.quarantined.set(len(done.plan.set_aside))
@@ -173,13 +174,13 @@ class Reconciling:
         self._tell_trouble(done)
 
     def _warn_of_quarantine(self, done: Applied) -> None:
-        """Log each warning once: a quarantine is no trouble of this process."""
+        """Log each warning about a quarantine once."""
         for diagnostic in done.report.diagnostics:
             if diagnostic.code in CODES and self._readiness.is_first(diagnostic.code, diagnostic.message):
                 self._log.warning("quarantine", _line(diagnostic), code=diagnostic.code)
 
     def _is_known_undone(self, done: Applied) -> bool:
-        """Whether the manifests ask for undone changes, and that was logged: only a person's merge can mend it."""
+        """Return whether the only errors are undone changes that were logged before. Only a person can resolve them."""
         errors = [each for each in done.report.diagnostics if each.severity is Severity.ERROR]
         are_undone = bool(errors) and all(each.code == Undone.code for each in errors)
         return are_undone and not any(self._readiness.is_first(each.code, each.message) for each in errors)

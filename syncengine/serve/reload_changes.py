@@ -1,4 +1,4 @@
-"""Two readings of the project file → the settings that changed, by name. No value is kept or told: it may be secret."""
+"""Compare two versions of the project file by setting. No value is kept or shown, since it may be secret."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_MOST = 10
 
 
 def settings_in(config: Path | None) -> Mapping[str, str]:
-    """The settings of a project file by their names, such as `serve.every`, each as a digest; none where it is gone."""
+    """Return a digest of each setting of a project file by its name, such as `serve.every`. Empty without a file."""
     try:
         roots = read(config.read_bytes(), Collector(config.name)).roots if config is not None else ()
     except OSError:
@@ -37,12 +37,12 @@ def _leaves(node: Node, name: str) -> Iterator[tuple[str, str]]:
 
 
 def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """The settings that a reload changed, in a sentence."""
+    """Return the settings that a reload changed, as a clause for the log."""
     compared = compare(before, after)
     names = (
-        *(f"{name} is new" for name in compared.new),
-        *(f"{name} is gone" for name in compared.gone),
-        *(f"{name} is another" for name in compared.different),
+        *(f"{name} was added" for name in compared.new),
+        *(f"{name} was removed" for name in compared.gone),
+        *(f"{name} was changed" for name in compared.different),
     )
     more = f", and {len(names) - AT_MOST} more" if len(names) > AT_MOST else ""
-    return f"{', '.join(names[:AT_MOST])}{more}" if names else "no setting differs"
+    return f"{', '.join(names[:AT_MOST])}{more}" if names else "no setting was changed"

@@ -1,7 +1,7 @@
-"""One configuration at work, from the inbox's lease to its hand-over: registration, mechanism, and the loops.
+"""Run one configuration for as long as it holds the inbox's lease: registration, mechanism, and the loops.
 
-A shift ends when it is asked to, when the lease is lost, or when the service says that somebody else has the other
-mechanism. Anything else that goes wrong is logged and tried again after a pause.
+A shift ends when it is stopped, when the lease is lost, or on an error that a retry cannot fix, such as a mechanism
+that the service does not allow. Every other error is logged and retried after a pause.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from syncengine.state.lock import Lease, LockLost
 from syncengine.state.store import open_state
 
 LAST_WORDS = 10.0
-"""Seconds that the last status updates of a shift may take; what is left waits in the inbox."""
+"""The most seconds for the last status updates of a shift; unsent ones wait in the inbox."""
 
 LOOK_AT_LEASE = 1.0
 LOOK_AT_CLOCK = 60.0
 
 ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Problems)
-"""What no loop goes on after."""
+"""The errors that end a shift. After any other error, a loop is restarted."""
 
 
 @dataclass(slots=True)
 class Shift:
-    """`delivery` None: no posted time is delivered, and manifests are reconciled without a lease of the inbox.
+    """A configuration at work. Without `delivery`, only manifests are reconciled, and no lease is needed.
 
-    `mount` takes the webhook receiver where another server listens, and None when it is over. `caller_key` outlives a
-    shift: the service goes on calling with it until another one is registered.
+    `mount`, where another server listens, gets the webhook receiver, and `None` when it ends. `caller_key` outlives a
+    shift, because the service calls with the key until another one is registered.
     """
 
     project: Project
@@ -70,11 +70,11 @@ class Shift:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
-        """Finish groups in hand, and end."""
+        """Make the shift end once all groups in hand are finished."""
         self._stop.set()
 
     async def run(self) -> None:
-        """Run until it is stopped; LockLost, WebhookRegistered, MechanismTaken, AuthFailed and WrongTeam end it too."""
+        """Run until the shift is stopped. Raise one of the errors in `ENDING` when it ends the shift."""
         self.readiness.phase = STARTING
         reconciling = Reconciling(
             self.project, self.base_url, self.environ, log=self.log, readiness=self.readiness, stop=self._stop
@@ -101,7 +101,7 @@ class Shift:
         return None
 
     def _drift(self, delivery: Delivery) -> Callable[[], Mapping[DriftKind, int]]:
-        """Have the tags of groups watched that are delivered from now on; a function that counts those that drift."""
+        """Watch the tags of groups delivered from now on, and return a function that counts drifting tags."""
         watch = TagWatch()
         delivery.on_group = watch.observe
 
@@ -119,16 +119,14 @@ class Shift:
             await _Delivering(self, client, delivery).run(loops)
 
     async def _watch_lease(self, lease: Lease) -> None:
-        """LockLost as soon as the inbox is not ours any more, though no group comes that would find out."""
+        """Raise `LockLost` as soon as the lease of the inbox is lost, even while no groups arrive."""
         while not self._stop.is_set():
             if lease.remaining() <= 0:
-                raise LockLost(
-                    "the inbox was taken over by another process, or its database was not reachable for too long"
-                )
+                raise LockLost("another process took over the inbox, or its database was unreachable for too long")
             await slept(LOOK_AT_LEASE, self._stop)
 
     async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """Run all loops side by side until stopped, or until one may not go on; the others are stopped then."""
+        """Run all loops until they are stopped, or until an error in one of them ends all."""
         tasks = [asyncio.create_task(self._kept(name, loop)) for name, loop in loops.items()]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -140,7 +138,7 @@ class Shift:
                 raise error
 
     async def _kept(self, name: str, loop: Callable[[], Awaitable[object]]) -> None:
-        """Restart a loop whatever ends it, except for errors that end all loops."""
+        """Run a loop, and restart it after any error but those that end all loops."""
         back_off = BackOff(self.pace)
         while True:
             try:
@@ -158,7 +156,7 @@ class Shift:
 
 
 class _Delivering:
-    """The loops of a shift that holds the inbox."""
+    """The loops of a shift that has the lease of the inbox."""
 
     def __init__(self, shift: Shift, client: Client, delivery: Delivery) -> None:
         self._shift = shift
@@ -187,8 +185,8 @@ class _Delivering:
         )
 
     async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """Run these loops and `others`; at their end open verdicts are sent to the service once more."""
-        with suppress(SyncengineError):  # a database that is away is waited for by the loops
+        """Run the loops of posted time and `others`. At their end, send open verdicts to the service once more."""
+        with suppress(SyncengineError):  # the loops wait for an unreachable database
             await self._delivery.recollect()
         acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
         try:
@@ -210,8 +208,8 @@ class _Delivering:
             self._checking.wake()
 
     async def _posted_time(self) -> None:
-        """Report our version, register the mechanism, and take posted time."""
-        if not self._ready.is_set():  # begun again after trouble, it is known already
+        """Register the connector and the mechanism, and take posted time."""
+        if not self._ready.is_set():  # else this loop was restarted after trouble
             await self._introduced()
             if await self._delivery.resume(self._shift._stop):
                 self._acknowledging.ring()
@@ -245,12 +243,12 @@ class _Delivering:
             self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; retrying")
 
     async def _renewing(self) -> None:
-        """Register again before the service's id of us expires (docs/interface.md 2.6), or where it went wrong."""
+        """Renew the registration before it expires (docs/interface.md 2.6), or after it failed."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
             remaining = self._renew_at - self._shift.log.now()
             if remaining > 0:
-                await slept(min(remaining, LOOK_AT_CLOCK), self._shift._stop)  # looked at again: clocks are put right
+                await slept(min(remaining, LOOK_AT_CLOCK), self._shift._stop)  # the clock may be corrected meanwhile
                 continue
             try:
                 await self._register()
@@ -280,7 +278,7 @@ class _Delivering:
         )
 
     async def _receive(self) -> None:
-        """Listen first, register then: the service may call at once, and goes on calling at an earlier registration."""
+        """Listen, then register the webhook, since the service may call at once, or still call by an earlier one."""
         section = self._section.webhook
         callback = callback_of(self._project, self._shift.environ)
         in_hand = InHand(self._delivery)
@@ -298,7 +296,7 @@ class _Delivering:
             await self._shift._stop.wait()
 
     async def _again(self) -> None:
-        """Deliver again the groups that people asked for; templates may need the registration's answer."""
+        """Deliver the groups whose delivery was requested, after the registration, whose answer templates may need."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
             if await self._delivery.catch_up(self._shift._stop):

@@ -213,7 +213,7 @@ def test_a_conflict_names_the_sinks_that_have_it_and_no_other(tmp_path: Path) ->
 
         message, note = run(delivery, story)
     assert "archive took it in that form" in (message or "")
-    assert note == "offered again with other content; archive took it as revision 1"
+    assert note == "offered again with different content; archive took it as revision 1"
 
 
 def test_a_conflict_after_a_lost_answer_says_what_is_known(tmp_path: Path) -> None:
@@ -456,7 +456,7 @@ ROUNDED = {
 
 
 @pytest.mark.parametrize(("value", "more"), ROUNDED.values(), ids=ROUNDED.keys())
-@pytest.mark.parametrize(("seconds", "word"), [(-5, "below zero"), (0, "0 seconds")])
+@pytest.mark.parametrize(("seconds", "word"), [(-5, "negative"), (0, "0 seconds")])
 def test_what_is_not_positive_is_refused_instead_of_rounded_up(
     seconds: int, word: str, value: str, more: str, tmp_path: Path
 ) -> None:

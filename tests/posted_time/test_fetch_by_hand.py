@@ -282,15 +282,15 @@ def test_the_other_mechanism_is_unregistered_first(estate: World) -> None:
 
 def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> None:
     """Plainly where this project registered it; with the service's words where another may have."""
-    assert estate.project.run("time", "register").out == "A fetch client is registered.\n"
+    assert estate.project.run("time", "register").out == "Registered a fetch client.\n"
     again = estate.project.run("time", "register")
     assert (again.code, again.out) == (
         0,
-        "A fetch client was registered already, by this project: nothing changed.\n",
+        "Nothing changed: this project has already registered a fetch client.\n",
     )
     (estate.project.folder / ".syncengine/state.db").unlink()
     foreign = estate.project.run("time", "register")
-    assert (foreign.code, foreign.out.startswith("Nothing changed: the team has a fetch client already")) == (0, True)
+    assert (foreign.code, foreign.out.startswith("Nothing changed: the team already has a fetch client")) == (0, True)
     assert "the team already has a fetch client" in foreign.out
 
 
@@ -313,7 +313,7 @@ def test_what_is_registered_instead_is_told(estate: World) -> None:
     done = estate.project.run("time", "unregister", "fetch")
     assert (done.code, "no fetch client" in done.out, "time unregister webhook" in done.out) == (0, True, True)
     assert estate.connection()["mechanism"] == "webhook"
-    assert estate.project.run("time", "unregister", "webhook").out == "The webhook is unregistered.\n"
+    assert estate.project.run("time", "unregister", "webhook").out == "Unregistered the webhook.\n"
 
 
 def test_a_webhook_in_the_way_is_explained(estate: World) -> None:

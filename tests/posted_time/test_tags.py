@@ -25,7 +25,7 @@ from tests.settings.test_schema import judge
 
 A, B, C = ({"name": f"ACME-004{number}"} for number in (2, 3, 4))
 EACH = "  each: tag\n"
-CAME_OR_WENT = "`each: tag` was added or removed since it was delivered"
+CAME_OR_WENT = "`each: tag` was added or removed after the group was delivered"
 SECOND = suffixes(["ACME-0042", "ACME-0043"])["ACME-0043"]
 
 

@@ -132,7 +132,7 @@ def test_a_changed_project_file_takes_effect(estate: World) -> None:
     eventually(estate.ready)
     estate.settings(posted='  refuse: [{when: "not tag", message: New rule.}]')
     (message,) = served.says("configuration")
-    assert "refuse[0].message is new" in message, message
+    assert "refuse[0].message was added" in message, message
     assert "New rule" not in message
     served.says("leading", 2)
     estate.post("a", tag=None, tags=[])

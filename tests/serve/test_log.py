@@ -99,5 +99,5 @@ def test_a_group_in_trouble_is_said_to_come_again() -> None:
     """Nobody has to do anything about it."""
     trouble = Taken("a", Verdict(PostedTimeStatus.TROUBLE, "ledger cannot be reached.", detail="refused"))
     (line,) = logged(lambda log: Telling(log, Readiness(), lambda outcome: None)(trouble))
-    message = "group a: RETRIABLE_FAILURE: ledger cannot be reached. [refused] The service offers it again."
+    message = "group a: RETRIABLE_FAILURE: ledger cannot be reached. [refused] The service will offer it again."
     assert json.loads(line)["message"] == message

@@ -256,5 +256,5 @@ def test_another_server_is_told_what_is_wrong_with_the_project(estate: World) ->
     environ = estate.project.surroundings()
     done = subprocess.run(program, cwd=estate.project.folder, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 64
-    assert "is not webhook" in done.stderr
+    assert "there is nothing to receive: set `postedTime.mode: webhook`" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,1 +1,1 @@
-"""Tags as posted time shows them, joined with the state: where the service differs from the recorded content."""
+"""Tags whose content in posted time differs from the content recorded in the state."""

@@ -1,6 +1,6 @@
-"""Recorded tags, and pages of posted time as they come → findings. Knows neither service nor state.
+"""Compare recorded tags with pages of posted time, and collect the findings. Pure.
 
-Memory grows with the number of tags, never with that of groups.
+Memory grows with the number of tags, never with the number of groups.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from syncengine.posted_time.drift.sightings import Sighting
 from syncengine.posted_time.group import PostedTag
 
 MOST_UNKNOWN = 10_000
-"""Tags that nobody declared, remembered by name; groups of others are only counted."""
+"""The most undeclared tags that are remembered by name; groups of further tags are only counted."""
 
 NOTHING = ""
-"""The value of a field that the interface always sends (docs/interface.md 2.1), and that is not there."""
+"""The value that stands for a missing field which the interface always sends (docs/interface.md 2.1)."""
 
 
 def differences(tag: PostedTag, recorded: RecordedTag) -> dict[str, str]:
-    """The values that a group shows of fields that differ from the recorded ones.
+    """Return the posted values of the tag's fields that differ from the recorded values.
 
-    A field that was never declared, or that the group omits, is not compared; an omitted externalId is one that the
-    tag does not have. Blanks around a value and its Unicode form say nothing, and a path that is empty is the root.
+    Fields that were never declared, or that the group omits, are not compared, except that an omitted `externalId`
+    counts as empty. Surrounding whitespace and Unicode form are ignored, and an empty path is the root.
     """
     values = {}
     for name, value in recorded.fields.items():
@@ -45,13 +45,13 @@ def _plain(name: str, value: str) -> str:
 
 
 def is_absence(tag: PostedTag, names: Collection[str]) -> bool:
-    """Whether the differences are no more than an externalId that was not sent."""
+    """Return whether the only difference is an `externalId` that was not sent."""
     return tag.external_id is None and set(names) == {"externalId"}
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The groups that show one tag: their number, those that only lack an externalId apart; values of the newest."""
+    """The groups in which one tag differs. `absent` counts groups that only lack an `externalId`, `groups` others."""
 
     groups: int = 0
     absent: int = 0
@@ -61,7 +61,7 @@ class _Seen:
 
 
 class DriftComparison:
-    """Takes pages, newest first. `since`, `unused_since`: milliseconds since epoch."""
+    """A comparison that takes pages, newest first. `since` and `unused_since` are in milliseconds since epoch."""
 
     def __init__(self, tags: Mapping[str, RecordedTag], since: float, unused_since: float | None) -> None:
         self._tags = tags
@@ -78,7 +78,7 @@ class DriftComparison:
         self.unlisted = 0
 
     def in_question(self, page: Iterable[Sighting]) -> set[str]:
-        """Tags of which it must be known when they settled, before the page is taken."""
+        """Return the tags whose settling time must be passed to `learn_times` before the page is taken."""
         tags = (tag for group in page if group.at >= self._since for tag in group.tags)
         return {
             tag.name or ""
@@ -88,11 +88,11 @@ class DriftComparison:
         }
 
     def learn_times(self, names: Iterable[str], at: Mapping[str, float]) -> None:
-        """Learn when tags settled, in seconds since epoch; of one that is not in `at` nobody knows."""
+        """Store when tags settled, in seconds since epoch. For a tag missing from `at`, the time is unknown."""
         self._settled |= {name: at.get(name) for name in names}
 
     def take(self, page: Sequence[Sighting]) -> None:
-        """Take a page."""
+        """Compare the tags of a page's groups, and add the results."""
         for group in page:
             is_recent = group.at >= self._since
             self.groups += is_recent
@@ -140,11 +140,11 @@ class DriftComparison:
 
     @property
     def seen_count(self) -> int:
-        """How many declared tags were seen."""
+        """The number of declared tags that were seen in posted time."""
         return len(self._recorded_names)
 
     def findings(self, *, is_whole: bool) -> Iterator[DriftFinding]:
-        """The findings so far. `is_whole`: nothing is missing, so that a tag that was not seen is not used."""
+        """Yield the findings so far. `is_whole`: no group is missing, so that tags not seen are reported as unused."""
         for name, summary in self._found.items():
             recorded = self._tags.get(name)
             finding = (
@@ -164,7 +164,7 @@ class DriftComparison:
         if recorded.is_gone:
             status = {"status": recorded.status.value}
             return DriftFinding(DriftKind.RETIRED_IN_USE, name, summary.groups, summary.last, status, summary.values)
-        # Of a service that never sends an externalId, one that is missing says nothing.
+        # A service that never sends an externalId does not show that one is missing.
         groups, values = summary.groups, summary.values
         if self._sends_ids:
             groups += summary.absent
@@ -183,12 +183,12 @@ class DriftComparison:
 
 
 def values_of(tag: PostedTag) -> dict[str, str]:
-    """The fields that a group shows of a tag."""
+    """Return the fields of a posted tag that are present, by the interface's names."""
     return {name: value for name, attribute in FIELDS.items() if (value := getattr(tag, attribute)) is not None}
 
 
 def similar_names(names: Iterable[str], declared: Iterable[str]) -> dict[str, str]:
-    """Declared tags whose names differ from these only by case or Unicode form, as manifests are warned of."""
+    """Return the declared tag for each of `names` that differs from it only by case or Unicode form."""
     forms = {folded(name) for name in names}
     by_form = {form: name for name in declared if (form := folded(name)) in forms}
     return {name: by_form[form] for name in names if (form := folded(name)) in by_form}

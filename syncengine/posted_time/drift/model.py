@@ -1,4 +1,4 @@
-"""Tags in posted time that differ from the recorded ones. Values only."""
+"""The findings of a comparison between tags in posted time and recorded tags. Values only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from syncengine.resource import Recorded, Status
 
 FIELDS: Mapping[str, str] = {"description": "description", "path": "path", "externalId": "external_id"}
-"""Fields of a posted tag besides its name (docs/interface.md 2.5), and the attributes of `PostedTag` that hold them."""
+"""The fields of a posted tag besides its name (docs/interface.md 2.5), with the attributes of `PostedTag`."""
 
 
 class DriftKind(StrEnum):
@@ -23,7 +23,7 @@ class DriftKind(StrEnum):
 
 
 class RecordedTag(NamedTuple):
-    """The recorded content of a tag, as far as posted time can show it. Any write of the row makes it another value."""
+    """The recorded content of a tag that posted time can show. `run` makes values from different writes unequal."""
 
     status: Status
     doubtful: bool
@@ -38,7 +38,7 @@ class RecordedTag(NamedTuple):
 
     @property
     def speaks(self) -> bool:
-        """Whether the content that the service holds is known, and was not released since."""
+        """Whether the service's content of the tag is known, because the row is neither doubtful nor released."""
         return not self.doubtful and self.status is not Status.RELEASED
 
     @property
@@ -47,17 +47,17 @@ class RecordedTag(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was retired or deleted. A released one was left to go on tagging time (docs/planning.md 2.2)."""
+        """Whether the tag was retired or deleted. A released tag may still tag time (docs/planning.md 2.2)."""
         return self.status in (Status.RETIRED, Status.DELETED)
 
 
 @dataclass(frozen=True, slots=True)
 class DriftFinding:
-    """The drift of a tag. `groups`: how many show it so; `last`: when the newest of them was submitted (milliseconds).
+    """The drift of a tag. `groups` counts the groups that show it; `last` is when the newest was submitted.
 
-    `recorded` and `seen`: fields by the interface's names, with the newest values that were seen. `is_public`: the name
-    may be published. `similar`: a declared tag whose name differs by case or Unicode form only. `mended`: a newer group
-    shows it as recorded.
+    `last` is in milliseconds since epoch. `recorded` and `seen` are fields by the interface's names, with the newest
+    values seen. `is_public`: the name may be published. `similar`: a declared tag whose name differs only by case or
+    Unicode form. `mended`: a newer group shows the recorded content.
     """
 
     kind: DriftKind
@@ -73,8 +73,11 @@ class DriftFinding:
 
 @dataclass(slots=True)
 class ListReading:
-    """How the list was read. `unreadable`: items that are no group; `hidden`: instants (milliseconds) with more groups
-    than the service lists; `ignored`, `endless`: why reading ended early."""
+    """How completely the service's list was read. `unreadable` counts items that are not a group.
+
+    `hidden` holds the instants (milliseconds since epoch) that have more groups than the service lists. `ignored` and
+    `endless` tell why reading ended early.
+    """
 
     groups: int = 0
     unreadable: int = 0
@@ -90,7 +93,7 @@ class ListReading:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no group is missing that the service has, as far as can be known."""
+        """Whether the list was read to its end, and no group is known to be missing."""
         return not (self.hidden or self.ignored or self.endless)
 
     @property
@@ -100,8 +103,10 @@ class ListReading:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """`since`, `unused_since`: seconds since epoch. `declared`, `seen`: numbers of tags. `unlisted`: groups of tags
-    that nobody declared, beyond those that are listed."""
+    """The findings about all tags. `since` and `unused_since` are in seconds since epoch.
+
+    `declared` and `seen` count tags. `unlisted` counts groups with undeclared tags that are too many to be listed.
+    """
 
     since: float
     unused_since: float | None
@@ -113,7 +118,7 @@ class Drift:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found that somebody should look at; that a tag is not used proves nothing."""
+        """Whether nothing was found but unused tags, which need no action."""
         return all(finding.kind is DriftKind.UNUSED for finding in self.findings)
 
     def count(self, kind: DriftKind) -> int:

@@ -1,7 +1,7 @@
-"""Findings → their publishable part: counts, and names of declared tags that are not PRIVATE. Pure.
+"""Reduce findings to their publishable part: counts, and names of declared tags that are not PRIVATE. Pure.
 
-Everything else is in local output alone: other names, recorded and observed values, and times. A count of groups so
-small that it could point to a person is shown as `<5`.
+Other names, recorded and posted values, and times appear in local output only. A count of groups so small that it
+could point to a person is shown as `<5`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from syncengine.posted_time.drift.model import Drift, DriftFinding, DriftKind
 from syncengine.resource import Key, Kind
 
 FEWEST = 5
-"""Groups that are counted in public, at least."""
+"""The smallest number of groups that is published; smaller numbers are shown as `<5`."""
 
 Groups = int | str
 Values = Mapping[str, str | None]
@@ -21,7 +21,7 @@ Values = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
-    """A finding as it is shown somewhere. `address` None: the name may not be shown there."""
+    """A finding in the form for one audience. `address` is `None` when the tag's name may not be shown."""
 
     kind: DriftKind
     address: str | None
@@ -34,7 +34,7 @@ class ShownFinding:
 
 
 def shown_findings(drift: Drift, *, published: bool) -> list[ShownFinding]:
-    """The findings for one's own screen, or for everybody."""
+    """Return the findings for local output, or reduced to their publishable part."""
     return [(_published if published else _local)(finding) for finding in drift.findings]
 
 

@@ -1,4 +1,4 @@
-"""The service's list of posted time, and a state → drift. Reads both, and changes neither."""
+"""Find drift between the service's list of posted time and the state. Reads both and changes neither."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ORDER = {kind: place for place, kind in enumerate(DriftKind)}
 
 
 class DriftState(Protocol):
-    """The part of a state that is read here."""
+    """The part of a state that finding drift needs."""
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
@@ -30,9 +30,9 @@ class DriftState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Groups that count, by when they were submitted (seconds since epoch); `unused_since`: those that use a tag.
+    """The beginning of the compared period, in seconds since epoch. Tags in groups since `unused_since` count as used.
 
-    `leaves_out`: whether a tag is none of ours, by its address.
+    `leaves_out` returns whether the tag with an address is not compared at all.
     """
 
     since: float
@@ -45,7 +45,7 @@ class Window:
 
 
 async def drift_of(client: Client, state: DriftState, window: Window, most: int = MOST_PAGES) -> Drift:
-    """Page through the list as far as the window goes. AuthFailed, Unreachable, and errors for other answers."""
+    """Return the drift in posted time listed since the window's beginning. Raise `SyncengineError` on a failed call."""
     tags = {row.key.name: RecordedTag.of(row) for row in state.rows(Kind.TAG)}
     tags = {name: tag for name, tag in tags.items() if not window.leaves_out(str(_key(name)))}
     unused_since = None if window.unused_since is None else window.unused_since * 1000
@@ -69,7 +69,7 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
 
 
 async def _pages(client: Client, window: Window, reading: ListReading, most: int) -> AsyncIterator[list[Sighting]]:
-    """Groups of the window, page by page, newest first."""
+    """Yield the groups of the window page by page, newest first."""
 
     async def ask(size: int, before: int | None) -> Sequence[Sighting | None]:
         answer = await client.call(LIST_POSTED_TIME, query=list_query(size, before), decode=sightings)
@@ -93,7 +93,7 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
 
 
 def _is_past(groups: Sequence[Sighting], begin: float) -> bool:
-    """Whether all that follows is older: the list is newest first, unless this page shows that it is not."""
+    """Return whether all further pages are older than `begin`, judged by this page and whether it is sorted."""
     times = [group.at for group in groups]
     return max(times) < begin or (min(times) < begin and times == sorted(times, reverse=True))
 
@@ -101,7 +101,7 @@ def _is_past(groups: Sequence[Sighting], begin: float) -> bool:
 def _compared(
     findings: Sequence[DriftFinding], tags: Mapping[str, RecordedTag], state: DriftState
 ) -> Iterator[DriftFinding]:
-    """Findings that still hold: an apply may have run meanwhile. Of those that nobody declared, similar names."""
+    """Yield the findings that an apply has not changed meanwhile, with similar names for undeclared tags."""
     now = {key.name: RecordedTag.of(row) for key, row in state.get(_key(each.name) for each in findings).items()}
     findings = [each for each in findings if now.get(each.name) == tags.get(each.name)]
     unknown = [each.name for each in findings if each.kind is DriftKind.UNKNOWN]

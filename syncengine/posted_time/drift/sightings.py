@@ -1,6 +1,6 @@
-"""Bytes of a page of posted time → its groups, of which tags and time of submission alone are ever read. Pure.
+"""Decode a page of posted time into groups with nothing but their tags and times of submission. Pure.
 
-Whatever else a group has (people, narratives, rows) is skipped by the decoder: no value is made of it.
+The decoder skips everything else in a group (people, narratives, rows) without creating values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TROUBLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 class Sighting(NamedTuple):
-    """A group: its tags by name, and when it was submitted (milliseconds since epoch). `key` tells it from others."""
+    """A group with its named tags and the time of its submission (milliseconds since epoch). `key` identifies it."""
 
     key: Hashable
     at: int
@@ -47,7 +47,7 @@ class Sighting(NamedTuple):
 
 
 def sightings(content: bytes) -> list[Sighting | None] | None:
-    """The groups of a page; None in place of one that cannot be read. None for content that is no list of groups."""
+    """Return the groups of a page, with `None` for each unreadable one; or `None` when the content is not a list."""
     if not content.strip():
         return []
     try:

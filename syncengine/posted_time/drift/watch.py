@@ -1,7 +1,7 @@
-"""Groups that are delivered anyway → how many tags drift, for metrics: counts, and no names. Asks no service.
+"""Count the drifting tags in groups that are being delivered, for metrics. Sends nothing to the service.
 
-Of each tag the newest group is remembered, and compared with the state when somebody looks: a tag that was put right
-no longer counts.
+The newest posted content of each tag is remembered, and compared with the state whenever the counts are read, so that
+a tag that was corrected no longer counts. No names are shown.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from syncengine.posted_time.group import Group, PostedTag
 from syncengine.resource import Key, Kind
 
 MOST = 10_000
-"""Tags that are remembered; groups of others are not looked at."""
+"""The most tags that are remembered; further tags are ignored."""
 
 WATCHED = (DriftKind.UNKNOWN, DriftKind.RETIRED_IN_USE, DriftKind.DIFFERS)
 
 
 class TagWatch:
-    """Remembers tags of groups, and nothing else of them."""
+    """A memory of the newest posted content of each tag. Nothing else of a group is kept."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._newest: dict[str, tuple[int, PostedTag]] = {}
 
     def observe(self, group: Group) -> None:
-        """Take a group that was offered."""
+        """Remember the tags of an offered group."""
         at = group.submission_time
         for tag in group.tags if at is not None else ():
             name = tag.name
@@ -38,7 +38,7 @@ class TagWatch:
                 self._newest[name] = (at, tag)
 
     def counts(self, state: DriftState) -> dict[DriftKind, int]:
-        """The number of tags by kind, as the state is now."""
+        """Return the number of drifting tags by kind, compared with the current state."""
         newest = dict(self._newest)
         if not newest:
             return dict.fromkeys(WATCHED, 0)
@@ -54,7 +54,7 @@ class TagWatch:
 
 
 def _kind(newest: Mapping[str, tuple[int, PostedTag]], name: str, recorded: RecordedTag) -> DriftKind | None:
-    """The kind of drift that the newest group shows, if the row settled before it."""
+    """Return the kind of drift that the newest posted content of a tag shows, or `None`."""
     tag = newest[name][1]
     if not recorded.speaks:
         return None

@@ -1,1 +1,1 @@
-"""SQL, HTTP and JSON lines as targets of posted time, under one `contract`."""
+"""The sinks of posted time: SQL, HTTP and JSON lines, which share one `contract`."""

@@ -1,4 +1,4 @@
-"""The contract between delivery and sinks, which SQL, HTTP and JSONL keep, and their answers. Types only."""
+"""The protocol that every sink implements, and the answers that sinks give. Types only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.state.inbox_entries import DeliveryKey
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words about a delivery: its reference, and the sentence of a refusal."""
+    """The templates of a sink's texts: the reference of a delivery, and the message of a refusal."""
 
     external_id: Text | None
     refused: Text | None
@@ -22,8 +22,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class RenderedGroup:
-    """One group, or the part of it for one tag, rendered for one sink. `content` is in the sink's own form; `digest`
-    is that of the posted content. `key` is the sink's name, or begins with it, and identifies the part at the sink.
+    """A group, or its part for one tag, rendered for one sink.
+
+    `content` is in the sink's own form, and `digest` is that of the posted content. `key` identifies the part at the
+    sink, and is or begins with the sink's name.
     """
 
     group_id: str
@@ -35,25 +37,25 @@ class RenderedGroup:
 
     @property
     def mark(self) -> tuple[str, str]:
-        """The key of the group at a target."""
+        """The id of the group and the key of its part, which identify a receipt in a target."""
         return self.group_id, self.key
 
     @property
     def delivery(self) -> DeliveryKey:
-        """The key of the delivery in the inbox."""
+        """The key under which the inbox keeps the delivery."""
         return DeliveryKey(self.group_id, self.revision, self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """The answer of a sink that has the group, now or since before. `external_id` is its reference."""
+    """The answer of a sink that took the group, now or earlier. `external_id` is the sink's reference."""
 
     external_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The sink refused the group, which the user can correct. `message` is for the user, `detail` for the operator."""
+    """The answer of a sink that refused the group. `message` is for the user, `detail` for the operator."""
 
     message: str
     detail: str | None = None
@@ -61,8 +63,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The sink has the group with another content: a matter for a person. `divided`: whole, where it was to be given
-    tag by tag now, or the other way round.
+    """The answer of a sink that has the group with different content, which a person must resolve.
+
+    `divided` means that the group was delivered whole and would now be delivered tag by tag, or the reverse.
     """
 
     divided: bool = False
@@ -70,11 +73,11 @@ class Differs:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Trouble. `is_sure`: the sink does not have the group. `is_down`: it would not take any other either.
+    """The answer of a sink in trouble. `message` is for the user, `detail` for the operator.
 
-    `is_echo`: another group met it, and this one was not tried. `has_answered`: it could be reached, so that it can be
-    reached again proves nothing. `message` is for who posted, `detail` for whoever runs this, `where` the part if
-    that is not the sink itself.
+    `is_sure`: the sink does not have the group. `is_down`: the sink would not take any other group either.
+    `is_echo`: the group was not tried, because another group met the trouble. `has_answered`: the sink could be
+    reached, so a good probe does not prove that it works again. `where`: the part in trouble, if it is not the sink.
     """
 
     kind: TroubleKind
@@ -91,13 +94,13 @@ Answer = Took | Refused | Differs | Failed
 
 
 class Notes(Protocol):
-    """Notes that sinks need after a crash, kept in the inbox. Called in whichever thread a sink works in."""
+    """The notes that sinks need after a crash, kept in the inbox. Methods are called in the sink's own thread."""
 
     def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
-        """Keep these, all or none; None removes a note."""
+        """Store the notes of deliveries, all or none. `None` removes a note."""
 
     def with_notes(self, sink: str, memos: Collection[str]) -> Sequence[tuple[DeliveryKey, str]]:
-        """Deliveries of the sink with one of these notes, and which."""
+        """Return the sink's deliveries that have one of these notes, each with its note."""
 
 
 class Sink(Protocol):
@@ -107,21 +110,21 @@ class Sink(Protocol):
     def name(self) -> str: ...
 
     def render(self, variables: Variables) -> Any:
-        """The content to deliver; RenderTrouble. Touches nothing outside."""
+        """Return the content to deliver, without reading or writing the target. Raise `RenderTrouble` when it fails."""
 
     def shown(self, content: Any) -> Any:
-        """The same for people: as plain values, without secrets."""
+        """Return the content as plain values without secrets, to show to people."""
 
     async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        """Hand it over; many may be handed over side by side. `memo` is the note of an earlier attempt."""
+        """Deliver a group, and return the answer. `memo` is the note of an earlier attempt. May run concurrently."""
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
-        """Whether the sink has the group under this key from an attempt whose answer was lost.
+        """Return whether the sink has the group under this key, after an attempt whose answer was lost.
 
-        None: nobody will ever be able to tell; Failed: it cannot be asked now.
+        Return `None` when the sink can never tell, and `Failed` when it cannot be asked now.
         """
 
     async def probe(self) -> SinkTrouble | None:
-        """The trouble that keeps the sink from taking anything now. None does not prove that it takes a group."""
+        """Return the trouble that keeps the sink from taking groups now. `None` does not prove that it takes any."""
 
     async def close(self) -> None: ...

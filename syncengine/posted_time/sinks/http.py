@@ -1,8 +1,8 @@
-"""A group → one request with an Idempotency-Key. Sends to the target.
+"""Deliver a group as one HTTP request with an Idempotency-Key.
 
-The receiver can tell repeats apart: the key is GROUP_ID/SINK for a group's first revision, and the
-same however often it is sent. With `each: tag`, the second tag of a group and those after it (by name) have keys of
-their own. Statuses say whose matter a refusal is (docs/posted-time.md 4).
+The key is GROUP_ID/SINK for a group's first revision, and the same in every repeat, so that the receiver can recognize
+repeats. With `each: tag`, the second and later tags of a group (by name) have keys of their own. The status decides
+whether an answer is a refusal or trouble (docs/posted-time.md 4).
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ NOT_THE_USERS: Mapping[int, TroubleKind] = {
     408: TroubleKind.UNREACHABLE,
     429: TroubleKind.UNREACHABLE,
 }
-"""The 4xx that are trouble."""
+"""The 4xx statuses that mean trouble of the sink, not a refusal of the group, with the kind of trouble."""
 
 MAYBE_TAKEN = frozenset({408, 500, 502, 504})
-"""Answers after which the receiver may have the group all the same."""
+"""The error statuses after which the receiver may have the group nevertheless."""
 
 NO_NAME = (
-    "{sink} cannot take this time: a name in it is only `.` or `..`, which cannot be part of an address. Please ask"
-    " your administrator, or post it with another tag."
+    "{sink} cannot take this time: a name in it is only `.` or `..`, which cannot be part of a web address. Please"
+    " post it with another tag, or ask your administrator."
 )
 SIDE_BY_SIDE = 8
-"""Requests to one receiver that are under way at a time."""
+"""The most requests to one receiver at the same time."""
 
 KEPT_SECONDS = 5.0
-"""How long a connection is kept that nothing is sent on: receivers close theirs unasked."""
+"""How long an idle connection is kept. It is short, because receivers close idle connections without notice."""
 
 LONG = 1.0
-"""Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
+"""Seconds after which a failed request also fails the requests that wait for it, which would all wait as long."""
 
 _HEADERS = {**HEADERS, "Accept": "*/*", "Connection": "keep-alive"}
 
 MAX_GROUP_ID = MAX_LINE - 200
-"""The longest id of a group, in bytes, that fits into an Idempotency-Key beside the sink's name."""
+"""The most bytes of a group's id that fit into an Idempotency-Key beside the sink's name."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",
@@ -79,7 +79,7 @@ _NEVER_SENT = (
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A rendered request."""
+    """The rendered request for one group. `path` is below the sink's URL."""
 
     path: str
     headers: Mapping[str, str]
@@ -88,7 +88,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a sink. `url` and `secrets` (headers) are looked up for each request, so that they may change."""
+    """The address of a sink. `url` and `secrets` (headers) are read for each request, so that they may change."""
 
     url: Callable[[], str]
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Address:
 
 
 class HttpSink:
-    """A request with a JSON body."""
+    """A sink that delivers each group as one HTTP request with a JSON body."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class HttpSink:
         self._words = words
         self._free = asyncio.Semaphore(SIDE_BY_SIDE)
         self._outage: Failed | None = None
-        """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
+        """The last slow failure. Requests that waited for their turn at that time fail with it, and are not sent."""
         self._outages = 0
         tls = trust()
         self._connections = ConnectionPool(
@@ -164,7 +164,7 @@ class HttpSink:
             reply = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), _is_unsent(error))
-        except Problems as problems:  # a secret's file is gone
+        except Problems as problems:  # the file of a secret is missing
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
         return self._answer(reply, variables)
@@ -192,7 +192,7 @@ class HttpSink:
         url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
         secrets = {name: read() for name, read in self._address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
-            raise httpx.LocalProtocolError("a secret is not one line of ASCII")
+            raise httpx.LocalProtocolError("a secret must be one line of ASCII")
         usual = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"}
         outgoing = Outgoing(method, _url(url), _merged(usual, secrets, headers), body)
         async with self._connections.one() as one:
@@ -217,13 +217,13 @@ class HttpSink:
 
 
 def idempotency_key(parcel: RenderedGroup) -> str:
-    """Return the key of a delivery: GROUP_ID/SINK, /TAG for one of several tags, /REVISION from the second one on."""
+    """Return the key of a delivery: GROUP_ID/SINK, then /TAG for one of several tags, and /REVISION if above 1."""
     revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
     return quote(f"{parcel.group_id}/{parcel.key}{revision}", safe="/:@!$&'()*+,;=-._~")
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a secret can be sent in a header: ASCII alone, since anything else would be another secret."""
+    """Return whether a secret can be sent in a header: only printable ASCII arrives unchanged."""
     return value.isascii() and value.isprintable()
 
 
@@ -237,7 +237,7 @@ def _url(text: str) -> httpx.URL:
 
 
 def _merged(*headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Headers as they are sent, each name once: the last mapping that has it counts."""
+    """Return the headers to send, each name once. A later mapping overrides earlier ones."""
     found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
     return [(name.encode("ascii"), value.encode()) for name, value in found.values()]
 
@@ -247,7 +247,7 @@ def _is_unsent(error: Exception) -> bool:
 
 
 def _json(reply: Reply) -> Any:
-    """The JSON of an answer; None where there is none, or too much to be read by a template."""
+    """Return the JSON of an answer, or `None` when there is none or the answer is too large to be read."""
     try:
         return orjson.loads(reply.content or b"")
     except orjson.JSONDecodeError:
@@ -255,7 +255,7 @@ def _json(reply: Reply) -> Any:
 
 
 def _reference(text: Text | None, variables: Variables) -> str | None:
-    """The reference in an answer; one that cannot be read must not undo the delivery."""
+    """Return the reference in an answer, or `None` when its template fails: the group is delivered nevertheless."""
     try:
         return reference(text, variables)
     except RenderTrouble:
@@ -263,7 +263,7 @@ def _reference(text: Text | None, variables: Variables) -> str | None:
 
 
 def _text_of(text: Text | None, variables: Variables) -> str | None:
-    """The text that a template makes of the answer; an answer that it cannot take must not undo the delivery."""
+    """Return the text of a template, or `None` when it is empty or fails: the refusal counts nevertheless."""
     try:
         return (text.render(variables) or None) if text else None
     except RenderTrouble:

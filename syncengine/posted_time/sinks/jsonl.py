@@ -1,11 +1,11 @@
-"""A group → one line of JSON at the end of a file, once. Writes the file.
+"""Append a group to a file as one line of JSON, exactly once.
 
-Before lines are written, the place of each is noted; after a crash it is either there whole, or its beginning
-is cut off. A line is on the disk before it is reported as written. Lines that arrive together are
-written together.
+The place of each line is noted in the inbox before the line is written: after a crash the line is either complete in
+that place, or a torn beginning is cut off. A line is on the disk before it is reported as written. Lines that arrive
+together are written together.
 
 Two groups may render to the same line. If one was noted but not written before a crash, the other may have been written
-since: so a line belongs to a group only while no other group has the same note.
+to the same place since, so a line belongs to a group only while no other group has the same note.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ from syncengine.state.inbox_entries import DeliveryKey
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK}
-"""What keeps a file from being opened, or from being ours alone: once it can be, the sink is well. After any other
-error that proves nothing.
-"""
+"""Errors of opening or locking a file. After any other error, a file that can be opened proves nothing."""
 PATIENCE, BREATH = 10.0, 0.005
-"""Seconds that a file is waited for which somebody else holds, and between two looks."""
+"""How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
 _TAIL = 1 << 20
 
 
 MOST = 500
-"""Lines that are written together."""
+"""The most lines that are written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class LinePlace:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line to be written once. `memo` is the place that an earlier attempt noted for it."""
+    """A line to write exactly once. `memo` is the place that an earlier attempt noted for the line."""
 
     content: bytes
     key: DeliveryKey
@@ -74,7 +72,7 @@ class _Line:
 
 
 class JsonlSink:
-    """A file with one JSON object a line. One that is held for `patience` seconds by somebody else is trouble."""
+    """A sink that appends one JSON object per line to a file. It fails if the file is locked for `patience` seconds."""
 
     def __init__(
         self,
@@ -138,7 +136,7 @@ class JsonlSink:
             pass
 
     def _stands(self, line: _Line) -> bool:
-        """Whether the line is in the file. If not, its note is deleted: another line may be written to that place."""
+        """Return whether the line is in the file. If not, delete its note, as its place may get another line."""
         with _locked(self._path, self._patience) as file:
             _mend(file)
             stands = not self._missing(file, [line])
@@ -157,7 +155,7 @@ class JsonlSink:
             os.fsync(file)
 
     def _missing(self, file: int, lines: Sequence[_Line]) -> list[_Line]:
-        """Those that are not there, or that are another's: the line belongs to the last of several with one note."""
+        """Return the lines that are not in the file. A place noted for several lines belongs to the last of them."""
         noted = [line for line in lines if line.memo and _is_there(file, LinePlace.of(line.memo))]
         if not noted:
             return list(lines)
@@ -173,7 +171,7 @@ class JsonlSink:
 
 
 def _places(offset: int, lines: Iterable[_Line]) -> Iterator[LinePlace]:
-    """Return the places of lines written one after another from `offset`."""
+    """Yield the places of lines written one after another from `offset`."""
     for line in lines:
         yield LinePlace(offset, len(line.content), sha256_of(line.content))
         offset += len(line.content)
@@ -187,7 +185,7 @@ def _write(file: int, content: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path, patience: float) -> Iterator[int]:
-    """The file, made if it is not there, and nobody else's of us for as long; EWOULDBLOCK when it does not get so."""
+    """Open the file (and create it if missing), locked for the block. Raise EWOULDBLOCK when it stays locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -216,7 +214,7 @@ def _is_there(file: int, line: LinePlace | None) -> bool:
 
 
 def _mend(file: int) -> None:
-    """Have the file end in whole lines: a torn one is cut off, a whole one that lacks its end gets it."""
+    """Make the file end in a whole line: complete a missing line end, or cut off a torn line."""
     size = os.fstat(file).st_size
     if size == 0 or os.pread(file, 1, size - 1) == b"\n":
         return
@@ -235,7 +233,7 @@ def _mend(file: int) -> None:
 
 
 def _whole(variables: Variables, each_tag: bool) -> dict[str, Any]:
-    """The default line: the group, its computed values, and the tag."""
+    """Return the default line: the group, its narrative and seconds, and its tag if each tag has a line."""
     group, duration = plain(variables["group"]), variables["duration"]
     tag = {"tag": variables["tag"]} if each_tag else {}
     return {**group, **tag, "narrative": variables["narrative"], "seconds": duration.seconds}

@@ -1,10 +1,10 @@
-"""A group → one statement in a database, in one transaction with our receipt. Writes the target.
+"""Deliver a group as one SQL statement, in one transaction with its receipt.
 
-Groups that come side by side share a transaction, with a receipt each; where one of them fails, all are made again,
-each behind a savepoint. Only success is believed in company: a group that fails there is tried alone.
+Groups that arrive together share a transaction, with a receipt each. When one of them fails, all are repeated, each
+behind a savepoint; a group that fails there is tried in a transaction of its own before its failure counts.
 
-Whatever happens to this process or to the connection, the row is there exactly when the receipt is, so an attempt whose
-end nobody saw is simply made again. Without receipts it is at least once.
+Whatever happens to this process or to the connection, the target has the row exactly when it has the receipt, so an
+attempt with an unknown end is simply repeated. Without receipts, a group is delivered at least once.
 """
 
 from __future__ import annotations
@@ -45,33 +45,33 @@ from syncengine.posted_time.wire import reference
 from syncengine.state.inbox_entries import DeliveryKey
 
 MOST = 64
-"""Groups in one transaction."""
+"""The most groups in one transaction."""
 
 HOLD_SECONDS = 0.1
-"""How long a transaction with several groups may hold what it wrote locked."""
+"""How long a transaction with several groups may keep rows locked."""
 
 AT_ONCE = 16
-"""Groups in one round trip."""
+"""The most groups in one round trip."""
 
 SHARE_SECONDS = HOLD_SECONDS / AT_ONCE
-"""How long each of them may take: together they take no longer than the transaction may."""
+"""How long each statement of a shared round trip may take, so that all of them fit into `HOLD_SECONDS`."""
 
 _Receipts = Mapping[tuple[str, str], receipts.Receipt]
-"""Receipts of a target by group and key."""
+"""Receipts of a target by group id and sink key."""
 
 _UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
 
 
 class _Signed(Exception):
-    """Another process delivered a group while this one was at it."""
+    """Raised when another process has delivered a group since its receipt was looked for."""
 
 
 class _Fallen(Exception):
-    """A group failed in a shared transaction, and there is no savepoint before it."""
+    """Raised when a group failed in a shared transaction without savepoints."""
 
 
 class SqlSink:
-    """A statement with bound parameters."""
+    """A sink that delivers each group by one SQL statement with bound parameters."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class SqlSink:
         self._is_ready = not keeps_receipts
         self._takes_company = _takes_company(statement, self._engine.dialect.name)
         self._is_plain = False
-        """The last statement returned no rows, and others like it can share its round trip."""
+        """Whether the last statement returned no rows, so that several statements can share a round trip."""
         self._shares_trips = prepare(self._engine)
         self._batches = Batcher[RenderedGroup, Answer](self._delivered, MOST)
 
@@ -107,7 +107,7 @@ class SqlSink:
         return {"sql": self._statement.clause.text, "params": plain(dict(content))}
 
     def check(self) -> None:
-        """Have the target judge the statement, and make the table of receipts; whatever the database raises."""
+        """Have the target check the statement, and create the table of receipts. Raise the database's own errors."""
         self._database.ask_now(self._checked)
 
     def _checked(self, _: threading.Event) -> None:
@@ -132,7 +132,7 @@ class SqlSink:
         return SinkTrouble(self.name, kind, sentence(self.name, kind), self._database.cause) if kind else None
 
     async def close(self) -> None:
-        """Close nothing: the opener of the engine closes it."""
+        """Do nothing: the engine is closed by `Databases`, which opened it."""
 
     def _get_ready(self) -> None:
         if not self._is_ready:
@@ -145,7 +145,7 @@ class SqlSink:
             return (group_id, key) in receipts.find(connection, [group_id])
 
     async def _delivered(self, parcels: Sequence[RenderedGroup]) -> list[Answer | Exception]:
-        """Deliver groups together; retry alone one that fails. After an outage, the rest is not tried."""
+        """Deliver groups together, and retry each failed group alone. After an outage, try no further groups."""
         answers = list[Answer | Exception]()
         outage: Failed | None = None
         while rest := parcels[len(answers) :]:
@@ -158,7 +158,7 @@ class SqlSink:
         return answers
 
     async def _in_company(self, parcels: Sequence[RenderedGroup]) -> Sequence[Answer | None]:
-        """The results of the first of them, of one at least. None: that one is to be tried alone."""
+        """Return the results of the first groups, at least one. `None` means that the group must be tried alone."""
         if len(parcels) == 1 or not self._takes_company:
             return [None]
         try:
@@ -171,15 +171,15 @@ class SqlSink:
             return await self._database.ask(lambda given_up: self._deliver(parcel, given_up))
         except Silent as error:
             return self._failure(error, parcel, is_sure=False)
-        except Exception as error:  # it is this group's alone
+        except Exception as error:  # it concerns this group only
             return error
 
     def _together(
         self, parcels: Sequence[RenderedGroup], given_up: threading.Event, *, behind_savepoints: bool = False
     ) -> list[Answer | None]:
-        """Write groups in one transaction, as many as fit before it is open for too long; each succeeds or fails alone.
+        """Write as many groups in one transaction as fit into `HOLD_SECONDS`, and return their results.
 
-        Savepoints would double the work, and most batches have no failure: they are set only after a first one.
+        Savepoints would double the work and most batches do not fail, so they are set only after a first failure.
         """
         answers = list[Answer | None]()
         committing = False
@@ -194,7 +194,7 @@ class SqlSink:
                 posted = zip(parcels, answers, strict=False)
                 self._sign(connection, [(one, answer) for one, answer in posted if one.mark not in earlier])
                 if given_up.is_set():
-                    raise Silent  # the groups are trouble already: they are offered again
+                    raise Silent  # the groups were already reported as trouble, and are offered again
                 committing = True
                 transaction.commit()
                 return answers
@@ -208,7 +208,7 @@ class SqlSink:
     def _lost(
         self, error: Exception, parcels: Sequence[RenderedGroup], begun: int, *, committing: bool
     ) -> list[Answer | None]:
-        """The results of groups whose transaction failed: each is tried alone, where that can help."""
+        """Return the results of groups whose transaction failed: `None` (try it alone) where that can help."""
         if _may_pass_alone(error):
             return [None] * max(begun, 1)
         failure = self._failure(error, parcels[0], is_sure=not committing)
@@ -217,9 +217,9 @@ class SqlSink:
     def _in_turns(
         self, connection: sa.Connection, parcels: Sequence[RenderedGroup], earlier: _Receipts, behind_savepoints: bool
     ) -> Iterator[Answer | None]:
-        """The results of groups in their order, as many as can be written while the rows of the first are locked.
+        """Yield the results of as many groups as can be written within `HOLD_SECONDS`, in order.
 
-        The first shows whether the others can share round trips.
+        The first group shows whether the other groups can share round trips.
         """
         first, *others = parcels
         began = time.monotonic()
@@ -236,7 +236,7 @@ class SqlSink:
     def _at_once(
         self, connection: sa.Connection, parcels: Sequence[RenderedGroup], earlier: _Receipts, until: float
     ) -> Iterator[Answer]:
-        """The results of groups, as many of them in each round trip as have time for their share."""
+        """Yield the results of groups that share round trips, until no time is left for another one."""
         rest = deque(parcels)
         with statements_limited(connection, SHARE_SECONDS):
             while rest and (most := int((until - time.monotonic()) / SHARE_SECONDS)) > 0:
@@ -246,12 +246,12 @@ class SqlSink:
     def _in_one_trip(
         self, connection: sa.Connection, parcels: Sequence[RenderedGroup], earlier: _Receipts
     ) -> list[Answer]:
-        """The results; _Fallen where one group did not get through: each is looked at behind a savepoint then."""
+        """Return the results of groups sent in one round trip. Raise `_Fallen` when any of them fails."""
         new = [parcel.content for parcel in parcels if parcel.mark not in earlier]
         try:
             if all(changed_rows(connection, self._statement.clause, new)):
                 return [_earlier_answer(earlier, parcel) or self._took(parcel, None) for parcel in parcels]
-        except Exception as error:  # whatever it is, it is looked at where the group is alone
+        except Exception as error:  # of any kind: it is examined when the group is tried alone
             if not _may_pass_alone(error):
                 raise
         raise _Fallen
@@ -259,16 +259,16 @@ class SqlSink:
     def _in_turn(
         self, connection: sa.Connection, parcel: RenderedGroup, earlier: _Receipts, behind_savepoint: bool
     ) -> Answer | None:
-        """The result; None: it did not get through, and left nothing. _Fallen if no savepoint is there to go back to.
+        """Write one group, and return its result, or `None` when it failed and was rolled back to its savepoint.
 
-        A group may fail because of its company: `now()` is the same for all of a transaction.
+        Raise `_Fallen` if it failed without a savepoint. Alone it may succeed: groups of one transaction share `now()`.
         """
         if answer := _earlier_answer(earlier, parcel):
             return answer
         savepoint = connection.begin_nested() if behind_savepoint else None
         try:
             answer, changed = self._posted(connection, parcel)
-        except Exception as error:  # whatever it is, it is looked at where the group is alone
+        except Exception as error:  # of any kind: it is examined when the group is tried alone
             if not _may_pass_alone(error):
                 raise
             changed = False
@@ -292,7 +292,7 @@ class SqlSink:
                 answer = _earlier_answer(earlier, parcel) or self._posted(connection, parcel)[0]
                 self._sign(connection, [] if parcel.mark in earlier else [(parcel, answer)])
                 if given_up.is_set():
-                    raise Silent  # the group is trouble already: it is offered again
+                    raise Silent  # the group was already reported as trouble, and is offered again
                 committing = True
                 transaction.commit()
                 return answer
@@ -305,7 +305,7 @@ class SqlSink:
         return receipts.find(connection, [parcel.group_id for parcel in parcels]) if self.keeps_receipts else {}
 
     def _posted(self, connection: sa.Connection, parcel: RenderedGroup) -> tuple[Took, bool]:
-        """The row; and whether there was anything that the statement changed or found."""
+        """Execute the statement for a group, and return the answer, and whether it changed or returned any row."""
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         changed = row is not None if result.returns_rows else result.rowcount != 0
@@ -316,7 +316,7 @@ class SqlSink:
         return Took(reference(self._words.external_id, {**parcel.variables, "returned": returned}))
 
     def _sign(self, connection: sa.Connection, posted: Sequence[tuple[RenderedGroup, Answer | None]]) -> None:
-        """Write the receipts of those that got through, in the transaction of their rows."""
+        """Write the receipts of the groups that were taken, in the transaction of their rows."""
         new = [
             receipts.row(parcel.mark, parcel.revision, receipts.Receipt(parcel.digest, answer.external_id), self._now())
             for parcel, answer in posted
@@ -334,26 +334,26 @@ class SqlSink:
         if kind is USER:
             text = self._words.refused.render(parcel.variables) if self._words.refused else ""
             return Refused(text or f"{self.name} rejected the time: something in it does not fit there.", cause(error))
-        self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
+        self._is_ready = not self.keeps_receipts  # the table of receipts may have been dropped
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error), answered, cause(error))
 
 
 def _takes_company(statement: Statement, dialect: str) -> bool:
-    """Whether a group may share its transaction with others: where a savepoint takes back all that a group did.
+    """Return whether groups may share a transaction: on SQLite, and on PostgreSQL unless the statement is an upsert.
 
-    A statement that takes another row for its own says nothing of it, and groups of one transaction have one `now()`.
+    An upsert could silently overwrite the row of another group in the transaction, since both have the same `now()`.
     """
     return dialect == "sqlite" or (dialect == "postgresql" and _UPSERT.search(statement.clause.text) is None)
 
 
 def _may_pass_alone(error: Exception) -> bool:
-    """Whether one of those that met it together may fare otherwise: the server answered, or it has more time alone."""
+    """Return whether a group that failed together with others may succeed alone: the server answered, or was slow."""
     return not is_outage(error) or fault_of(error) is SLOW
 
 
 def _earlier_answer(earlier: _Receipts, parcel: RenderedGroup) -> Took | Differs | None:
-    """The answer that the receipt of a group gives, where it has one."""
+    """Return the answer that follows from a group's earlier receipt, or `None` without a receipt."""
     receipt = earlier.get(parcel.mark)
     if receipt is None:
         return None
@@ -361,11 +361,11 @@ def _earlier_answer(earlier: _Receipts, parcel: RenderedGroup) -> Took | Differs
 
 
 def _echo(outage: Failed) -> Failed:
-    """The answer to a group that was not tried."""
+    """Return the answer for a group that was not tried because of an outage."""
     return replace(outage, is_sure=True, is_echo=True)
 
 
 def _shared(answer: Answer, groups: int) -> list[Answer | None]:
-    """Return the answer for each of `groups` groups; a trouble that they share counts once."""
+    """Return the answer for each of `groups` groups. A trouble that they share counts once."""
     echo = replace(answer, is_echo=True) if isinstance(answer, Failed) else answer
     return [answer, *[echo] * (groups - 1)]
