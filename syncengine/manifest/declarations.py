@@ -1,4 +1,4 @@
-"""One manifest file → its declarations with their places, and all problems of the file by itself. Pure.
+"""One parsed manifest file → its declarations with their places, and all problems within the file. Pure.
 
 Checks that need other files (duplicates, references, renames) are in `desired`.
 """
@@ -30,9 +30,10 @@ from syncengine.resource import Key, Kind, Removed, Source
 
 @dataclass(slots=True)
 class Declared:
-    """One resource as it is written. `values` are its own fields; INVALID ones are among the findings.
+    """One resource as its manifest declares it, without defaults.
 
-    `key` is None when its identity cannot be read.
+    `values` are its fields, `INVALID` where a problem was reported. `key` is `None` when the identity cannot be read.
+    `sound` is false when any problem was reported.
     """
 
     kind: Kind
@@ -52,7 +53,7 @@ class DefaultValues:
 
 
 def declarations(documents: Documents, findings: Collector) -> Declarations:
-    """Read the documents of one file."""
+    """Return the declarations in the documents of one file. Report problems to `findings`."""
     result = Declarations(findings)
     for root in documents.roots:
         result.document(root)
@@ -61,14 +62,14 @@ def declarations(documents: Documents, findings: Collector) -> Declarations:
 
 
 def default_values(node: Node, findings: Collector) -> DefaultValues:
-    """Read the `defaults` of the project file."""
+    """Return the `defaults` of the project file. Report problems to `findings`."""
     result = Declarations(findings)
     result.defaults_section("defaults", node)
     return result.defaults
 
 
 def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
-    """One resource, read field by field."""
+    """Return the resource that `node` declares, read field by field."""
     table, before = RESOURCE_TABLES[kind], len(findings.found)
     values = table.read(node, findings)
     name = values.get(identity := IDENTITIES[kind])
@@ -87,7 +88,10 @@ def _check_exclusive(node: MappingNode, values: Mapping[str, Any], findings: Col
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge declared values over defaults: maps merge, lists and scalars replace, the nearer category counts."""
+    """Return the values of `over` merged over those of `under`: maps are merged, lists and scalars are replaced.
+
+    `category` and `tagCategoryId` replace each other.
+    """
     result = {**under, **over}
     if "metadata" in under and "metadata" in over:
         result["metadata"] = {**under["metadata"], **over["metadata"]}
@@ -98,7 +102,7 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Declarations:
-    """All documents of one file. `whole`: no category is lost, as where its identity cannot be read."""
+    """The declarations of all documents in one file. `whole` is false when a problem may hide a category."""
 
     __slots__ = ("findings", "generate", "nodes", "removed", "resources", "values", "whole")
 
@@ -198,7 +202,7 @@ class Declarations:
 
 
 def _hint(name: str) -> str:
-    """Name the section that was meant, or the sections whose items have a field of this name."""
+    """Return a hint at the section with the nearest name, or at the section whose items have a field of this name."""
     near = nearest(name, MANIFEST_SECTIONS)
     holders = [section for section, kind in SECTIONS.items() if name in RESOURCE_TABLES[kind].readers]
     if near is None and holders:
@@ -207,7 +211,7 @@ def _hint(name: str) -> str:
 
 
 _WITHOUT_CATEGORIES = frozenset(MANIFEST_SECTIONS) - {"tagCategories", "generate"}
-"""Sections without categories: an error in them cannot lose one."""
+"""The sections in which a problem cannot hide a category."""
 _SECTION_READERS: dict[str, Callable[[Declarations, str, Node], None]] = {
     **dict.fromkeys(SECTIONS, Declarations.resource_section),
     "removed": Declarations.removed_section,

@@ -21,19 +21,19 @@ SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
 
 GENERATES = b"generate"
-"""The key of manifests that generate resources from data."""
+"""The key of the section that generates resources from data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A file that holds manifests; `name` is relative to the project's folder."""
+    """A manifest file. `name` is its path relative to the project's folder."""
 
     path: Path
     name: str
     context: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def content(self, findings: Collector) -> bytes | None:
-        """Return its bytes, read only up to the largest size; None if it cannot be read, with a diagnostic."""
+        """Return the file's bytes, cut off beyond `MAX_BYTES`, or report a diagnostic and return `None`."""
         try:
             with self.path.open("rb") as file:
                 return file.read(MAX_BYTES + 1)
@@ -42,7 +42,7 @@ class ManifestFile:
             return None
 
     def sha256(self) -> str:
-        """The digest of its bytes; empty if it cannot be read."""
+        """Return the digest of the file's bytes, or an empty string when it cannot be read."""
         try:
             with self.path.open("rb", buffering=0) as file:
                 return sha256_of_file(file)
@@ -51,15 +51,15 @@ class ManifestFile:
 
     @property
     def is_template(self) -> bool:
-        """Whether all of it is a text template."""
+        """Whether the whole file is a text template."""
         return self.name.lower().endswith(TEMPLATE_SUFFIXES)
 
     def generates(self) -> bool:
-        """Whether it depends on more than its own bytes; true as well where that only seems so."""
+        """Return whether the file may depend on more than its own bytes: it is a template or mentions `generate`."""
         return self.is_template or GENERATES in (self.content(Collector(self.name)) or b"")
 
     def size(self) -> int:
-        """The file's size in bytes; 0 if unknown."""
+        """Return the file's size in bytes, or 0 when it is unknown."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -69,9 +69,9 @@ class ManifestFile:
 def find(
     paths: Sequence[Path], root: Path, context: LoadContext | None = None, secrets: Collection[Path] = frozenset()
 ) -> Search:
-    """Find the manifests at and below `paths`, of a project in the folder `root` (docs/manifests.md).
+    """Return the search for manifests at and below `paths`, in a project in the folder `root` (docs/manifests.md).
 
-    Files with `secrets` are left out, since the content of manifests is shown.
+    A file in `secrets` is a problem instead of a manifest, since messages show the content of manifests.
     """
     search = Search(root, context, frozenset(map(str, secrets)))
     for path in paths:
@@ -80,7 +80,7 @@ def find(
 
 
 class _Entry(NamedTuple):
-    """A file or folder: the parts of its path below where the search began, and where it is without links."""
+    """A file or folder, with the parts of its path below the start of the search, and its real path without links."""
 
     parts: tuple[str, ...]
     path: str
@@ -90,11 +90,11 @@ class _Entry(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> _Entry:
-        """Return the entry at which a search begins."""
+        """Return the entry of the path at which a search begins."""
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
     def below(self, entry: os.DirEntry[str]) -> _Entry:
-        """An entry of this folder. Only links cost another system call."""
+        """Return an entry of this folder. Only links cost another system call."""
         is_link = entry.is_symlink()
         real = os.path.realpath(entry.path) if is_link else f"{self.real}{os.sep}{entry.name}"
         return _Entry((*self.parts, entry.name), entry.path, real, is_link, _is(entry.is_file))
@@ -102,9 +102,10 @@ class _Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Search:
-    """One search, and the `files` and `problems` that it found.
+    """A search for manifests, with the `files` and `problems` found so far.
 
-    `met` are the real paths seen, `names` the folders' names as people see them.
+    `met` are the real paths visited, `names` the folders' names in messages, and `allowed` the folders that links may
+    lead to.
     """
 
     root: Path
@@ -135,7 +136,7 @@ class Search:
             self._file(entry)
 
     def _below(self, base: Path) -> Iterator[_Entry]:
-        """All files below `base` that are named like manifests; circles of links are followed once."""
+        """Yield the entries below `base` with a manifest's suffix, visiting each real folder once."""
         waiting = [_Entry((), str(base), os.path.realpath(base))]
         while waiting:
             folder = waiting.pop()
@@ -195,7 +196,7 @@ class Search:
 
 
 def where_to_go(folder: Path) -> str:
-    """The project that the folder holds, or how to begin one, unless it is one itself."""
+    """Return a hint at a project in a subfolder, else at `syncengine init`. It is empty when `folder` is a project."""
     if (folder / FILE_NAME).exists():
         return ""
     with suppress(OSError):
@@ -206,7 +207,7 @@ def where_to_go(folder: Path) -> str:
 
 
 def _is(question: Callable[[], bool]) -> bool:
-    """The answer; no where the system gives none, as for links in a circle."""
+    """Return the answer of `question`, or false when the system cannot tell, as for a cycle of links."""
     try:
         return question()
     except OSError:

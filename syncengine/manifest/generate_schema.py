@@ -20,7 +20,7 @@ from syncengine.manifest import encodings
 
 _MAKES_NOTHING = "A block generates tags, tagCategories or activityTypes."
 FILE_KINDS = {"csv": "csv", "json": "json_", "jsonl": "jsonl", "yaml": "yaml"}
-"""Kinds of files with rows, each with its attribute of `ForEach`."""
+"""The kinds of data files, each with its attribute of `ForEach`."""
 KINDS = (*FILE_KINDS, "sql", "http")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NAMED_ALREADY = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "self"})
@@ -28,7 +28,7 @@ LANGUAGE = frozenset(
     {"and", "elif", "else", "for", "if", "in", "is", "not", "or"} | {"true", "false", "none", "True", "False", "None"}
 )
 RESERVED = NAMED_ALREADY | LANGUAGE
-"""Names that a row cannot have, since they mean something else in templates."""
+"""The names that `as` cannot give to a row, because they already have a meaning in templates."""
 
 
 def _delimiter(text: str) -> str | None:
@@ -51,14 +51,14 @@ _row_name = tested(
     "bad-value",
     lambda name: f"must not be `{name}`, which is already a name in templates",
 )
-"""A name that means nothing else to a template."""
+"""The reader of `as`: a name without another meaning in templates."""
 OF_CSV = ("delimiter", "columns")
 OF_FILES = ("encoding",)
 OF_NO_FILE = frozenset({"sql", "http"})
 
 
 def _for_each(name: str) -> Any:
-    """A reader of `forEach`; options that would be ignored are errors."""
+    """Return a reader of `forEach` that rejects options which the source would ignore."""
     read_one = one_of(ForEach, "`forEach`", KINDS)(name)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -82,11 +82,11 @@ _unique = tested(
     "bad-value",
     "must name each column once",
 )
-"""A list of names, each of them once."""
+"""The reader of a list of distinct column names, at least one."""
 
 
 def _one_or_more(name: str) -> Any:
-    """A column, or a list of them; `no` is the name of a column, as any plain text is."""
+    """Return a reader of one column or a list of columns. Plain text such as `no` is a column's name, not a flag."""
     one, several = identity(name), _unique(name)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -193,7 +193,7 @@ class ForEach(Model, frozen=True):
 
     @property
     def file(self) -> tuple[str, Written] | None:
-        """The kind and the path of a file; None for a database or a service."""
+        """The kind and path of the data file, or `None` for a database or a service."""
         paths = ((kind, getattr(self, attribute)) for kind, attribute in FILE_KINDS.items())
         return next(((kind, path) for kind, path in paths if path is not None), None)
 

@@ -1,6 +1,6 @@
-"""The models of a manifest: names, types, limits and descriptions of every field, once. Data only.
+"""The models of a manifest: the name, type, limits and description of every field. Data only.
 
-Readers (`model_reader`) and JSON Schemas come from here (docs/manifests.md, docs/interface.md 2).
+Readers (`model_reader`) and JSON Schemas are derived from these models (docs/manifests.md, docs/interface.md 2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from syncengine.manifest.generate_schema import Generate
 from syncengine.resource import Kind, Removal
 
 EXCLUSIVE = ("category", "tagCategoryId")
-"""Fields of a tag of which it has one, or none."""
+"""The fields of a tag that exclude each other: a tag has at most one of them."""
 _PROTECT = "Never removed by a plan, even when the manifests no longer declare it."
 
 
@@ -130,13 +130,13 @@ _TYPES = {name: bare for model in MODELS.values() for name, (bare, _) in fields_
 INSTANTS = frozenset(name for name, bare in _TYPES.items() if bare is int)
 LISTS = frozenset(name for name, bare in _TYPES.items() if bare == tuple[str, ...])
 NOT_TEXT = INSTANTS | {name for name, bare in _TYPES.items() if bare is bool}
-"""Flags and instants, which are not read from quoted text."""
+"""The fields that are flags or instants, which are not read from quoted text."""
 NEVER_EMPTY = NOT_TEXT | {name for name, bare in _TYPES.items() if get_origin(bare) is Literal}
-"""Fields for which empty text has no meaning."""
+"""The fields for which empty text has no meaning."""
 NEVER_DEFAULTS = frozenset({"previously"})
-"""Besides the identity: fields that make sense for one resource only."""
+"""The fields besides the identity that `defaults` cannot set, because they belong to a single resource."""
 NEVER_FIELDS = frozenset({"keywords", "metadata", "protect", "previously"})
-"""Fields of a tag that a body or a resource holds elsewhere than in `fields`; a category's keywords are a field."""
+"""The fields of a tag that are stored outside `Body.fields`. A category's keywords are an ordinary field."""
 
 _MEANT = {
     Kind.CATEGORY: {"id": "externalId", "name": "label", "code": "externalId", "title": "label"},
@@ -156,12 +156,12 @@ _MEANT = {
         "activityType": "defaultActivityTypeCode",
     },
 }
-"""Names of the service's interface, or of another kind, that people write by mistake, where the nearest spelling would
-mislead them."""
+"""The right field for names that people take by mistake from the service's interface or from another kind. They are
+listed where the nearest spelling would mislead."""
 
 
 def _defaults_model(kind: Kind) -> type[Model]:
-    """The kind's fields, none of them required, without those that only one resource can have."""
+    """Return a model with the kind's fields, all optional, without those that belong to a single resource."""
     model = MODELS[kind]
     optional = [
         (each.name, _optional(each.type), None)
@@ -174,12 +174,12 @@ def _defaults_model(kind: Kind) -> type[Model]:
 
 
 def _model(name: str, model_fields: list[tuple[str, Any, None]], namespace: dict[str, Any]) -> Any:
-    """A model whose fields are computed; to type checkers it is anything."""
+    """Return a model with computed fields, typed as `Any` because type checkers cannot know them."""
     return defstruct(name, model_fields, bases=(Model,), namespace=namespace, frozen=True)
 
 
 def _optional(declared: Any) -> Any:
-    """The type, or None, with the same description."""
+    """Return the annotated type `declared`, extended by `None`, with its description."""
     return Annotated[(declared | None, *(meta for meta in declared.__metadata__ if isinstance(meta, Meta)))]
 
 
