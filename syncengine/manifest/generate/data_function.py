@@ -1,4 +1,4 @@
-"""The arguments of `data(…)` in a template → a query of a source, and its rows. Reads sources."""
+"""The arguments of `data(…)` in a template → a query of a source; pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCE_OPTIONS = ("source", "query", "params", "path", "items", "next", "page", 
 
 
 def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
-    """Return the query; SourceTrouble for arguments that do not make one."""
+    """Return the query of a `data` call. Raise `SourceTrouble` for invalid arguments."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
     names = SOURCE_OPTIONS if path is None else OPTIONS
@@ -41,7 +41,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
     if path is None:
         return ForEach(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
-    if kind not in list(FILE_KINDS):  # it may be anything, also what has no hash
+    if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
         raise SourceTrouble(f"`data`: {path!s:.60} does not end like a CSV, JSON or YAML file; write `kind='csv'`")
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
