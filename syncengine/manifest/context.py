@@ -19,6 +19,7 @@ from syncengine.project.schema import Level
 from syncengine.templating.budget import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
+CONFIDENTIAL = "the project file uses this file for a secret or posted time, so manifests cannot read it"
 KEPT_BYTES = 4_000_000
 """The most bytes of text for which results are kept during a run; in memory they take many times as much."""
 
@@ -92,11 +93,11 @@ class LoadContext:
         real = self._real(folder, name)
         root = next((each for each in roots if real.is_relative_to(each)), None)
         if root is None:
-            raise OutsideProject("the path leads out of the project's folder, and of its `dataFolders`")
+            raise OutsideProject("the path leads outside the project's folder and its `dataFolders`")
         if any(map(is_hidden, real.relative_to(root).parts)):
-            raise OutsideProject("hidden files and folders cannot be sources")
+            raise OutsideProject("manifests cannot read hidden files and folders")
         if real in self.secret_files:
-            raise OutsideProject("according to the project file, it holds a secret or posted time")
+            raise OutsideProject(CONFIDENTIAL)
         return real
 
     def name_of(self, path: Path) -> str:

@@ -84,7 +84,7 @@ def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
 def _check_exclusive(node: MappingNode, values: Mapping[str, Any], findings: Collector) -> None:
     if "category" in values and "tagCategoryId" in values:
         second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
-        findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other; keep one")
+        findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other: keep only one")
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Declarations:
             if not isinstance(root, RefusedNode):
                 sections = ", ".join(f"`{name}:`" for name in MANIFEST_SECTIONS)
                 self.findings.error(
-                    "wrong-type", root, f"a manifest holds sections ({sections}), not {described(root)}"
+                    "wrong-type", root, f"a manifest must be a mapping of sections ({sections}), not {described(root)}"
                 )
             return
         for key, value in zip(root.keys, root.values, strict=True):
@@ -190,7 +190,7 @@ class Declarations:
         for key in node.keys:
             if key.text in never:
                 self.findings.error(
-                    "unknown-field", key, f"`{key.text}` cannot be a default: it belongs to one resource"
+                    "unknown-field", key, f"`{key.text}` cannot have a default, because it belongs to one resource"
                 )
         rest = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
         before = len(self.findings.found)
@@ -206,7 +206,7 @@ def _hint(name: str) -> str:
     near = nearest(name, MANIFEST_SECTIONS)
     holders = [section for section, kind in SECTIONS.items() if name in RESOURCE_TABLES[kind].readers]
     if near is None and holders:
-        return f"; it is a field of an item of `{holders[-1]}:`, check the indentation"
+        return f"; it is a field of the items of `{holders[-1]}:`, so check the indentation"
     return f"; did you mean `{near}`?" if near else ""
 
 

@@ -224,7 +224,7 @@ class _Gathering:
             former = Key(key.kind, name)
             if former == key:
                 at = self.places.of_former(key, source, name)
-                message = f"{key} cannot have been renamed from itself"
+                message = f"{key} cannot be its own former name: remove it from `previously`"
                 self._error("previously-own-name", source.file, at, message, key, source.data)
                 continue
             other, there = self.renamed.setdefault(former, (key, source))
@@ -247,7 +247,7 @@ class _Gathering:
                 self._error("previously-declared", source.file, at, message, key, source.data)
         for key, line in self.removed.items():
             if (declared := self.keys.get(key)) is not None:
-                message = f"{key} is in `removed`, and declared at {declared.file}:{declared.line}"
+                message = f"{key} is in `removed`, but still declared at {declared.file}:{declared.line}: delete either"
                 at = (line.source.line, line.column)
                 self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
         if self.whole:

@@ -13,7 +13,7 @@ from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.scalar_readers import Reader, called, is_text, refused
 from syncengine.document.text import either_case
 
-EXPECTED = "an encoding like utf-8 or cp1252"
+EXPECTED = "an encoding such as utf-8 or cp1252"
 _PAGES = (
     *(437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874),
     *(932, 949, 950, 1006, 1125, *range(1250, 1259)),

@@ -14,7 +14,7 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
-from syncengine.manifest.context import LoadContext, is_hidden
+from syncengine.manifest.context import CONFIDENTIAL, LoadContext, is_hidden
 from syncengine.project.model import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -121,7 +121,7 @@ class Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            message = f"there is no such file or folder{where_to_go(self.root)}"
+            message = f"the file or folder does not exist{where_to_go(self.root)}"
             self._problem(base, "missing-manifests", message)
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
@@ -129,7 +129,7 @@ class Search:
         elif base.name.endswith(SUFFIXES + TEMPLATE_SUFFIXES):
             self._file(_Entry.at(base))
         else:
-            self._problem(base, "not-a-manifest", f"not a manifest: its name must end in one of {', '.join(SUFFIXES)}")
+            self._problem(base, "not-a-manifest", "not a manifest: its name must end in .yaml, .yml or .json")
 
     def _folder(self, base: Path) -> None:
         for entry in sorted(self._below(base), key=attrgetter("parts")):
@@ -161,10 +161,10 @@ class Search:
     def _file(self, entry: _Entry) -> None:
         if not entry.is_regular:
             exists = Path(entry.path).exists()
-            message = "this is not a regular file" if exists else "the link points to a file that does not exist"
+            message = "this is not a regular file" if exists else "the target of the link does not exist"
             self._problem(entry.path, "unreadable-file", message)
         elif entry.real in self.secrets:
-            self._problem(entry.path, "secret-file", "according to the project file, it holds a secret or posted time")
+            self._problem(entry.path, "secret-file", CONFIDENTIAL)
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
             self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), context=self.context))
@@ -175,7 +175,7 @@ class Search:
         real = Path(entry.real)
         inside = next((folder for folder in self.allowed if real.is_relative_to(folder)), None)
         if inside is None:
-            self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
+            self._problem(entry.path, "outside-project", "the link leads outside the project's folder")
         elif any(map(is_hidden, real.relative_to(inside).parts)):
             self._problem(entry.path, "hidden-file", "the link leads to a hidden file or folder")
         else:
@@ -202,8 +202,8 @@ def where_to_go(folder: Path) -> str:
     with suppress(OSError):
         project = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
         if project:
-            return f"; is it the project in {project.name}: `-C {os.path.relpath(project)}`?"
-    return "; there is no project here: `syncengine init` creates one"
+            return f"; for the project in {project.name}, add `-C {os.path.relpath(project)}`"
+    return "; there is no project here: run `syncengine init` to create one"
 
 
 def _is(question: Callable[[], bool]) -> bool:

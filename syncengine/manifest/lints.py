@@ -19,15 +19,15 @@ CONTAINED = "keyword-contained"
 """The code of a lint that, by default, checks small manifests only, because comparing parts of keywords is slow."""
 
 LINTS: Mapping[str, str] = {
-    "same-keyword": "two tags have the same keyword, so that time that matches it gets both",
-    "keyword-too-broad": "a keyword so short or common that it matches nearly everything",
+    "same-keyword": "two tags have the same keyword, so time that matches it gets both tags",
+    "keyword-too-broad": "a keyword is so short or common that it matches unrelated time",
     "similar-name": "the names of two tags differ only by case or Unicode form",
-    "comment-in-text": "text ends at an unquoted ` #`, and the rest is a comment",
-    "comma-in-text": "text in braces ends at an unquoted `,`, and the rest is a name without a value, itself an error",
-    CONTAINED: "a keyword of one tag is part of another's, so time that matches the longer one gets both",
-    "public-by-silence": "a tag is public only because it declares no visibility, while its neighbours are private",
-    "private-in-shared-category": "a private tag is in a category that public tags are in too",
-    "closed-with-keywords": "a matter with a `closedTimestamp`, past or to come, has keywords that tag time after it",
+    "comment-in-text": "unquoted text ends at ` #`, where a comment begins",
+    "comma-in-text": "unquoted text in braces ends at a comma, so the rest is a name without a value, an error",
+    CONTAINED: "a keyword of one tag is part of another tag's keyword, so time that matches the longer one gets both",
+    "public-by-silence": "a tag without a declared visibility is public, while other tags in its file are private",
+    "private-in-shared-category": "a private tag is in a category that also has public tags",
+    "closed-with-keywords": "a matter with a `closedTimestamp`, past or future, has keywords that match time after it",
 }
 """The codes of all lints of manifests, each with its meaning."""
 
@@ -56,7 +56,10 @@ def cut_texts(cut: Iterable[Scalar], findings: Collector) -> None:
     """Warn about plain text that a comment cuts short."""
     for node in cut:
         _warn(
-            findings, "comment-in-text", node, f"the text ends at {quoted(node.text)}; put it in quotes to keep the `#`"
+            findings,
+            "comment-in-text",
+            node,
+            f"the text ends after {quoted(node.text)}, where a comment begins; put it in quotes to keep the `#`",
         )
 
 
@@ -85,8 +88,8 @@ def report_closed(key: Key, body: Body, node: MappingNode, findings: Collector) 
     if is_closed_with_keywords(body):
         words = ", ".join(quoted(word) for word in body.keywords[:3])
         message = (
-            f"{words} tag time after `closedTimestamp` too:"
-            " a matter that is closed needs `keywords: []`, `excludeTagNameKeyword: true`"
+            f"time after `closedTimestamp` still matches {words}:"
+            " if the matter is closed, set `keywords: []` and `excludeTagNameKeyword: true`"
         )
         _warn(findings, "closed-with-keywords", node.get("closedTimestamp") or node, message, str(key))
 
@@ -138,8 +141,8 @@ class _Holders:
         self.last, self.count = tag.key, self.count + 1
 
     def report(self, second: Resource) -> Shared:
-        others = f": {self.count:,} tags have it" if self.count > 2 else ""
-        message = f"the keyword {quoted(self.word)} is one of {self.first} too{others}"
+        others = f"; {self.count:,} tags have it" if self.count > 2 else ""
+        message = f"{self.first} also has the keyword {quoted(self.word)}{others}"
         return Shared("same-keyword", second.key, second.source, message, self.word)
 
 

@@ -91,14 +91,16 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
     for same, (tag, word) in holders.items():
         other, whole = wholes.get(same, (tag, ""))
         if other is not tag:
-            message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}, and matches that time too"
+            message = (
+                f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key},"
+                " so it also matches that tag's time"
+            )
             series[_series(same, folded(whole))].append(Shared(CONTAINED, tag.key, tag.source, message, word))
     for alike in series.values():
         *reported, last = alike[:TOLD_OF_A_SERIES]
         yield from reported
         if (more := len(alike) - TOLD_OF_A_SERIES) > 0:
-            rest = f"{more:,} more keywords that differ only in their numbers do too"
-            last = last._replace(message=f"{last.message}; {rest}")
+            last = last._replace(message=f"{last.message}; the same applies to {more:,} more with other digits")
         yield last
 
 

@@ -89,7 +89,7 @@ class _Move:
         if d.line is None:
             return d, None
         at = self.places.at(d.line, d.column or 1)
-        message = f"{d.message} ({empty} has no rows)" if d.code == "null-value" and empty else d.message
+        message = f"{d.message} (no rows in {empty})" if d.code == "null-value" and empty else d.message
         moved = replace(d, file=at.file, line=at.line, column=self._column(at), message=message)
         return (moved, None) if d.data else (moved, at.data)
 

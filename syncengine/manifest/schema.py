@@ -44,7 +44,7 @@ class TagCategory(Model, frozen=True):
     label: Annotated[Line | None, Meta(description="Shown in the console.")] = None
     description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
     keywords: Annotated[Words | None, Meta(description="Words that belong to the category.")] = None
-    previously: Annotated[Names | None, Meta(description="Earlier externalIds of this category: a rename.")] = None
+    previously: Annotated[Names | None, Meta(description="Earlier externalIds of this category, to rename it.")] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
@@ -54,13 +54,13 @@ class ActivityType(Model, frozen=True):
     beyond_fields: ClassVar[Mapping[str, Any]] = {"required": ["code"]}  # the label may be a default
 
     code: Annotated[Identity, Meta(description="Identity of the activity type.")]
-    label: Annotated[Filled, Meta(description="Shown in the console; the service takes it on creation only.")]
+    label: Annotated[Filled, Meta(description="Shown in the console; the service sets it on creation only.")]
     description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
     enable_if_new: Annotated[
-        Flag | None, Meta(description="Offer it to users when it is created; acts on creation only, false by default.")
+        Flag | None, Meta(description="Enable a new activity type for users; has no effect later; false by default.")
     ] = None
     reenable_if_archived: Annotated[
-        Flag | None, Meta(description="Revive a deleted or archived one; false by default.")
+        Flag | None, Meta(description="Restore the activity type if it was deleted or archived; false by default.")
     ] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
@@ -71,55 +71,55 @@ class Tag(Model, frozen=True):
     beyond_fields: ClassVar[Mapping[str, Any]] = at_most_one(*EXCLUSIVE)
 
     name: Annotated[Identity, Meta(description="Identity of the tag.")]
-    description: Annotated[Prose | None, Meta(description="Shown in the console and searched; cannot be cleared.")] = (
-        None
-    )
-    category: Annotated[Line | None, Meta(description="The externalId of a category of these manifests.")] = None
+    description: Annotated[
+        Prose | None, Meta(description="Shown in the console and searchable; cannot be cleared.")
+    ] = None
+    category: Annotated[Line | None, Meta(description="The externalId of a category in the manifests.")] = None
     tag_category_id: Annotated[
         Line | None,
-        Meta(description="The service's id of a category that is managed elsewhere; not together with `category`."),
+        Meta(description="The service's id of a category that is managed elsewhere; excludes `category`."),
     ] = None
-    keywords: Annotated[Words | None, Meta(description="The complete set of keywords, besides the tag's name.")] = None
+    keywords: Annotated[Words | None, Meta(description="All keywords of the tag except its name.")] = None
     exclude_tag_name_keyword: Annotated[
-        Flag | None, Meta(description="Do not make the tag's name one of its keywords; false by default.")
+        Flag | None, Meta(description="Do not use the tag's name as a keyword; false by default.")
     ] = None
     metadata: Annotated[Texts | None, Meta(description="Names and values that appear in reports.")] = None
     external_id: Annotated[Line | None, Meta(description="The tag's id in the connected system.")] = None
     default_activity_type_code: Annotated[
-        Line | None, Meta(description="Activity type of time entries for which the user has chosen none.")
+        Line | None, Meta(description="Activity type for time entries for which the user has chosen none.")
     ] = None
     url: Annotated[WebLink | None, Meta(description="A page that the console links to: https:// or http://.")] = None
     visibility: Annotated[
         Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None,
-        Meta(description="PRIVATE tags are seen by authorised team members only; PUBLIC by default."),
+        Meta(description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."),
     ] = None
     assignee_external_ids: Annotated[
         Words | None, Meta(description="External ids of the users who work on the matter.")
     ] = None
-    managed_by: Annotated[Line | None, Meta(description="What manages this tag.")] = None
+    managed_by: Annotated[Line | None, Meta(description="The system that manages this tag.")] = None
     path: Annotated[Line | None, Meta(description="Deprecated by the service; / by default.")] = None
     created_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since epoch.")
+        Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since the epoch.")
     ] = None
     modified_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was modified: RFC 3339, or milliseconds since epoch.")
+        Instant | None, Meta(description="When the matter was modified: RFC 3339, or milliseconds since the epoch.")
     ] = None
     closed_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was closed: RFC 3339, or milliseconds since epoch.")
+        Instant | None, Meta(description="When the matter was closed: RFC 3339, or milliseconds since the epoch.")
     ] = None
-    previously: Annotated[Names | None, Meta(description="Earlier names of this tag: a rename.")] = None
+    previously: Annotated[Names | None, Meta(description="Earlier names of this tag, to rename it.")] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
 class RemovedTag(Model, frozen=True):
-    """How a tag leaves that these manifests no longer declare."""
+    """How to remove a tag that the manifests no longer declare."""
 
     tag: Annotated[Identity, Meta(description="Name of the tag.")]
     as_: Annotated[
         Annotated[Removal, Reads(choice(Removal))],
-        Meta(description="forget: leave it to the service; retire: keep it without keywords; delete: remove it."),
+        Meta(description="forget: leave it on the service; retire: keep it without keywords; delete: delete it."),
     ] = field(name="as")
-    reason: Annotated[Prose | None, Meta(description="Why it leaves; the plan shows it.")] = None
+    reason: Annotated[Prose | None, Meta(description="Why the tag is removed; shown in the plan.")] = None
 
 
 MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
@@ -186,14 +186,14 @@ def _optional(declared: Any) -> Any:
 DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}
 
 
-_SAID = "Default values of the {}."
+_SAID = "Default values for all `{}`."
 Defaults: Any = _model(
     "Defaults",
     [
         (section, Annotated[DEFAULTS[kind] | None, Meta(description=_SAID.format(section))], None)
         for section, kind in SECTIONS.items()
     ],
-    {"__doc__": "Merged under every resource of a kind: maps merge, lists and scalars replace."},
+    {"__doc__": "Default values for all resources of a kind. A resource adds to maps, and replaces lists and scalars."},
 )
 
 
@@ -211,8 +211,8 @@ class Manifest(Model, frozen=True):
     activity_types: Annotated[
         list[ActivityType] | None, Meta(description="Kinds of work that time can be posted as.")
     ] = None
-    tags: Annotated[list[Tag] | None, Meta(description="What users assign to recorded time: matters, projects.")] = None
-    defaults: Annotated[Defaults | None, Meta(description="Merged under every resource of this file.")] = None
+    tags: Annotated[list[Tag] | None, Meta(description="Tags for recorded time, such as matters or projects.")] = None
+    defaults: Annotated[Defaults | None, Meta(description="Default values for all resources of this file.")] = None
     removed: Annotated[list[RemovedTag] | None, Meta(description="How to remove tags that are no longer declared.")] = (
         None
     )
@@ -223,7 +223,7 @@ class Manifest(Model, frozen=True):
 
 RESOURCE_TABLES = {kind: Table.of(model, TITLES[kind], _MEANT[kind]) for kind, model in MODELS.items()}
 DEFAULTS_TABLES = {
-    kind: Table.of(model, f"the defaults of {section}", _MEANT[kind])
+    kind: Table.of(model, f"`defaults.{section}`", _MEANT[kind])
     for section, kind in SECTIONS.items()
     for model in (DEFAULTS[kind],)
 }

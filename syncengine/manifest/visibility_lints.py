@@ -35,7 +35,7 @@ def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
     for place, (first, *others) in silent.items():
         key, data = str(first.key), first.source.data
         message = (
-            f"{key} declares no visibility and is PUBLIC, while its neighbours are PRIVATE: declare its visibility"
+            f"{key} declares no visibility, so it is PUBLIC, while other tags in its file are PRIVATE: set `visibility`"
         )
         findings.at(
             "public-by-silence",
@@ -71,7 +71,7 @@ class Categories:
         """Yield a warning at the first private tag of each category that also has public tags."""
         for category, (key, source) in self.private.items():
             if category in self.shared:
-                message = f"{key} is PRIVATE, and its category {quoted(str(category))} is shared with public tags"
+                message = f"{key} is PRIVATE, but its category {quoted(str(category))} also has PUBLIC tags"
                 yield Shared("private-in-shared-category", key, source, message)
 
 

@@ -217,7 +217,7 @@ class Budget:
                 raise TooMuch(f"a value would be larger than {MAX_CAPTURED:,} characters or items")
             self._size += size if kind is str else OF_AN_ITEM * size
             if self._size > MAX_MADE:
-                raise TooMuch("the template makes too many large values")
+                raise TooMuch("the template creates too many large values")
             characters += size
         else:
             check_number(value)

@@ -72,7 +72,7 @@ def deliverable(value: Any) -> Any:
     if isinstance(value, Iterator):
         value = list(spent().turns(value, 0))
     if callable(value) and not isinstance(value, Undefined):
-        raise FilterTrouble("this is a function: call it with ()")
+        raise FilterTrouble("the value is a function: call it with `()`")
     if isinstance(value, float) and not math.isfinite(value):
         raise FilterTrouble("a number must be finite")
     spent().weigh(value)  # raises for an undefined value

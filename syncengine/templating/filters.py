@@ -47,13 +47,13 @@ def plain_text(value: Any) -> str:
         case list() | tuple():
             return str(list(value))
         case bytes():
-            raise FilterTrouble("it is bytes, not text")
+            raise FilterTrouble("the value is bytes, not text")
         case _ if callable(value):
-            raise FilterTrouble("it is a function, not text: call it; or is a column of that name missing?")
+            raise FilterTrouble("the value is a function, not text: call it, or check whether a column is missing")
         case Iterator():
-            raise FilterTrouble("it is a sequence, not text: append `| list`")
+            raise FilterTrouble("the value is a sequence, not text: append `| list`")
         case _:
-            raise FilterTrouble(f"it is of the type {type(value).__name__}, which is not text")
+            raise FilterTrouble(f"the value has the type {type(value).__name__}, which cannot be written as text")
 
 
 def with_line_feeds(text: str) -> str:
@@ -88,7 +88,7 @@ def words(value: Any, separators: str | None = None) -> list[str]:
     """Return a text's words without punctuation, or its parts between any of `separators`, without repetitions."""
     text = plain_text(value)
     if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
-        raise FilterTrouble("`words` takes separators of one character or more, like `words(',;')`")
+        raise FilterTrouble(f"`words` takes 1 to {MAX_SOUGHT:,} separators, such as `words(',;')`")
     if separators is None:
         parts = (word.strip(_AROUND_WORDS) for word in text.split() if any(map(str.isalnum, word)))
     else:
@@ -133,7 +133,9 @@ def _instant(value: Any, format: str | None = None) -> datetime:
     except re.error:
         raise FilterTrouble(f"{format[:60]!r} is not a date format: a part appears twice") from None  # type: ignore[index] # not None
     except ValueError:
-        raise FilterTrouble(f"{plain_text(value)[:60]!r} is not a date{f' like {format}' if format else ''}") from None
+        raise FilterTrouble(
+            f"{plain_text(value)[:60]!r} is not a date{f' in the format {format}' if format else ''}"
+        ) from None
 
 
 def _check_format(format: str) -> None:
@@ -165,7 +167,7 @@ def as_json(value: Any) -> str:
             return json.dumps(value)
         case float() | Decimal():
             if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-                raise FilterTrouble(f"JSON has no number {value}")
+                raise FilterTrouble(f"{value} is not a JSON number")
             return str(value)
         case dict():
             pairs = (f"{json.dumps(_json_name(key))}: {as_json(inner)}" for key, inner in value.items())
@@ -195,7 +197,7 @@ def indented(value: Any, width: int = 4, first: bool = False) -> str:
     """Return a text with each line indented, except the first line unless `first` is set."""
     text = plain_text(value)
     if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
-        raise TooMuch("`indent` takes at most 100 blanks")
+        raise TooMuch("`indent` takes 0 to 100 blanks, and fewer for a very large text")
     return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
 
 

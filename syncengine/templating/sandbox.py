@@ -177,7 +177,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(value, Undefined):
             str(value)
         if not isinstance(value, str | list | tuple | range):
-            raise TypeError("only texts and lists can be sliced, like `[1:]`")
+            raise TypeError("only texts and lists can be sliced, as in `[1:]`")
         return self.spent().took(value[start:stop:step])
 
     def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:

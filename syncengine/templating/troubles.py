@@ -23,7 +23,7 @@ _NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
 def trouble(error: BaseException) -> str:
     """Return the message of an exception that a template raised."""
     if isinstance(error, RecursionError):
-        return "it is nested too deeply, or calls itself without end"
+        return "it is nested too deeply or calls itself endlessly"
     if isinstance(error, MemoryError):
         return "it needs too much memory"
     return " ".join(str(error).split())[:300] or type(error).__name__

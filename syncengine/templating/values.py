@@ -36,7 +36,7 @@ def undivided(names: Collection[str]) -> str:
     """Return a hint at the delimiter if a whole header was read as the name of one column, else an empty text."""
     only = next(iter(names)) if len(names) == 1 else ""
     mark = next((mark for mark in ";\t|," if mark in only), None)
-    return f", {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""
+    return f", {quoted(only)}: is the `delimiter` {quoted(mark)}?" if mark else ""
 
 
 class Named(dict[str, Any]):

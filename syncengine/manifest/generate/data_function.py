@@ -42,7 +42,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
         return ForEach(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
-        raise SourceTrouble(f"`data`: {path!s:.60} does not end like a CSV, JSON or YAML file; write `kind='csv'`")
+        raise SourceTrouble(f"`data`: {path!s:.60} has no suffix of a data file; add `kind='csv'`, for example")
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
@@ -66,7 +66,7 @@ def _encoding(name: Any) -> str | None:
 
 def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "source" not in options:
-        raise SourceTrouble("`data` needs the path of a file, or `source`")
+        raise SourceTrouble("`data` needs the path of a file or the argument `source`")
     source = Written(str(options["source"]), 1, 1)
     if "query" in options and isinstance(options["query"], str):
         sql = SqlFrom(source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {}))

@@ -29,7 +29,7 @@ class Twice(ValueError):
     """Raised for two keys of a mapping with the same result. `at` is the place of the later key."""
 
     def __init__(self, name: str, at: Mark) -> None:
-        super().__init__(f"{quoted(name)} is given twice")
+        super().__init__(f"the mapping has two keys {quoted(name)}")
         self.at = at
 
 

@@ -40,7 +40,7 @@ def filled(context: LoadContext, for_each: ForEach) -> ForEach:
 def _sql(context: LoadContext, section: SqlFrom) -> SqlFrom:
     if "{{" in section.query.text:
         raise SourceTrouble(
-            "a query is not a template: write `:name` where the value goes, and the value under `params`"
+            "a query cannot contain templates: write `:name` in the query, and its value under `params`"
         )
     file = None if section.file is None else _text(context, section.file)
     return replace(section, file=file, params=_values(context, section.params))

@@ -129,7 +129,7 @@ class Compiled:
         )
         alone = leaf.expression() if one else None
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
-            message = f"`{setting}` must be one expression that is true or false, like `{example}`, not text"
+            message = f"`{setting}` must be one expression that is true or false, such as `{example}`, not text"
             self._findings.error(code, node, message)
         return leaf
 
@@ -140,7 +140,7 @@ class Compiled:
             parser.parse_expression()
             if not parser.stream.eos:
                 behind = parser.stream.current
-                hint = "; is `==` meant?" if behind.type == "assign" else ""
+                hint = "; did you mean `==`?" if behind.type == "assign" else ""
                 parser.fail(f"there is text after the expression{hint}", behind.lineno)
             return True
         return False
@@ -159,7 +159,7 @@ class Compiled:
     def _leaf(self, text: str, node: Scalar) -> Leaf | None:
         line, column = place(node)
         if len(text) > MAX_TEMPLATE:
-            self._findings.error("bad-template", node, "the template is too long")
+            self._findings.error("bad-template", node, f"the template is longer than {MAX_TEMPLATE:,} characters")
             return None
         with self._reported(node):
             tree = self._environment.parse(text)

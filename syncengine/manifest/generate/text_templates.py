@@ -61,7 +61,7 @@ class Loader(BaseLoader):
                 raise OutsideProject("only templates (.j2) can be included")
             data = content(path, template)
             if len(data) > MAX_TEMPLATE_BYTES:
-                raise OutsideProject("the template is too large")
+                raise OutsideProject("the template is larger than 1 MB")
             return data.decode("utf-8"), template, lambda: True
         except (OutsideProject, SourceTrouble, OSError, UnicodeDecodeError) as error:
             raise TemplateNotFound(template, f"the template {template!r} cannot be included: {error}") from None
@@ -131,7 +131,7 @@ def _rendered(data: bytes, name: str, context: LoadContext, findings: Collector)
         with context.allowance.spend() as deadline:
             environment.begin(deadline)
             pieces = template.root_render_func(template.new_context())
-            marked = join_pieces(pieces, 2 * MAX_CHARACTERS, "the template writes too much")
+            marked = join_pieces(pieces, 2 * MAX_CHARACTERS, "the template writes too much text")
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None

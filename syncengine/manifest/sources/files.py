@@ -50,7 +50,7 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
         line = read.count(b"\n", 0, error.start) + 1
         byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
-        raise SourceTrouble(f"byte 0x{byte:02x} is not {encoding.upper()}{hint}", name, line) from None
+        raise SourceTrouble(f"byte 0x{byte:02x} is not valid {encoding.upper()}{hint}", name, line) from None
     if "\0" in text:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
@@ -104,8 +104,8 @@ def _misfit(values: int, names: Collection[str], delimiter: str) -> str:
     """Return the message about a row that has more or fewer values than there are names."""
     row = "the row has one value" if values == 1 else f"the row has {values} values"
     columns = "the file has one column" if len(names) == 1 else f"there are {len(names)} columns"
-    unquoted = f"; text that holds {quoted(delimiter)} must be in quotes" if values > len(names) else ""
-    return f"{row}, and {columns}{undivided(names) or unquoted}"
+    unquoted = f"; text that contains {quoted(delimiter)} must be in quotes" if values > len(names) else ""
+    return f"{row}, but {columns}{undivided(names) or unquoted}"
 
 
 def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -114,7 +114,7 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
         try:
             values = next(reader, None)
         except csv.Error as error:
-            words = str(error).replace("unexpected end of data", "a quote is opened and not closed")
+            words = str(error).replace("unexpected end of data", "a quotation mark is never closed")
             raise SourceTrouble(words, name, number) from None
         if values is None:
             return
@@ -141,8 +141,8 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
             places.setdefault(column, []).append(number)
         for column, numbers in places.items():
             if not column:
-                verb = "has" if len(numbers) == 1 else "have"
-                yield numbers[0], f"{_columns(numbers)} {verb} no name: name it or delete it"
+                has, it = ("has", "it") if len(numbers) == 1 else ("have", "them")
+                yield numbers[0], f"{_columns(numbers)} {has} no name: name {it} or delete {it}"
             elif len(numbers) > 1:
                 yield (
                     numbers[1],
@@ -205,7 +205,7 @@ def _whole(text: str) -> int:
 
 
 def _no_number(text: str) -> Any:
-    raise NotJson(f"{text} is not a number of JSON")
+    raise NotJson(f"{text} is not a JSON number")
 
 
 class NotJson(ValueError):
@@ -222,7 +222,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise NotJson(f"two values of one object are named {quoted(twice)}")
+        raise NotJson(f"an object has two values named {quoted(twice)}")
     return mapping
 
 
@@ -243,11 +243,11 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     except json.JSONDecodeError as error:
         raise SourceTrouble(f"this is not JSON: {error.msg}", name, error.lineno, error.colno) from None
     except RecursionError:
-        raise SourceTrouble("it is nested too deeply", name) from None
+        raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
         raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
     if not isinstance(value, list):
-        raise SourceTrouble(f"it must contain a list of objects, not {kind_of(value)}", name)
+        raise SourceTrouble(f"the file must contain a list of objects, not {kind_of(value)}", name)
     lines = list(_lines_of_items(text)) if value else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(value) + 1), value, strict=True)
 
@@ -288,7 +288,7 @@ def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
         raise SourceTrouble(diagnostic.message, name, diagnostic.line, diagnostic.column)
     for root in documents.roots:
         if not isinstance(root, Sequence):
-            raise SourceTrouble("it must contain a list of mappings", name, place(root)[0])
+            raise SourceTrouble("the file must contain a list of mappings", name, place(root)[0])
         for item in root.items:
             yield place(item)[0], plain_value(item)
 

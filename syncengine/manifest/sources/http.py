@@ -71,7 +71,7 @@ def http_rows(
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
-                    raise SourceTrouble(f"{name}: its rows do not fit into {most // 1_000_000} MB")
+                    raise SourceTrouble(f"{name}: the rows take more than {most // 1_000_000} MB; query fewer of them")
                 yield number, item
 
 
@@ -128,20 +128,20 @@ def _pages(ask: Asked, name: str, base: str, question: HttpQuery, until: Until) 
         if address is None:
             return
         if address in met and not question.page:
-            raise SourceTrouble(f"{name}: the pages lead back to an earlier one")
+            raise SourceTrouble(f"{name}: the next page is one that has already been read")
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
         answer, read = _answer(ask, name, base, address, query, until)
         size += read
         if size > MAX_ALL_BYTES:
-            raise SourceTrouble(f"{name}: its pages never end")
+            raise SourceTrouble(f"{name}: all pages together are larger than {MAX_ALL_BYTES // 1024 // 1024} MB")
         items = _at(answer, question.items, name)
         if not isinstance(items, list):
             raise SourceTrouble(f"{name}: the answer has no list{_where(question.items)}")
         if items and items == last and question.page:
             raise SourceTrouble(
-                f"{name}: every page is the same: `{question.page}` is not the parameter that counts pages"
+                f"{name}: two pages in a row are the same: `{question.page}` is not the parameter for the page number"
             )
         last = items
         yield items
@@ -182,7 +182,7 @@ def _checked(base: str, address: str, name: str) -> str:
         same = False
     is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
     if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
-        raise SourceTrouble(f"{name}: the address leads out of the source's URL")
+        raise SourceTrouble(f"{name}: the address is outside the source's URL")
     return address
 
 
@@ -200,9 +200,9 @@ def _answer(ask: Asked, name: str, base: str, address: str, query: Mapping[str, 
     try:
         return loads(content), len(content)
     except NotJson as error:
-        raise SourceTrouble(f"{name}: {label} did not answer with JSON: {error}") from None
+        raise SourceTrouble(f"{name}: the answer of {label} is not JSON: {error}") from None
     except (ValueError, RecursionError):
-        raise SourceTrouble(f"{name}: {label} did not answer with JSON") from None
+        raise SourceTrouble(f"{name}: the answer of {label} is not JSON") from None
 
 
 def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], label: str, until: Until) -> bytes:
@@ -223,7 +223,7 @@ def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], labe
 
 def _checked_content(reply: Reply, name: str, label: str) -> bytes:
     if not 200 <= reply.status < 300:
-        raise SourceTrouble(f"{name}: {label} answered {reply.status}")
+        raise SourceTrouble(f"{name}: {label} answered with status {reply.status}")
     if reply.content is None:
         raise SourceTrouble(f"{name}: {label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
     return reply.content

@@ -57,7 +57,7 @@ def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
     section = for_each.http or for_each.sql
     if context.is_offline and section is not None and section.source is not None:
         message = f"left out: the source {display(section.source.text)} is not in Git"
-        raise LeftOut(f"{message}; what is made of its rows counts neither as new nor as gone")
+        raise LeftOut(f"{message}; resources from its rows count neither as new nor as removed")
 
 
 def _question(*parts: Any) -> str:
@@ -108,7 +108,7 @@ def content(path: Path, name: str) -> bytes:
     """Return the bytes of a regular file. Raise `SourceTrouble` when it is missing, unreadable or too large."""
     try:
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "there is no such file"
+            what = "this is a folder" if path.is_dir() else "the file does not exist"
             raise SourceTrouble(f"{display(name)}: {what}")
         if path.stat().st_size > MAX_SOURCE_BYTES:
             raise SourceTrouble(f"{display(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
@@ -161,7 +161,7 @@ def _http(context: LoadContext, section: HttpFrom) -> Iterator[tuple[int, Any]]:
             for header, value in connection.headers.items()
         }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        raise SourceTrouble(f"{name}: a header contains characters that cannot be sent")
+        raise SourceTrouble(f"{name}: a header contains characters that HTTP does not allow")
     paging = section.paging
     question = HttpQuery(
         path=section.path.text if section.path else "",

@@ -85,6 +85,6 @@ def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
     result = []
     for number, values in rows:
         if not isinstance(values, dict):
-            raise SourceTrouble(f"a row must be an object with names, not {kind_of(values)}", name, number)
+            raise SourceTrouble(f"a row must be an object, not {kind_of(values)}", name, number)
         result.append(Record(values, Row(name, number)))
     return result

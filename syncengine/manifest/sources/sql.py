@@ -34,11 +34,11 @@ def check_query(query: str) -> str:
     """Return the query without a final semicolon. Raise `SourceTrouble` unless it is one statement that only reads."""
     bare = query.strip().removesuffix(";")
     if not _QUERY.match(bare) or ";" in _STRING.sub("", bare):
-        raise SourceTrouble("the query must be one SELECT")
+        raise SourceTrouble("the query must be a single SELECT")
     if _TO_A_FILE.search(bare):
         raise SourceTrouble("the query must not write files (`INTO OUTFILE`, `INTO DUMPFILE`)")
     if "set_config" in bare.lower():
-        raise SourceTrouble("the query must not set anything (`set_config`)")
+        raise SourceTrouble("the query must not change settings (`set_config`)")
     return bare
 
 
@@ -61,7 +61,7 @@ def sql_rows(
     for number, row in enumerate(rows, 1):
         size += memory_of(row)
         if size > most:
-            raise SourceTrouble(f"{name}: the rows of the query do not fit into {most // 1_000_000} MB")
+            raise SourceTrouble(f"{name}: the rows take more than {most // 1_000_000} MB; query fewer of them")
         yield number, row
 
 
@@ -188,5 +188,5 @@ def _plain(value: Any) -> Any:
 def _names(columns: list[str], name: str) -> list[str]:
     for column in columns:
         if columns.count(column) > 1:
-            raise SourceTrouble(f"{name}: two columns of the query are named {column!r}")
+            raise SourceTrouble(f"{name}: two columns of the query are named {column!r}; rename one with `AS`")
     return columns
