@@ -58,8 +58,8 @@ class Settled(Struct, frozen=True):
     """The basis of an empty plan: manifests that match the recorded rows of `generation` in every way.
 
     `files` are the digests of entries by file name, `desired` is the number of resources, and `categories` are the
-    declared ones. `shares` is true if a warning compares two files. `totals` is `None` until the rows are counted.
-    `sources` are the numbers of rows by the sources' identities.
+    declared categories. `shares` is true if a warning compares two files. `totals` is `None` until the rows are
+    counted. `sources` are the numbers of rows by the sources' identities.
     """
 
     files: Mapping[str, str]

@@ -101,7 +101,7 @@ class LoadContext:
         return real
 
     def name_of(self, path: Path) -> str:
-        """Return a file's name for diagnostics and rows: its path from the project's folder, through a data folder."""
+        """Return a file's name for messages and rows: its path below the project, or below a configured data folder."""
         for folder in ("", *self.data_folders):
             root = self._real(self.root, folder)
             if path.is_relative_to(root):

@@ -54,7 +54,7 @@ class Desired(Struct, frozen=True):
 
 
 FEW_BYTES = 2_000_000
-"""The most bytes of manifests in which overlapping keywords are searched by default. Beyond, the search would take a
+"""The most bytes of manifests in which overlapping keywords are searched by default. With more, the search would take a
 fifth of the time of a plan without a cache."""
 FEW_KEYWORDS = 20_000
 """The most keywords of one file among which overlaps are searched by default. A short file may generate many."""
@@ -129,7 +129,7 @@ class _Places:
         self.items: dict[str, Scalar] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
-        """Return the node that declares a resource, or `None` when its file no longer has one or is a template."""
+        """Return the node that declares a resource, or `None` when its file no longer declares it or is a template."""
         if file not in self.files or self.files[file].is_template:
             return None
         if file != self.file:
@@ -247,7 +247,10 @@ class _Gathering:
                 self._error("previously-declared", source.file, at, message, key, source.data)
         for key, line in self.removed.items():
             if (declared := self.keys.get(key)) is not None:
-                message = f"{key} is in `removed`, but still declared at {declared.file}:{declared.line}: delete either"
+                message = (
+                    f"{key} is in `removed`, but still declared at {declared.file}:{declared.line}:"
+                    " delete one of the two"
+                )
                 at = (line.source.line, line.column)
                 self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
         if self.whole:

@@ -71,7 +71,7 @@ def find(
 ) -> Search:
     """Return the search for manifests at and below `paths`, in a project in the folder `root` (docs/manifests.md).
 
-    A file in `secrets` is a problem instead of a manifest, since messages show the content of manifests.
+    A file in `secrets` is reported and not read, since messages show the content of manifests.
     """
     search = Search(root, context, frozenset(map(str, secrets)))
     for path in paths:

@@ -1,4 +1,4 @@
-"""Manifest files → their readings, in order: from the cache, or read here, in several processes if there is much."""
+"""Manifest files → their readings, in order: from the cache or the files, in several processes if they are large."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_all(
     cache: ManifestCache | None = None,
     digests: Sequence[str] | None = None,
 ) -> Iterator[ReadFile]:
-    """Yield every file as read, and store new readings in the cache. `digests` are those of the files, if known."""
+    """Yield a `ReadFile` for each file, and store new ones in the cache. `digests` are those of the files, if known."""
     if cache is None:
         yield from _fresh(files, [None] * len(files), defaults)
         return
@@ -98,7 +98,7 @@ def _fresh(
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
-    """Return one file as read. `former` is its last reading in MessagePack, whose rows can be reused."""
+    """Read one file. `former` is its last reading in MessagePack, whose rows can be reused."""
     findings, context = Collector(file.name), file.context
     data = file.content(findings)
     if data is None:
@@ -111,7 +111,7 @@ def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None =
 
 
 def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> ReadFile:
-    """Return one file as read in a worker process. Raise `KeyboardInterrupt` when the process was asked to stop."""
+    """Read one file in a worker process. Raise `KeyboardInterrupt` when the process was asked to stop."""
     if _stopped.is_asked:
         raise KeyboardInterrupt
     _stopped.is_reading = True

@@ -25,7 +25,7 @@ Placed = TypeVar("Placed", CategoryReference, SourceUse)
 
 
 def read_template(data: bytes, file: str, defaults: DefaultValues, context: LoadContext) -> Reading:
-    """Return the declarations of a rendered text template over the project's `defaults`."""
+    """Render a text template, and return its declarations over the project's `defaults`."""
     findings = Collector(file)
     result = render(data, file, context, findings)
     if result is None:
@@ -66,7 +66,7 @@ def _without_repeats(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """The move of places in a rendered text to places in its template."""
+    """A mapping of places in a rendered text to places in its template."""
 
     places: Places
     file: str
@@ -82,7 +82,7 @@ class _Move:
         return replace(each, file=at.file, line=at.line, column=self._column(at))
 
     def diagnostic(self, d: Diagnostic, empty: str) -> tuple[Diagnostic, Row | None]:
-        """Return the diagnostic at its place in the template, and the row that wrote its text if it names none.
+        """Return the diagnostic at its place in the template, and its row unless its message names one already.
 
         `empty` names the sources without rows, which may explain a missing value.
         """

@@ -117,7 +117,7 @@ class RemovedTag(Model, frozen=True):
     tag: Annotated[Identity, Meta(description="Name of the tag.")]
     as_: Annotated[
         Annotated[Removal, Reads(choice(Removal))],
-        Meta(description="forget: leave it on the service; retire: keep it without keywords; delete: delete it."),
+        Meta(description="forget: leave it unchanged; retire: keep it without keywords; delete: delete the tag."),
     ] = field(name="as")
     reason: Annotated[Prose | None, Meta(description="Why the tag is removed; shown in the plan.")] = None
 
@@ -156,8 +156,8 @@ _MEANT = {
         "activityType": "defaultActivityTypeCode",
     },
 }
-"""The right field for names that people take by mistake from the service's interface or from another kind. They are
-listed where the nearest spelling would mislead."""
+"""The right fields for names that people take by mistake from the service's interface or from another kind, where the
+nearest spelling would mislead."""
 
 
 def _defaults_model(kind: Kind) -> type[Model]:

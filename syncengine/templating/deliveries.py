@@ -65,7 +65,7 @@ def spent() -> Budget:
 
 
 def deliverable(value: Any) -> Any:
-    """Return a value for delivery, with generated items as a list. Raise `FilterTrouble` for functions and infinity."""
+    """Return a value for delivery, with iterators as lists. Raise `FilterTrouble` for functions and infinities."""
     if type(value) is str:
         spent().wrote(len(value))
         return value

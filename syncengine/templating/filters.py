@@ -150,7 +150,7 @@ def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> st
 
 
 def utc(value: Any, read: str | None = None) -> str:
-    """Return a date or time as an instant in UTC, the default zone, for timestamps of a manifest. Empty stays empty."""
+    """Return a date or time as an instant in UTC, which is also the default zone. Empty text stays empty."""
     if value is None or value == "":
         return ""
     instant = _instant(value, read)

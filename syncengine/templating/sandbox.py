@@ -67,7 +67,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     @abstractmethod
     def text(self, value: Any) -> str:
-        """Return a value that is not text in its form as part of a text."""
+        """Return the text of a value that becomes part of a larger text."""
 
     def _own_filters(self) -> dict[str, Filter]:
         return {

@@ -66,15 +66,15 @@ BLOCKS = {
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
     "one key twice": (
         "    tags:\n      - name: '{{ row.n }}'\n        metadata:\n          A: x\n          '{{ row.n }}': y\n",
-        "duplicate-key", 7, 11, 'the mapping has two keys "A" (r.csv:2)',
+        "duplicate-key", 7, 11, 'the mapping has the key "A" twice (r.csv:2)',
     ),
     "two keys that are the same": (
         "    tags:\n      - name: '{{ row.n }}'\n        metadata: {'{{ row.v }}': x, '{{ 0 }}': a, '1': y}\n",
-        "duplicate-key", 5, 52, 'the mapping has two keys "1" (r.csv:2)',
+        "duplicate-key", 5, 52, 'the mapping has the key "1" twice (r.csv:2)',
     ),
     "one key of a mapping twice": (
         "    tags:\n      - name: '{{ row.n }}'\n        metadata: '{{ {1: row.v, \"1\": row.n} }}'\n",
-        "duplicate-key", 5, 19, 'the mapping has two keys "1" (r.csv:2, and 1 more row)',
+        "duplicate-key", 5, 19, 'the mapping has the key "1" twice (r.csv:2, and 1 more row)',
     ),
     "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "takes 1 to 1,000"),
     "a form of a date": (

@@ -25,7 +25,7 @@ from syncengine.templating.values import Record
 
 
 class Block:
-    """A compiled `generate` block, whose problems are reported to the collector that it is given."""
+    """A `generate` block with its compiled templates. Problems in them are reported to `findings`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Block:
     def results(self, row: Record, diagnostics: list[Diagnostic]) -> Results | None:
         """Return the results of the templates for a row, or `None` if it is left out or fails with a diagnostic.
 
-        Raise `OutOfBounds` when every further row would fail, too.
+        Raise `OutOfBounds` when all further rows would fail as well.
         """
         variables = {**self._variables, self.row_name: row}
         try:

@@ -29,7 +29,7 @@ class Twice(ValueError):
     """Raised for two keys of a mapping with the same result. `at` is the place of the later key."""
 
     def __init__(self, name: str, at: Mark) -> None:
-        super().__init__(f"the mapping has two keys {quoted(name)}")
+        super().__init__(f"the mapping has the key {quoted(name)} twice")
         self.at = at
 
 
@@ -285,7 +285,7 @@ def _mapping(part: _Map, results: Results) -> Node:
 
 
 def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
-    """Return the node of a value as if written by hand. Text is quoted, so that it stays text, with line feeds."""
+    """Return the node of a value as if written by hand. Text is quoted to stay text, and its line ends become LF."""
     if value is None or (not style and value == ""):
         return None
     if isinstance(value, Undefined):

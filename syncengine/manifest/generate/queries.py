@@ -28,7 +28,7 @@ from syncengine.templating.values import is_template
 
 
 def filled(context: LoadContext, for_each: ForEach) -> ForEach:
-    """Return the source with its templates filled in. Raise `SourceTrouble` for a template that fails or is a query."""
+    """Return the source with its templates filled in. Raise `SourceTrouble` if one fails or a query contains one."""
     if for_each.file is not None:
         kind, path = for_each.file
         return replace(for_each, **{FILE_KINDS[kind]: _text(context, path)})

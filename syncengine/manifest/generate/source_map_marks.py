@@ -30,7 +30,7 @@ _NO_DATA = frozenset({"caller", "kwargs", "varargs"})
 
 
 MAX_MARKED = 32_000_000
-"""The most characters of marked text to store and to write. Beyond, the place of a text is where it is written."""
+"""The most characters of marked text to store, and to write. Beyond that, a text's place is where it is output."""
 
 
 class Captures:
@@ -59,7 +59,7 @@ class Captures:
         return id(value) in self._entries
 
     def marked(self, text: str, row: int) -> str:
-        """Return a captured text with marks, `row` filled in where they have none, or bare beyond `MAX_MARKED`."""
+        """Return a captured text with its marks, completed by `row`, or without marks beyond `MAX_MARKED`."""
         _, marked = self._entries[id(text)]
         if not self._has_room(marked):
             return text

@@ -31,7 +31,7 @@ from syncengine.templating.values import Record
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")
 GENERATE_SECTION = re.compile(r"\bgenerate\b[\"']?\s*:")
-"""A text that may write a `generate` section, whose resources depend on more than the template's inputs."""
+"""The sign of a `generate` section, whose resources depend on more than the template's inputs."""
 LINE = "_line"
 """An additional argument of `data`: the line of the call in the manifest's own template."""
 

@@ -24,7 +24,7 @@ MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
-"""The most bytes of all pages together. `MAX_SECONDS` is the time limit of all pages together."""
+"""The most bytes of all pages together."""
 ATTEMPTS = 3
 DECODED = 3
 """The number of times that programs on the way are assumed to percent-decode a path."""
@@ -32,7 +32,7 @@ DECODED = 3
 
 @dataclass(frozen=True, slots=True)
 class HttpQuery:
-    """A query to a service. `items` and `next` are paths of names in the answer; `page` is the parameter for pages."""
+    """A query to a service. `items` and `next` are paths in the answer; `page` is the parameter for the page number."""
 
     path: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
 
 
 def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the URL without user and password, and the two of them, or `None` when the URL has none."""
+    """Return the URL without credentials, and the user and password, or `None` when the URL has none."""
     parts = urlsplit(url)
     userinfo, at, host = parts.netloc.rpartition("@")
     if not at:

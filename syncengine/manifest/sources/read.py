@@ -225,6 +225,7 @@ def variables_of(context: LoadContext) -> Mapping[str, Any]:
     def no_environment(name: str) -> str:
         if name in context.allowed:
             return f"the environment variable {name} is not set"
-        return f"the environment variable {name} is not listed under `allowEnv`{suggestion(name, context.allowed)}"
+        hint = suggestion(name, context.allowed)
+        return f"the environment variable {name} is not listed under `allowEnv` in the project file{hint}"
 
     return {"var": Named(context.variables, no_variable), "env": Named(context.environ, no_environment)}

@@ -113,7 +113,7 @@ class _ReadingOnly:
         return sqlite3.SQLITE_DENY
 
     def is_interrupted(self, error: sqlite3.Error | sqlite3.Warning) -> bool:
-        """Return whether a signal arrived while SQLite called Python: SQLite then reports a denial that never was."""
+        """Return whether a signal arrived while SQLite called Python, which SQLite reports as a denied operation."""
         is_refused = any(word in str(error) for word in ("not authorized", "prohibited"))
         return str(error) == "interrupted" or (is_refused and not self._refuses)
 
@@ -166,7 +166,7 @@ def _words(error: Exception) -> str:
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
-    """Yield statements that make the server end the query in time, even before its first row, and MySQL only read."""
+    """Yield statements that make the server end the query in time, even before its first row, and MySQL read-only."""
     milliseconds = max(int(seconds * 1000), 1)
     if dialect.name == "postgresql":
         yield f"SET LOCAL statement_timeout = {milliseconds}"
