@@ -1,1 +1,1 @@
-"""files, templates and rows of sources → desired resources, each with its place."""
+"""Files, templates and rows of sources → desired resources, each with its place."""

@@ -1,8 +1,8 @@
 """A cache of planning between runs: readings of files by their digest, and the basis of the last plan without changes.
 
-It may be lost, stale, damaged or in use by another run at any time: any error here reads as "not known", and nothing is
-concluded from it that its digests do not prove (docs/planning.md 2.8). Content addressed, in SQLite, stdlib only, since
-it is opened by every plan.
+The cache may be lost, stale, damaged or locked at any time: every error counts as a missing entry, and nothing is
+concluded that digests do not prove (docs/planning.md 2.8). It is a SQLite file, read with the standard library alone
+because every plan opens it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from syncengine.project import git
 from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
-FORMAT = 8
-"""The format of the entries; with the engine's version it is part of every digest."""
+FORMAT = 9
+"""The format of the entries, including the texts of diagnostics; part of every digest, like the engine's version."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
 
@@ -49,16 +49,17 @@ T = TypeVar("T")
 
 
 def delete_cache(folder: Path) -> None:
-    """Delete the cache of a project: it is made anew by the next plan."""
+    """Delete the cache of a project. The next plan builds a new one."""
     for suffix in BESIDE:
         (folder / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
 
 
 class Settled(Struct, frozen=True):
-    """Manifests that the recorded rows of `generation` match in every way: their plan is empty and says nothing.
+    """The basis of an empty plan: manifests that match the recorded rows of `generation` in every way.
 
-    `files` are the digests of entries by file name; `desired` counts the resources, `categories` are those declared.
-    `shares`: some warning compares two files. `totals` None: not counted yet. `sources`: the rows of each, by identity.
+    `files` are the digests of entries by file name, `desired` is the number of resources, and `categories` are the
+    declared categories. `shares` is true if a warning compares two files. `totals` is `None` until the rows are
+    counted. `sources` are the numbers of rows by the sources' identities.
     """
 
     files: Mapping[str, str]
@@ -76,7 +77,7 @@ _SETTLED = msgspec.msgpack.Decoder(Settled)
 
 
 class ManifestCache:
-    """The cache of one project; entries belong to `defaults`. Errors of the database read as "not known"."""
+    """The cache of one project. Its entries are valid for `defaults` only; every error counts as a missing entry."""
 
     def __init__(self, folder: Path, defaults: DefaultValues, *, parts: int = 0) -> None:
         self._path = folder / FILE_NAME
@@ -89,41 +90,41 @@ class ManifestCache:
         return digest_of(self.context, file, sha256)
 
     def entries(self, files: Iterable[ManifestFile], digests: Iterable[str]) -> dict[str, str]:
-        """The digests of entries by file name, of files with these SHA-256."""
+        """Return the digest of each file's entry by file name. `digests` are the SHA-256 digests of `files`."""
         return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
 
     def find_basis(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
-        """Return the basis of these very files at these levels, if their plan was empty."""
+        """Return the basis of an empty plan for exactly these entries and lint levels, or `None`."""
         query = "SELECT content FROM basis WHERE digest = ?"
         rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
         candidates = (_settled(*row) for row in rows)
         return next((basis for basis in candidates if basis is not None and basis.levels == levels), None)
 
     def has(self, digests: Iterable[str]) -> set[str]:
-        """Return those of the digests that have an entry."""
+        """Return the members of `digests` that have an entry."""
         return set(self.digests().intersection(digests))
 
     def digests(self) -> frozenset[str]:
-        """The digests of all entries."""
+        """Return the digests of all entries."""
         rows = self._quietly(lambda c: c.execute("SELECT digest FROM entry").fetchall()) or ()
         return frozenset(digest for (digest,) in rows)
 
     def get(self, digest: str, sha256: str = "") -> ReadFile | None:
-        """Return the file that was read under this digest."""
+        """Return the file that is stored under a digest, or `None`."""
         query = "SELECT reading, names, words, parts FROM entry WHERE digest = ?"
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
         return None if row is None else _read_file(row, sha256)
 
     def latest(self, file: str) -> bytes | None:
-        """The last reading of a file that is made of rows, in MessagePack."""
+        """Return the last reading, in MessagePack, of a file that generates from rows, or `None`."""
         query = "SELECT reading FROM entry JOIN latest USING (digest) WHERE file = ?"
         row = self._quietly(lambda c: c.execute(query, (self.digest(file, ""),)).fetchone())
         return None if row is None else unseal(row[0])
 
     def keep(self, reads: Iterable[ReadFile]) -> None:
-        """Put files as they were read, each under its digest; a file that is made of rows has a latest reading too.
+        """Store files that were read, each under its digest, and the latest reading of each file that has rows.
 
-        They are written beside whatever comes next; who needs the cache again waits for them.
+        A thread writes them while the caller continues. The next access to the cache waits for it.
         """
         if pairs := [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]:
             self._wait()
@@ -147,7 +148,7 @@ class ManifestCache:
         self._tried(lambda c: c.execute("COMMIT"))
 
     def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
-        """The `names`, `words` or `parts` of entries; those that are not there are left out."""
+        """Yield the `names`, `words` or `parts` (`column`) of each entry that exists for `digests`."""
         assert column in COMPARED
         query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of few words
         for digest in digests:
@@ -157,12 +158,12 @@ class ManifestCache:
                 yield text.decode()
 
     def settled(self, name: str) -> Settled | None:
-        """Return the basis that is recorded under `name`."""
+        """Return the basis that is stored under `name`, or `None`."""
         row = self._quietly(lambda c: c.execute("SELECT content FROM basis WHERE name = ?", (name,)).fetchone())
         return _settled(*row) if row else None
 
     def remember(self, name: str, basis: Settled) -> None:
-        """Keep `basis` under `name`, and drop entries that no basis refers to."""
+        """Store `basis` under `name`, and delete entries that no basis refers to."""
         row = (name, digest_of(basis.files), seal(_encode(basis)))
         self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
         self._quietly(self._drop_unused)
@@ -196,10 +197,10 @@ class ManifestCache:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is read anew
+            connection.execute("PRAGMA synchronous = OFF")  # files are read again after a power cut
             connection.execute("PRAGMA journal_mode = MEMORY")
             if connection.execute(_COLUMNS).fetchone()[0] not in (0, len(COMPARED) + 2):
-                connection.execute("DROP TABLE entry")  # of an engine that compared less
+                connection.execute("DROP TABLE entry")  # it is from an engine with fewer columns
             for statement in _SCHEMA:
                 connection.execute(statement)
         except sqlite3.Error as error:
@@ -210,9 +211,9 @@ class ManifestCache:
         return connection
 
     def _trust(self) -> None:
-        """Drop a cache that is not private; OSError if it came with the repository.
+        """Delete a cache that is not private. Raise `OSError` when it may come with the repository.
 
-        With a cache of their own, authors of a pull request could claim that nothing is wrong with its manifests.
+        With a cache in a pull request, its author could claim that its manifests have no problems.
         """
         beside = [self._path.with_name(f"{self._path.name}{suffix}") for suffix in BESIDE]
         real = self._path.resolve()
@@ -241,7 +242,7 @@ class ManifestCache:
 
 
 def _settled(content: object) -> Settled | None:
-    """Return a basis; None if it is damaged or of another version."""
+    """Return the basis in `content`, or `None` when it is damaged or of another version."""
     data = unseal(content)
     with suppress(msgspec.DecodeError):
         return None if data is None else _SETTLED.decode(data)
@@ -249,7 +250,7 @@ def _settled(content: object) -> Settled | None:
 
 
 def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
-    """Return a file as it was read; None if any part is damaged or of another version."""
+    """Return the file in `contents`, or `None` when any part is damaged or of another version."""
     packed, names, words, parts = (unseal(content) for content in contents)
     if packed is None or names is None or words is None or parts is None:
         return None
@@ -259,17 +260,17 @@ def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
 
 
 def seal(data: bytes) -> bytes:
-    """Add a checksum that shows damage: SQLite has none, and this file is written without waiting for the disk."""
+    """Return the data after a checksum. SQLite has none, and the cache is written without waiting for the disk."""
     return zlib.crc32(data).to_bytes(4) + data
 
 
 def unseal(content: object) -> bytes | None:
-    """Return sealed data; None if it was not sealed or is damaged."""
+    """Return the data that `seal` was given, or `None` when `content` is damaged or was never sealed."""
     if not isinstance(content, bytes) or content[:4] != zlib.crc32(content[4:]).to_bytes(4):
         return None
     return content[4:]
 
 
 def digest_of(*parts: object) -> str:
-    """A short digest of plain values."""
+    """Return a short digest of plain values."""
     return sha256_of_values(parts)[:40]

@@ -1,6 +1,6 @@
-"""The resources that generating manifests may use besides their own text: folders, variables, sources. Values only.
+"""The folders, variables and sources that `generate` blocks and templates of manifests may use. Values only.
 
-Manifests are untrusted code where pull requests are planned: they reach nothing that is not listed here.
+Manifests in pull requests are untrusted code: they reach nothing that is not listed here.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from syncengine.project.schema import Level
 from syncengine.templating.budget import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
+CONFIDENTIAL = "the project file uses this file for a secret or posted time, so manifests cannot read it"
 KEPT_BYTES = 4_000_000
-"""Bytes of text up to which results are kept for the rest of a run; in memory they take many times that."""
+"""The most bytes of text for which results are kept during a run; in memory they take many times as much."""
 
 T = TypeVar("T")
 
 
 class OutsideProject(Exception):
-    """A file that manifests may not read; the message says why."""
+    """Raised for a file that manifests may not read. The message is the reason."""
 
 
 @dataclass(frozen=True)
 class LoadContext:
-    """The context of loading, the same for all files of a project. `environ` has only the allowed names, `secrets`
-    resolves references.
+    """The context in which all files of a project are loaded.
 
-    `compares_parts`: the most keywords of a file whose parts are compared, which costs a third of reading
-    (`overlap_lints`). `allowance` limits the processor time of all templates of a run together. `memo` keeps the
-    rows of files, parsed files and rendered templates of a run, so that a digest and a reading are made of the same
-    rows; `answers` those of databases and services, which both sides of a plan share. `checkout`: `root` has the files
-    of another revision, and `home` is the project's own folder. `is_offline`: no database and no service is asked.
+    `environ` has the allowed names only; `secrets` resolves references. `compares_parts` is the most keywords of a file
+    whose parts are compared, which takes a third of the reading time (`overlap_lints`). `allowance` limits the
+    processor time of all templates in a run. `memo` keeps rows of files, parsed files and rendered templates during a
+    run, so that a digest and a reading come from the same rows; `answers` keeps the rows of databases and services,
+    which both sides of a plan share. With a `checkout`, `root` has the files of another revision and `home` is the
+    project's own folder. If `is_offline`, no database or service is queried.
     """
 
     root: Path = Path()
@@ -61,7 +62,7 @@ class LoadContext:
         return {**self.__dict__, "memo": {}, "answers": {}}
 
     def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Return the result of `make`, which runs once a run as long as there is room for `size` bytes."""
+        """Return the result of `make`, called once per run unless results exceed `KEPT_BYTES` as measured by `size`."""
         if key in self.memo:
             value: T = self.memo[key]
             return value
@@ -72,15 +73,15 @@ class LoadContext:
         return value
 
     def data(self, name: str, folder: Path) -> Path:
-        """The data file `name`, as seen from `folder`; OutsideProject if manifests may not read it."""
+        """Return the path of a data file relative to `folder`. Raise `OutsideProject` if manifests may not read it."""
         return self._within(name, folder, (self._real(self.root, each) for each in ("", *self.data_folders)))
 
     def template(self, name: str) -> Path:
-        """The template `name`, as seen from the project; OutsideProject if it is not in its folder."""
+        """Return the path of a template relative to the project's folder. Raise `OutsideProject` if it is elsewhere."""
         return self._within(name, self.root, (self.root.resolve(),))
 
     def _real(self, folder: Path, name: str) -> Path:
-        """A place without links; one beside the checked-out repository is where it always is."""
+        """Return the path without links. Outside a checked-out repository, resolve it from the project's own folder."""
         real = (folder / name).resolve()
         if self.checkout is None or real.is_relative_to(self.checkout.top):
             return real
@@ -92,15 +93,15 @@ class LoadContext:
         real = self._real(folder, name)
         root = next((each for each in roots if real.is_relative_to(each)), None)
         if root is None:
-            raise OutsideProject("the path leads out of the project's folder, and of its `dataFolders`")
+            raise OutsideProject("the path leads outside the project's folder and its `dataFolders`")
         if any(map(is_hidden, real.relative_to(root).parts)):
-            raise OutsideProject("hidden files and folders cannot be sources")
+            raise OutsideProject("manifests cannot read hidden files and folders")
         if real in self.secret_files:
-            raise OutsideProject("according to the project file, it holds a secret or posted time")
+            raise OutsideProject(CONFIDENTIAL)
         return real
 
     def name_of(self, path: Path) -> str:
-        """A file as diagnostics name it, and rows remember it: by its folder as the project file names that."""
+        """Return a file's name for messages and rows: its path below the project, or below a configured data folder."""
         for folder in ("", *self.data_folders):
             root = self._real(self.root, folder)
             if path.is_relative_to(root):
@@ -109,12 +110,12 @@ class LoadContext:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name begins with one dot; with two dots, volumes of Kubernetes begin."""
+    """Return whether a name begins with a single dot. Names in Kubernetes volumes begin with two."""
     return name.startswith(".") and not name.startswith("..")
 
 
 def _lasting(path: Path) -> Iterator[str]:
-    """The parts of a name that stay when a volume of Kubernetes is updated: its links are beside the folder."""
+    """Yield the parts of a path that outlast updates of a Kubernetes volume, whose versions begin with two dots."""
     return (part for part in path.parts if not part.startswith(".."))
 
 
@@ -123,7 +124,7 @@ def _decoded(path: Path) -> str:
 
 
 def context_of(project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False) -> LoadContext:
-    """The context of a project's manifests. `answers` of databases and services that are known already."""
+    """Return the context of a project's manifests. `answers` are known rows of databases and services."""
     return LoadContext(
         root=project.files,
         home=project.root,

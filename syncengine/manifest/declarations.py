@@ -1,4 +1,4 @@
-"""One manifest file → its declarations with their places, and all problems of the file by itself. Pure.
+"""One parsed manifest file → its declarations with their places, and all problems within the file. Pure.
 
 Checks that need other files (duplicates, references, renames) are in `desired`.
 """
@@ -30,9 +30,10 @@ from syncengine.resource import Key, Kind, Removed, Source
 
 @dataclass(slots=True)
 class Declared:
-    """One resource as it is written. `values` are its own fields; INVALID ones are among the findings.
+    """One resource as its manifest declares it, without defaults.
 
-    `key` is None when its identity cannot be read.
+    `values` are its fields, `INVALID` where a problem was reported. `key` is `None` when the identity cannot be read.
+    `sound` is false when any problem was reported.
     """
 
     kind: Kind
@@ -52,7 +53,7 @@ class DefaultValues:
 
 
 def declarations(documents: Documents, findings: Collector) -> Declarations:
-    """Read the documents of one file."""
+    """Return the declarations in the documents of one file. Report problems to `findings`."""
     result = Declarations(findings)
     for root in documents.roots:
         result.document(root)
@@ -61,14 +62,14 @@ def declarations(documents: Documents, findings: Collector) -> Declarations:
 
 
 def default_values(node: Node, findings: Collector) -> DefaultValues:
-    """Read the `defaults` of the project file."""
+    """Return the `defaults` of the project file. Report problems to `findings`."""
     result = Declarations(findings)
     result.defaults_section("defaults", node)
     return result.defaults
 
 
 def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
-    """One resource, read field by field."""
+    """Return the resource that `node` declares, read field by field."""
     table, before = RESOURCE_TABLES[kind], len(findings.found)
     values = table.read(node, findings)
     name = values.get(identity := IDENTITIES[kind])
@@ -83,11 +84,14 @@ def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
 def _check_exclusive(node: MappingNode, values: Mapping[str, Any], findings: Collector) -> None:
     if "category" in values and "tagCategoryId" in values:
         second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
-        findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other; keep one")
+        findings.error("conflicting-fields", second, "`category` and `tagCategoryId` exclude each other: keep only one")
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge declared values over defaults: maps merge, lists and scalars replace, the nearer category counts."""
+    """Return the values of `over` merged over those of `under`: maps are merged, lists and scalars are replaced.
+
+    `category` and `tagCategoryId` replace each other.
+    """
     result = {**under, **over}
     if "metadata" in under and "metadata" in over:
         result["metadata"] = {**under["metadata"], **over["metadata"]}
@@ -98,7 +102,7 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Declarations:
-    """All documents of one file. `whole`: no category is lost, as where its identity cannot be read."""
+    """The declarations of all documents in one file. `whole` is false when a problem may hide a category."""
 
     __slots__ = ("findings", "generate", "nodes", "removed", "resources", "values", "whole")
 
@@ -117,7 +121,7 @@ class Declarations:
             if not isinstance(root, RefusedNode):
                 sections = ", ".join(f"`{name}:`" for name in MANIFEST_SECTIONS)
                 self.findings.error(
-                    "wrong-type", root, f"a manifest holds sections ({sections}), not {described(root)}"
+                    "wrong-type", root, f"a manifest must be a mapping of sections ({sections}), not {described(root)}"
                 )
             return
         for key, value in zip(root.keys, root.values, strict=True):
@@ -186,7 +190,7 @@ class Declarations:
         for key in node.keys:
             if key.text in never:
                 self.findings.error(
-                    "unknown-field", key, f"`{key.text}` cannot be a default: it belongs to one resource"
+                    "unknown-field", key, f"`{key.text}` cannot have a default, because it belongs to one resource"
                 )
         rest = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
         before = len(self.findings.found)
@@ -198,16 +202,16 @@ class Declarations:
 
 
 def _hint(name: str) -> str:
-    """Name the section that was meant, or the sections whose items have a field of this name."""
+    """Return a hint at the section with the nearest name, or at the section whose items have a field of this name."""
     near = nearest(name, MANIFEST_SECTIONS)
     holders = [section for section, kind in SECTIONS.items() if name in RESOURCE_TABLES[kind].readers]
     if near is None and holders:
-        return f"; it is a field of an item of `{holders[-1]}:`, check the indentation"
+        return f"; it is a field of the items of `{holders[-1]}:`, so check the indentation"
     return f"; did you mean `{near}`?" if near else ""
 
 
 _WITHOUT_CATEGORIES = frozenset(MANIFEST_SECTIONS) - {"tagCategories", "generate"}
-"""Sections without categories: an error in them cannot lose one."""
+"""The sections in which a problem cannot hide a category."""
 _SECTION_READERS: dict[str, Callable[[Declarations, str, Node], None]] = {
     **dict.fromkeys(SECTIONS, Declarations.resource_section),
     "removed": Declarations.removed_section,

@@ -1,6 +1,6 @@
-"""A generating manifest → the digest of all that it depends on: data, variables, templates. Reads them.
+"""A manifest that generates → a digest of everything it depends on: data, variables, templates. Reads them all.
 
-Databases and services are asked; of files the bytes are enough (docs/planning.md 2.8).
+Databases and services are queried; files are hashed without being parsed (docs/planning.md 2.8).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMAT = 1
 
 
 def digest_with_inputs(file: ManifestFile, data: bytes, context: LoadContext) -> str:
-    """The digest of a file's bytes and of all inputs of the resources that it generates."""
+    """Return a digest of a file's bytes and of all inputs of the resources that it generates."""
     folder, findings = (context.root / file.name).parent, Collector(file.name)
     inputs = (
         _of_template(data, context, folder, findings)
@@ -58,7 +58,7 @@ def _filled_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str
 
 
 def source_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
-    """The digest of a source's rows; its error message, if it has none."""
+    """Return the digest of a source's rows, or the error message when it cannot be read."""
     if for_each.file is not None:
         return file_digest(context, folder, for_each.file[1].text)
     try:
@@ -68,7 +68,7 @@ def source_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
 
 
 def _of_template(data: bytes, context: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
-    """The digests of the sources and templates that it names; of its result, if it computes names."""
+    """Yield a digest of each source and template that a template names, or of its result when it computes names."""
     from syncengine.manifest.generate.text_templates import GENERATE_SECTION, Loader, render
     from syncengine.templating.environment import SandboxedEnvironment
 
@@ -96,7 +96,7 @@ def _of_template(data: bytes, context: LoadContext, folder: Path, findings: Coll
 
 
 class _Unknown(Exception):
-    """The template computes the names of its sources or templates as it runs."""
+    """Raised for a template that computes the names of its sources or templates as it runs."""
 
 
 def _data_calls(tree: nodes.Template) -> Iterator[ForEach]:

@@ -1,7 +1,7 @@
-"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.load`, else pure.
+"""Readings of files → the desired resources, or all problems at once. Reads manifests through `manifest.load`.
 
-A `Reading` has the declarations of one file; here they are compared with each other. Places of problems are looked up
-in the file again, which happens for few resources.
+A `Reading` has the declarations of one file; here the files are compared with each other. A problem's place is found by
+reading its file again, which few resources need.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 class Desired(Struct, frozen=True):
     """The resources of all manifests, in the order of the files.
 
-    `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content; `sources` are all sources
-    that were read.
+    `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content and inputs; `sources` are
+    the uses of all sources that were read.
     """
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
@@ -49,21 +49,21 @@ class Desired(Struct, frozen=True):
     sources: tuple[SourceUse, ...] = ()
 
     def rows_of_sources(self) -> dict[str, int]:
-        """The number of rows of each source, by its identity."""
+        """Return the number of rows of each source by its identity."""
         return {use.identity: use.rows for use in self.sources}
 
 
 FEW_BYTES = 2_000_000
-"""Bytes of manifests up to which overlapping keywords are searched by default; beyond, that costs a fifth of a cold
-plan."""
+"""The most bytes of manifests in which overlapping keywords are searched by default. With more, the search would take a
+fifth of the time of a plan without a cache."""
 FEW_KEYWORDS = 20_000
-"""The same limit for the keywords of one file, which may be short and generate many."""
+"""The most keywords of one file among which overlaps are searched by default. A short file may generate many."""
 
 
 class ManifestSet(NamedTuple):
-    """A project's manifests: files, the project's defaults, and problems that are known before they are read.
+    """A project's manifest files, with the project's defaults, its lint levels, and the problems found before reading.
 
-    `wanted`: the desired resources, once they have been read without errors.
+    `wanted` are the desired resources, once the files have been read without errors.
     """
 
     files: Sequence[ManifestFile]
@@ -73,14 +73,14 @@ class ManifestSet(NamedTuple):
     wanted: Desired | None = None
 
     def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
-        """Return the desired resources, reading them unless they are known; Problems with all errors at once."""
+        """Return the desired resources, reading the files unless `wanted` is set. Raise `Problems` with all errors."""
         return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
 
 
 def manifest_set(
     project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False
 ) -> ManifestSet:
-    """Find the manifests of a project. `answers`, `is_offline`: as the context has them."""
+    """Return the manifests of a project. `answers` and `is_offline` are those of its `LoadContext`."""
     context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
     files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
@@ -93,7 +93,7 @@ def manifest_set(
 
 
 def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:
-    """The files, set to compare the parts of keywords if there is not much to read."""
+    """Return the files, set to compare the parts of their keywords if they have `FEW_BYTES` at most."""
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
     compares = replace(context, compares_parts=FEW_KEYWORDS)
@@ -101,12 +101,12 @@ def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Seq
 
 
 def load(project: Project) -> Desired:
-    """The desired resources of a project; Problems with everything that is wrong with its manifests."""
+    """Return the desired resources of a project. Raise `Problems` with all errors in its manifests."""
     return manifest_set(project).read()
 
 
 def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
-    """Join the declarations of all files."""
+    """Return the declarations of all files together. Raise `Problems` with all errors at once."""
     with no_collection():
         gathering = _Gathering(manifests)
         for read in reads:
@@ -119,7 +119,7 @@ def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
 
 
 class _Places:
-    """Places of parts of resources, found by reading a file again; the last file is kept at hand."""
+    """The places of parts of resources, found by reading files again. The nodes of the last file are cached."""
 
     def __init__(self, files: Iterable[ManifestFile]) -> None:
         self.files = {file.name: file for file in files}
@@ -129,7 +129,7 @@ class _Places:
         self.items: dict[str, Scalar] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
-        """The node of a resource; None if the file has changed since it was read."""
+        """Return the node that declares a resource, or `None` when its file no longer declares it or is a template."""
         if file not in self.files or self.files[file].is_template:
             return None
         if file != self.file:
@@ -138,19 +138,19 @@ class _Places:
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:
-        """The node that a resource was generated from."""
+        """Return the node in a `generate` block that a resource was generated from, or `None`."""
         self.node(Key(Kind.TAG, ""), source.file)
         return self.nodes.get(source.line) if source.data is not None and self.file == source.file else None
 
     def of_former(self, key: Key, source: Source, name: str) -> tuple[int, int]:
-        """The place of a former name, else of all of them, else of the resource."""
+        """Return the place of a former name, else of the whole list, else of the resource."""
         node = self.node(key, source.file)
         scalar = self._items(node, "previously").get(name) if node is not None else None
         node = node or self.template(source)
         return (source.line, 1) if node is None else place(scalar or node.get("previously") or node)
 
     def of_keyword(self, key: Key, source: Source, word: str | None) -> tuple[int, int]:
-        """The place of a tag's keyword; of its name, if that is the keyword or there is none; else of the resource."""
+        """Return the place of a listed keyword, else of the tag's name, else of the resource."""
         node = self.node(key, source.file) or self.template(source)
         if node is None:
             return source.line, 1
@@ -158,7 +158,7 @@ class _Places:
         return place(scalar or node.get("name") or node)
 
     def _items(self, node: MappingNode, part: str) -> Mapping[str, Scalar]:
-        """The texts of a list with their first places; those of the last list are kept at hand."""
+        """Return the first scalar of each text in a list. The result for the last list is cached."""
         if (values := node.get(part)) is not self.values:
             items = values.items if isinstance(values, SequenceNode) else []
             self.values = values
@@ -167,7 +167,7 @@ class _Places:
 
 
 class _Gathering:
-    """All declarations so far. `keys` has unsound resources too, so that one mistake is reported once."""
+    """The declarations of all files so far. `keys` includes unsound resources, so that one mistake is reported once."""
 
     def __init__(self, manifests: ManifestSet) -> None:
         self.project_defaults = manifests.defaults
@@ -188,7 +188,7 @@ class _Gathering:
         self.whole = True
 
     def take(self, read: ReadFile) -> None:
-        """Add one more file."""
+        """Add the declarations of one more file."""
         reading = read.reading
         self.diagnostics += reading.found
         self.whole = self.whole and reading.whole
@@ -224,7 +224,7 @@ class _Gathering:
             former = Key(key.kind, name)
             if former == key:
                 at = self.places.of_former(key, source, name)
-                message = f"{key} cannot have been renamed from itself"
+                message = f"{key} cannot be its own former name: remove it from `previously`"
                 self._error("previously-own-name", source.file, at, message, key, source.data)
                 continue
             other, there = self.renamed.setdefault(former, (key, source))
@@ -239,7 +239,7 @@ class _Gathering:
             self._error("duplicate-resource", line.source.file, (line.source.line, line.column), message, line.key)
 
     def finish(self) -> None:
-        """Check across files, once every file has been read."""
+        """Report problems that involve several files, once every file has been added."""
         for former, (key, source) in self.renamed.items():
             if (declared := self.keys.get(former)) is not None:
                 at = self.places.of_former(key, source, former.name)
@@ -247,7 +247,10 @@ class _Gathering:
                 self._error("previously-declared", source.file, at, message, key, source.data)
         for key, line in self.removed.items():
             if (declared := self.keys.get(key)) is not None:
-                message = f"{key} is in `removed`, and declared at {declared.file}:{declared.line}"
+                message = (
+                    f"{key} is in `removed`, but still declared at {declared.file}:{declared.line}:"
+                    " delete one of the two"
+                )
                 at = (line.source.line, line.column)
                 self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
         if self.whole:
@@ -264,7 +267,7 @@ class _Gathering:
             self._warn_shared(each)
 
     def _unknown_categories(self) -> None:
-        """Report unknown categories, unless a file could not be read that may declare them."""
+        """Report references to categories that no manifest declares."""
         declared = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
         unknown = list(self._references(declared))
         names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(declared) <= MANY else []
@@ -276,7 +279,7 @@ class _Gathering:
             self._error("unknown-category", reference.file, at, message, reference.key, reference.data)
 
     def _references(self, declared: set[str]) -> Iterator[CategoryReference]:
-        """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
+        """Yield references to undeclared categories, in tags and in the defaults of files and of the project."""
         for resource in (*self.resources.values(), *self.unsound):
             if resource.key.kind is not Kind.TAG:
                 continue
@@ -294,7 +297,7 @@ class _Gathering:
                 yield d
 
     def _may_share(self) -> bool:
-        """Whether any two tags have a name or a keyword in common: sets tell, without a look at each tag."""
+        """Return whether any two tags have a name or a keyword in common, without looking at each tag."""
         return _repeats(self.names) or _repeats(self.words)
 
     def _warn_shared(self, each: Shared) -> None:
@@ -312,14 +315,14 @@ class _Gathering:
 
 
 def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:
-    """Folded keywords that are part of others, which may be the same tag's."""
+    """Return the folded keywords that are part of other keywords, possibly of the same tag."""
     parts_by_file = [text.split("\n") for text in parts if text]
     own = {line for text in words if text for line in text.split("\n")} if parts_by_file else set()
     return {part for lines in parts_by_file for part in own.intersection(lines)}
 
 
 def _repeats(texts: Iterable[str]) -> bool:
-    """Whether any line occurs twice among the texts."""
+    """Return whether any line occurs twice in all texts together."""
     met: set[str] = set()
     count = 0
     for text in texts:

@@ -1,6 +1,6 @@
-"""The encodings that files of rows may have, by all the names that people write for them. Data; pure.
+"""The encodings that data files may have, under all names that people use for them. Data; pure.
 
-Python knows more, and some of those take the square of a file's length (punycode) or are no encodings of text.
+Python's other codecs are left out: some take quadratic time (punycode), and some do not encode text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.scalar_readers import Reader, called, is_text, refused
 from syncengine.document.text import either_case
 
-EXPECTED = "an encoding like utf-8 or cp1252"
+EXPECTED = "an encoding such as utf-8 or cp1252"
 _PAGES = (
     *(437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874),
     *(932, 949, 950, 1006, 1125, *range(1250, 1259)),
@@ -45,12 +45,12 @@ _BY_LETTERS = {name.replace("-", ""): codec for name, codec in NAMES.items()}
 
 
 def codec_of(text: str) -> str | None:
-    """Return Python's name of an encoding, None for one that is not among them."""
+    """Return Python's name of an encoding, or `None` when the encoding is not allowed."""
     return _BY_LETTERS.get(re.sub("[-_ ]", "", text).lower())
 
 
 def encoding(name: str) -> Reader:
-    """Read the name of an encoding."""
+    """Return a reader of an encoding's name."""
 
     def read(node: Node, findings: Collector) -> object:
         if not isinstance(node, Scalar) or not is_text(node):
@@ -64,12 +64,12 @@ def encoding(name: str) -> Reader:
 
 
 def trouble(text: str) -> str:
-    """Return the message for an unknown encoding, with the nearest known name."""
+    """Return the end of a message about an unknown encoding, with the nearest known name."""
     return f"{EXPECTED}, not {quoted(text)}{suggestion(text.lower(), NAMES)}"
 
 
 def pattern(names: Iterable[str]) -> str:
-    """Return the regular expression of the names in any case; `-` may be `_`, a blank, or left out."""
+    """Return a regular expression for the names in any case, in which `-` may be `_`, a blank, or left out."""
     return f"^(?:{'|'.join(either_case(name).replace('-', '[-_ ]?') for name in sorted(names))})$"
 
 

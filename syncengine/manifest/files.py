@@ -14,26 +14,26 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
-from syncengine.manifest.context import LoadContext, is_hidden
+from syncengine.manifest.context import CONFIDENTIAL, LoadContext, is_hidden
 from syncengine.project.model import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
 
 GENERATES = b"generate"
-"""The key of manifests that generate resources from data."""
+"""The key of the section that generates resources from data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A file that holds manifests; `name` is relative to the project's folder."""
+    """A manifest file. `name` is its path relative to the project's folder."""
 
     path: Path
     name: str
     context: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def content(self, findings: Collector) -> bytes | None:
-        """Return its bytes, read only up to the largest size; None if it cannot be read, with a diagnostic."""
+        """Return the file's bytes, cut off beyond `MAX_BYTES`, or report a diagnostic and return `None`."""
         try:
             with self.path.open("rb") as file:
                 return file.read(MAX_BYTES + 1)
@@ -42,7 +42,7 @@ class ManifestFile:
             return None
 
     def sha256(self) -> str:
-        """The digest of its bytes; empty if it cannot be read."""
+        """Return the digest of the file's bytes, or an empty string when it cannot be read."""
         try:
             with self.path.open("rb", buffering=0) as file:
                 return sha256_of_file(file)
@@ -51,15 +51,15 @@ class ManifestFile:
 
     @property
     def is_template(self) -> bool:
-        """Whether all of it is a text template."""
+        """Whether the whole file is a text template."""
         return self.name.lower().endswith(TEMPLATE_SUFFIXES)
 
     def generates(self) -> bool:
-        """Whether it depends on more than its own bytes; true as well where that only seems so."""
+        """Return whether the file may depend on more than its own bytes: it is a template or mentions `generate`."""
         return self.is_template or GENERATES in (self.content(Collector(self.name)) or b"")
 
     def size(self) -> int:
-        """The file's size in bytes; 0 if unknown."""
+        """Return the file's size in bytes, or 0 when it is unknown."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -69,9 +69,9 @@ class ManifestFile:
 def find(
     paths: Sequence[Path], root: Path, context: LoadContext | None = None, secrets: Collection[Path] = frozenset()
 ) -> Search:
-    """Find the manifests at and below `paths`, of a project in the folder `root` (docs/manifests.md).
+    """Return the search for manifests at and below `paths`, in a project in the folder `root` (docs/manifests.md).
 
-    Files with `secrets` are left out, since the content of manifests is shown.
+    A file in `secrets` is reported and not read, since messages show the content of manifests.
     """
     search = Search(root, context, frozenset(map(str, secrets)))
     for path in paths:
@@ -80,7 +80,7 @@ def find(
 
 
 class _Entry(NamedTuple):
-    """A file or folder: the parts of its path below where the search began, and where it is without links."""
+    """A file or folder, with the parts of its path below the start of the search, and its real path without links."""
 
     parts: tuple[str, ...]
     path: str
@@ -90,11 +90,11 @@ class _Entry(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> _Entry:
-        """Return the entry at which a search begins."""
+        """Return the entry of the path at which a search begins."""
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
     def below(self, entry: os.DirEntry[str]) -> _Entry:
-        """An entry of this folder. Only links cost another system call."""
+        """Return an entry of this folder. Only links cost another system call."""
         is_link = entry.is_symlink()
         real = os.path.realpath(entry.path) if is_link else f"{self.real}{os.sep}{entry.name}"
         return _Entry((*self.parts, entry.name), entry.path, real, is_link, _is(entry.is_file))
@@ -102,9 +102,10 @@ class _Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Search:
-    """One search, and the `files` and `problems` that it found.
+    """A search for manifests, with the `files` and `problems` found so far.
 
-    `met` are the real paths seen, `names` the folders' names as people see them.
+    `met` are the real paths visited, `names` the folders' names in messages, and `allowed` the folders that links may
+    lead to.
     """
 
     root: Path
@@ -120,7 +121,7 @@ class Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            message = f"there is no such file or folder{where_to_go(self.root)}"
+            message = f"the file or folder does not exist{where_to_go(self.root)}"
             self._problem(base, "missing-manifests", message)
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
@@ -128,14 +129,14 @@ class Search:
         elif base.name.endswith(SUFFIXES + TEMPLATE_SUFFIXES):
             self._file(_Entry.at(base))
         else:
-            self._problem(base, "not-a-manifest", f"not a manifest: its name must end in one of {', '.join(SUFFIXES)}")
+            self._problem(base, "not-a-manifest", "not a manifest: its name must end in .yaml, .yml or .json")
 
     def _folder(self, base: Path) -> None:
         for entry in sorted(self._below(base), key=attrgetter("parts")):
             self._file(entry)
 
     def _below(self, base: Path) -> Iterator[_Entry]:
-        """All files below `base` that are named like manifests; circles of links are followed once."""
+        """Yield the entries below `base` with a manifest's suffix, visiting each real folder once."""
         waiting = [_Entry((), str(base), os.path.realpath(base))]
         while waiting:
             folder = waiting.pop()
@@ -160,10 +161,10 @@ class Search:
     def _file(self, entry: _Entry) -> None:
         if not entry.is_regular:
             exists = Path(entry.path).exists()
-            message = "this is not a regular file" if exists else "the link points to a file that does not exist"
+            message = "this is not a regular file" if exists else "the target of the link does not exist"
             self._problem(entry.path, "unreadable-file", message)
         elif entry.real in self.secrets:
-            self._problem(entry.path, "secret-file", "according to the project file, it holds a secret or posted time")
+            self._problem(entry.path, "secret-file", CONFIDENTIAL)
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
             self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), context=self.context))
@@ -174,7 +175,7 @@ class Search:
         real = Path(entry.real)
         inside = next((folder for folder in self.allowed if real.is_relative_to(folder)), None)
         if inside is None:
-            self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
+            self._problem(entry.path, "outside-project", "the link leads outside the project's folder")
         elif any(map(is_hidden, real.relative_to(inside).parts)):
             self._problem(entry.path, "hidden-file", "the link leads to a hidden file or folder")
         else:
@@ -195,18 +196,18 @@ class Search:
 
 
 def where_to_go(folder: Path) -> str:
-    """The project that the folder holds, or how to begin one, unless it is one itself."""
+    """Return a hint at a project in a subfolder, else at `syncengine init`. It is empty when `folder` is a project."""
     if (folder / FILE_NAME).exists():
         return ""
     with suppress(OSError):
         project = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
         if project:
-            return f"; is it the project in {project.name}: `-C {os.path.relpath(project)}`?"
-    return "; there is no project here: `syncengine init` creates one"
+            return f"; for the project in {project.name}, add `-C {os.path.relpath(project)}`"
+    return "; there is no project here: run `syncengine init` to create one"
 
 
 def _is(question: Callable[[], bool]) -> bool:
-    """The answer; no where the system gives none, as for links in a circle."""
+    """Return the answer of `question`, or false when the system cannot tell, as for a cycle of links."""
     try:
         return question()
     except OSError:

@@ -18,9 +18,9 @@ from syncengine.document.setting_types import parse_reader
 from syncengine.document.template_types import Condition, Params, Template, Written, one_of, one_of_schema
 from syncengine.manifest import encodings
 
-_MAKES_NOTHING = "A block generates tags, tagCategories or activityTypes."
+_MAKES_NOTHING = "A block must generate tags, tagCategories or activityTypes."
 FILE_KINDS = {"csv": "csv", "json": "json_", "jsonl": "jsonl", "yaml": "yaml"}
-"""Kinds of files with rows, each with its attribute of `ForEach`."""
+"""The kinds of data files, each with its attribute of `ForEach`."""
 KINDS = (*FILE_KINDS, "sql", "http")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NAMED_ALREADY = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "self"})
@@ -28,7 +28,7 @@ LANGUAGE = frozenset(
     {"and", "elif", "else", "for", "if", "in", "is", "not", "or"} | {"true", "false", "none", "True", "False", "None"}
 )
 RESERVED = NAMED_ALREADY | LANGUAGE
-"""Names that a row cannot have, since they mean something else in templates."""
+"""The names that `as` cannot give to a row, because they already have a meaning in templates."""
 
 
 def _delimiter(text: str) -> str | None:
@@ -42,23 +42,23 @@ def _name(text: str) -> str | None:
 
 _row_name = tested(
     tested(
-        parse_reader(_name, "a name of letters, digits and _, a letter first"),
+        parse_reader(_name, "a name of letters, digits and `_` that begins with a letter"),
         lambda name: name not in LANGUAGE,
         "bad-value",
-        lambda name: f"must not be `{name}`: it is a reserved word of templates",
+        lambda name: f"must not be `{name}`, which is a reserved word in templates",
     ),
     lambda name: name not in NAMED_ALREADY,
     "bad-value",
-    lambda name: f"must not be `{name}`, which is already a name in templates",
+    lambda name: f"must not be `{name}`, which already has a meaning in templates",
 )
-"""A name that means nothing else to a template."""
+"""The reader of `as`: a name without another meaning in templates."""
 OF_CSV = ("delimiter", "columns")
 OF_FILES = ("encoding",)
 OF_NO_FILE = frozenset({"sql", "http"})
 
 
 def _for_each(name: str) -> Any:
-    """A reader of `forEach`; options that would be ignored are errors."""
+    """Return a reader of `forEach` that rejects options which the source would ignore."""
     read_one = one_of(ForEach, "`forEach`", KINDS)(name)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -68,9 +68,9 @@ def _for_each(name: str) -> Any:
         keys = {key.text: key for key in node.keys}
         for key in keys.values():
             if key.text in OF_CSV and "csv" not in keys:
-                value = findings.error("bad-value", key, f"`{key.text}` is only for `csv`")
+                value = findings.error("bad-value", key, f"`{key.text}` can be used with `csv` only")
             elif key.text in OF_FILES and keys.keys() & OF_NO_FILE:
-                value = findings.error("bad-value", key, f"`{key.text}` is only for files")
+                value = findings.error("bad-value", key, f"`{key.text}` can be used with files only")
         return value
 
     return read
@@ -80,13 +80,13 @@ _unique = tested(
     lambda name: list_reader(name, identity(f"an item of {name}"), "a list of columns", empty=""),
     lambda names: 0 < len(names) == len(set(names)),
     "bad-value",
-    "must name each column once",
+    "must name at least one column, and each column only once",
 )
-"""A list of names, each of them once."""
+"""The reader of a list of distinct column names, at least one."""
 
 
 def _one_or_more(name: str) -> Any:
-    """A column, or a list of them; `no` is the name of a column, as any plain text is."""
+    """Return a reader of one column or a list of columns. Plain text such as `no` is a column's name, not a flag."""
     one, several = identity(name), _unique(name)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -118,50 +118,53 @@ Nodes = Annotated[Any, Reads(unexamined), JsonSchema({"type": "array", "items": 
 
 
 class SqlFrom(Model, frozen=True, kw_only=True):
-    """A query of a database that the project file names."""
+    """A query of a database: a source of the project file, or a SQLite file."""
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = one_of_schema("source", "file")
 
-    source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
-    file: Annotated[Template | None, Meta(description="A SQLite file of this project, relative to this manifest.")] = (
-        None
-    )
-    query: Annotated[Template, Meta(description="One SELECT with :names for its parameters; never a template.")]
+    source: Annotated[Template | None, Meta(description="Name of a source in the project file.")] = None
+    file: Annotated[
+        Template | None, Meta(description="Path of a SQLite file of this project, relative to this manifest.")
+    ] = None
+    query: Annotated[Template, Meta(description="One SELECT with :names for its parameters; not a template.")]
     params: Annotated[
-        Params | None, Meta(description="A value for each name in the query; templates see var and env.")
+        Params | None, Meta(description="Values of the query's parameters by name; templates can use var and env.")
     ] = None
 
 
 class Paging(Model, frozen=True):
-    """How an HTTP service gives a long list: the next page's URL in its answer, or a parameter that counts."""
+    """The paging of a long list: by the next page's URL in the answer, or by a parameter with the page number."""
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = one_of_schema("next", "page")
 
-    next: Annotated[Identity | None, Meta(description="Where in the answer the next page's URL is: `links.next`.")] = (
-        None
-    )
-    page: Annotated[Identity | None, Meta(description="A query parameter that counts pages, until one is empty.")] = (
-        None
-    )
+    next: Annotated[
+        Identity | None, Meta(description="Path of the next page's URL in the answer, such as `links.next`.")
+    ] = None
+    page: Annotated[
+        Identity | None, Meta(description="Query parameter for the page number; an empty page ends the list.")
+    ] = None
     first: Annotated[
-        Annotated[int, Reads(whole_number(0, 1_000_000))] | None, Meta(description="The first page; 1.")
+        Annotated[int, Reads(whole_number(0, 1_000_000))] | None,
+        Meta(description="Number of the first page; 1 by default."),
     ] = None
 
 
 class HttpFrom(Model, frozen=True):
-    """A list that an HTTP service of the project file answers with, as JSON."""
+    """A list in the JSON answer of an HTTP service that the project file names."""
 
-    source: Annotated[Template, Meta(description="A source of the project file.")]
-    path: Annotated[Template | None, Meta(description="Path below the source's URL; a template sees var and env.")] = (
+    source: Annotated[Template, Meta(description="Name of a source in the project file.")]
+    path: Annotated[
+        Template | None, Meta(description="Path below the source's URL; templates can use var and env.")
+    ] = None
+    query: Annotated[Params | None, Meta(description="Query parameters; templates can use var and env.")] = None
+    items: Annotated[Identity | None, Meta(description="Path of the list in the answer, such as `data.matters`.")] = (
         None
     )
-    query: Annotated[Params | None, Meta(description="Query parameters; templates see var and env.")] = None
-    items: Annotated[Identity | None, Meta(description="Where in the answer the list is: `data.matters`.")] = None
     paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None
 
 
 class ForEach(Model, frozen=True):
-    """The source of the rows: exactly one of csv, json, jsonl, yaml, sql, http."""
+    """The source of the rows: exactly one of csv, json, jsonl, yaml, sql and http."""
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         **one_of_schema(*KINDS),
@@ -170,16 +173,16 @@ class ForEach(Model, frozen=True):
 
     csv: Annotated[
         File | None,
-        Meta(description="A CSV file with a header, relative to this manifest; a template sees var and env."),
+        Meta(description="Path of a CSV file, relative to this manifest; templates can use var and env."),
     ] = None
     json_: Annotated[
-        File | None, Meta(description="A JSON file with a list of objects; a template sees var and env.")
+        File | None, Meta(description="Path of a JSON file with a list of objects; templates can use var and env.")
     ] = field(default=None, name="json")
     jsonl: Annotated[
-        File | None, Meta(description="A file with one JSON object a line; a template sees var and env.")
+        File | None, Meta(description="Path of a file with one JSON object per line; templates can use var and env.")
     ] = None
     yaml: Annotated[
-        File | None, Meta(description="A YAML file with a list of mappings; a template sees var and env.")
+        File | None, Meta(description="Path of a YAML file with a list of mappings; templates can use var and env.")
     ] = None
     sql: Annotated[SqlFrom, Reads(one_of(SqlFrom, "`sql`", ("source", "file")))] | None = None
     http: HttpFrom | None = None
@@ -187,19 +190,20 @@ class ForEach(Model, frozen=True):
     encoding: Annotated[Encoding | None, Meta(description="Encoding of the file; UTF-8 by default.")] = None
     columns: Annotated[UniqueNames | None, Meta(description="The columns of a CSV file that has no header.")] = None
     distinct: Annotated[
-        Columns | None, Meta(description="Take only the first of the rows with the same value in this column.")
+        Columns | None,
+        Meta(description="One or more columns; only the first row with each combination of values is used."),
     ] = None
     allow_empty: Annotated[Flag | None, Meta(description="Accept a source without rows; false by default.")] = None
 
     @property
     def file(self) -> tuple[str, Written] | None:
-        """The kind and the path of a file; None for a database or a service."""
+        """The kind and path of the data file, or `None` for a database or a service."""
         paths = ((kind, getattr(self, attribute)) for kind, attribute in FILE_KINDS.items())
         return next(((kind, path) for kind, path in paths if path is not None), None)
 
 
 class Generate(Model, frozen=True):
-    """Resources that are made once for each row of a source; their texts are templates."""
+    """Resources that are generated once for each row of a source; their texts are templates."""
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         "required": ["forEach"],
@@ -213,11 +217,11 @@ class Generate(Model, frozen=True):
         ],
     }
 
-    for_each: Annotated[ForEach, Reads(_for_each), Meta(description="The rows.")]
-    as_: Annotated[RowName | None, Meta(description="Name of a row in templates; `row` by default.")] = field(
+    for_each: Annotated[ForEach, Reads(_for_each), Meta(description="The source of the rows.")]
+    as_: Annotated[RowName | None, Meta(description="Name of the current row in templates; `row` by default.")] = field(
         default=None, name="as"
     )
-    when: Annotated[Condition | None, Meta(description="An expression: rows for which it is false are left out.")] = (
+    when: Annotated[Condition | None, Meta(description="An expression; rows for which it is false are left out.")] = (
         None
     )
     tag_categories: Annotated[

@@ -1,4 +1,4 @@
-"""Manifests → the files that their resources are made of: themselves, data, templates. Reads files that name others."""
+"""Manifests → all files that their resources depend on: manifests, data and templates. Reads files that name others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from syncengine.manifest.desired import ManifestSet
 from syncengine.manifest.files import ManifestFile
 
 LIVE = ("sql", "http")
-"""What the names of answers begin with that are not asked for again."""
+"""The first items of memo keys for rows of databases and services, which are not queried again."""
 
 
 @dataclass(frozen=True)
 class _Recording(LoadContext):
-    """A context that remembers which files were asked for."""
+    """A context that records which files are opened through it."""
 
     opened: set[Path] = field(default_factory=set)
 
@@ -33,7 +33,7 @@ class _Recording(LoadContext):
 
 
 def input_files(manifests: ManifestSet) -> Iterator[Path]:
-    """The files of manifests and all that those read; a file behind a link, and the link."""
+    """Yield the manifests and all files that they read. For a link, yield both the link and its target."""
     for file in manifests.files:
         yield from (file.path, file.path.resolve())
         if file.context is not None and file.generates():

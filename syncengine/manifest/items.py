@@ -1,4 +1,4 @@
-"""A resource → the item of a manifest that declares it: plain values under the names of the file. Pure."""
+"""A resource → the manifest item that declares it, as plain values by field name. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncengine.resource import Body, Key, Kind, Resource, Value
 
 
 def item_of(resource: Resource) -> dict[str, Any]:
-    """The fields of a resource as a manifest has them. A tag's name need not be repeated as a keyword."""
+    """Return the fields of a resource as a manifest declares them. A tag's name is not repeated as a keyword."""
     item = body_item(resource.key, resource.body)
     if resource.previously:
         item["previously"] = list(resource.previously)
@@ -20,7 +20,7 @@ def item_of(resource: Resource) -> dict[str, Any]:
 
 
 def body_item(key: Key, body: Body) -> dict[str, Any]:
-    """The same of a body alone."""
+    """Return the identity and the fields of a body as a manifest declares them."""
     item = {IDENTITIES[key.kind]: key.name, **written_fields(body)}
     if key.kind is Kind.TAG:
         if keywords := declared_keywords(key, body):
@@ -31,7 +31,7 @@ def body_item(key: Key, body: Body) -> dict[str, Any]:
 
 
 def written_fields(body: Body) -> dict[str, Any]:
-    """The fields of a body as a file has them: instants as RFC 3339 where that says the same, and lists."""
+    """Return the fields of a body as a manifest writes them: instants as RFC 3339 where that is exact, and lists."""
     fields: dict[str, Any] = dict(body.fields)
     for name, value in body.fields.items():
         if type(value) is tuple:
@@ -42,14 +42,14 @@ def written_fields(body: Body) -> dict[str, Any]:
 
 
 def declared_keywords(key: Key, body: Body) -> list[str]:
-    """A tag's keywords without its name, unless the name is excluded and so stands there on its own account."""
+    """Return a tag's keywords without its name, which counts as a keyword by itself unless it is excluded."""
     if body.fields.get("excludeTagNameKeyword"):
         return list(body.keywords)
     return [word for word in body.keywords if word != key.name]
 
 
 def _written(value: Value) -> Value:
-    """RFC 3339 where that says the same."""
+    """Return an instant as RFC 3339, or unchanged where RFC 3339 would not be exact."""
     if not isinstance(value, int) or (value % 1000 and value < 0):
         return value
     return instant(value) or value

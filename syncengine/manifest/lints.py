@@ -1,6 +1,6 @@
-"""Lints of manifests (docs/planning.md 2.9), each with a code that the project file can set. Pure.
+"""Lints of manifests (docs/planning.md 2.9), each with a code whose level the project file can set. Pure.
 
-Every check costs the same for the millionth tag as for the first.
+The cost of every check is linear in the number of tags.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from syncengine.errors import Severity
 from syncengine.resource import Body, Key, Resource, Source
 
 CONTAINED = "keyword-contained"
-"""Checked only if the project file sets it to `warning` or `error`, since comparing parts is not cheap."""
+"""The code of a lint that, by default, checks small manifests only, because comparing parts of keywords is slow."""
 
 LINTS: Mapping[str, str] = {
-    "same-keyword": "two tags have the same keyword, so that time that matches it gets both",
-    "keyword-too-broad": "a keyword so short or common that it matches nearly everything",
+    "same-keyword": "two tags have the same keyword, so time that matches it gets both tags",
+    "keyword-too-broad": "a keyword is so short or common that it matches unrelated time",
     "similar-name": "the names of two tags differ only by case or Unicode form",
-    "comment-in-text": "text ends at an unquoted ` #`, and the rest is a comment",
-    "comma-in-text": "text in braces ends at an unquoted `,`, and the rest is a name without a value, itself an error",
-    CONTAINED: "a keyword of one tag is part of another's, so time that matches the longer one gets both",
-    "public-by-silence": "a tag is public only because it declares no visibility, while its neighbours are private",
-    "private-in-shared-category": "a private tag is in a category that public tags are in too",
-    "closed-with-keywords": "a matter with a `closedTimestamp`, past or to come, has keywords that tag time after it",
+    "comment-in-text": "unquoted text ends at ` #`, where a comment begins",
+    "comma-in-text": "unquoted text in braces ends at a comma, so the rest is a name without a value, an error",
+    CONTAINED: "a keyword of one tag is part of another tag's keyword, so time that matches the longer one gets both",
+    "public-by-silence": "a tag without a declared visibility is public, while other tags in its file are private",
+    "private-in-shared-category": "a private tag is in a category that also has public tags",
+    "closed-with-keywords": "a matter with a `closedTimestamp`, past or future, has keywords that match time after it",
 }
-"""The codes that are decided here, and their meaning."""
+"""The codes of all lints of manifests, each with its meaning."""
 
 COMMON = frozenset(
     "the and for you not are all any can has was one our out new old get use see day now who "  # noqa: SIM905 - words
     "mail email call meeting inbox outlook word excel teams chrome microsoft google http https www com "
     "document file draft home open untitled window project review report test client admin matter case".split()
 )
-"""Words in the titles of everyone's windows."""
+"""Everyday words that occur in most people's window titles."""
 
 
 def is_broad(word: str) -> bool:
-    """Whether a keyword is one or two letters, up to three digits, a year, or an everyday word."""
+    """Return whether a keyword is one or two letters, up to three digits, a year, or an everyday word."""
     if len(word) > 9:
         return False
     if len(word) == 4 and word.isdigit() and word[:2] in ("19", "20"):
@@ -53,10 +53,13 @@ def broad(words: Iterable[str]) -> list[str]:
 
 
 def cut_texts(cut: Iterable[Scalar], findings: Collector) -> None:
-    """Report plain text that a comment cuts short."""
+    """Warn about plain text that a comment cuts short."""
     for node in cut:
         _warn(
-            findings, "comment-in-text", node, f"the text ends at {quoted(node.text)}; put it in quotes to keep the `#`"
+            findings,
+            "comment-in-text",
+            node,
+            f"the text ends after {quoted(node.text)}, where a comment begins; put it in quotes to keep the `#`",
         )
 
 
@@ -66,33 +69,33 @@ def _warn(findings: Collector, code: str, node: Node, message: str, address: str
 
 
 def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings: Collector) -> None:
-    """Report keywords that would catch everyone's time."""
+    """Warn about keywords that would match nearly everyone's time."""
     for word in broad(keywords):
         message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
         _warn(findings, "keyword-too-broad", place_of(word, node), message, str(key))
 
 
 def is_closed_with_keywords(body: Body) -> bool:
-    """Whether a matter with a closing date has keywords.
+    """Return whether a tag has both a closing date and keywords.
 
-    The date is not compared with today: readings are cached, and must be as true tomorrow.
+    The date is not compared with today, since readings are cached and must stay true.
     """
     return bool(body.keywords) and "closedTimestamp" in body.fields
 
 
 def report_closed(key: Key, body: Body, node: MappingNode, findings: Collector) -> None:
-    """Report keywords that outlive their matter."""
+    """Warn about keywords of a tag that has a closing date."""
     if is_closed_with_keywords(body):
         words = ", ".join(quoted(word) for word in body.keywords[:3])
         message = (
-            f"{words} tag time after `closedTimestamp` too:"
-            " a matter that is closed needs `keywords: []`, `excludeTagNameKeyword: true`"
+            f"time after `closedTimestamp` still matches {words}:"
+            " if the matter is closed, set `keywords: []` and `excludeTagNameKeyword: true`"
         )
         _warn(findings, "closed-with-keywords", node.get("closedTimestamp") or node, message, str(key))
 
 
 class Shared(NamedTuple):
-    """Something that `key` has in common with a tag before it: a name, or the keyword `word`."""
+    """A warning about two tags that share a name, a keyword or a category, reported at `key`. `word` is the keyword."""
 
     code: str
     key: Key
@@ -102,7 +105,7 @@ class Shared(NamedTuple):
 
 
 def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
-    """Names that differ by case or form only, and keywords of more than one tag, each keyword once."""
+    """Yield a warning for each name that differs from another only by case or form, and for each shared keyword."""
     names: dict[str, Resource] = {}
     holders: dict[str, _Holders] = {}
     for tag in tags:
@@ -114,7 +117,7 @@ def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
             holder = holders.get(same := folded(word))
             if holder is None:
                 holders[same] = _Holders(key)
-            # Two names that are alike have been told of above.
+            # Names that are alike have been reported above.
             elif holder.last != key and not folded(holder.first.name) == same == own:
                 holder.take(tag, word)
     for holder in holders.values():
@@ -123,7 +126,7 @@ def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
 
 
 class _Holders:
-    """The tags that have a keyword: the first, the next with its spelling of it, the last, and how many they are."""
+    """The tags that have one keyword: the first, the second with its spelling, the last, and their number."""
 
     __slots__ = ("count", "first", "last", "second", "word")
 
@@ -138,13 +141,13 @@ class _Holders:
         self.last, self.count = tag.key, self.count + 1
 
     def report(self, second: Resource) -> Shared:
-        others = f": {self.count:,} tags have it" if self.count > 2 else ""
-        message = f"the keyword {quoted(self.word)} is one of {self.first} too{others}"
+        others = f"; {self.count:,} tags have it" if self.count > 2 else ""
+        message = f"{self.first} also has the keyword {quoted(self.word)}{others}"
         return Shared("same-keyword", second.key, second.source, message, self.word)
 
 
 def place_of(word: str | None, node: MappingNode) -> Node:
-    """Return the node of a tag's keyword; that of its name if the keyword is not listed or is None."""
+    """Return the node of a tag's keyword, or of its name when the keyword is `None` or not listed."""
     keywords = node.get("keywords") if word is not None else None
     items = keywords.items if isinstance(keywords, Sequence) else []
     return next((item for item in items if item.text == word), None) or node.get("name") or node

@@ -1,4 +1,4 @@
-"""files → readings, in their order: from the cache, read here, or where there is much to read on every processor."""
+"""Manifest files → their readings, in order: from the cache or the files, in several processes if they are large."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from syncengine.manifest.read_file import NO_DEFAULTS, read_manifest
 from syncengine.manifest.reading import ReadFile, Reading, read_file, reading_of
 
 MUCH = 1_000_000
-"""Bytes from which on more processes are worth their start."""
+"""The total size of files, in bytes, from which several processes are worth starting."""
 FILES_AT_ONCE = 4
-"""Files that a process is given at a time."""
+"""The number of files that a process is given at a time."""
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 32
-"""Files whose readings wait in memory for the cache."""
+"""The number of readings that wait in memory to be stored in the cache together."""
 
 
 def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
-    """The digest of each file with all its inputs, empty if it cannot be read; None for an empty cache.
+    """Return the digest of each file with all its inputs, empty if unreadable, or `None` when the cache is empty.
 
-    An empty cache has no entry to find, so that each file and its sources are read only once. Bytes that have an entry
-    by themselves have no other inputs, and are not searched for `generate`.
+    With an empty cache, no digest is needed to find entries, so each file and its sources are read only once. A file
+    with an entry for its bytes alone has no other inputs, and is not searched for `generate`.
     """
     digests = cache.digests()
     return [_known_digest(file, cache, digests) or _whole_digest(file) for file in files] if digests else None
@@ -66,7 +66,7 @@ def read_all(
     cache: ManifestCache | None = None,
     digests: Sequence[str] | None = None,
 ) -> Iterator[ReadFile]:
-    """Every file as it was read; new readings go into the cache. `digests`: those of the files, if known."""
+    """Yield a `ReadFile` for each file, and store new ones in the cache. `digests` are those of the files, if known."""
     if cache is None:
         yield from _fresh(files, [None] * len(files), defaults)
         return
@@ -98,7 +98,7 @@ def _fresh(
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
-    """Read one file. `former` is its last reading, packed, if there is one that can be reused."""
+    """Read one file. `former` is its last reading in MessagePack, whose rows can be reused."""
     findings, context = Collector(file.name), file.context
     data = file.content(findings)
     if data is None:
@@ -106,12 +106,12 @@ def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None =
     with no_collection():
         read = read_file(_read(file, data, defaults, former), context.compares_parts if context else 0)
     if context and context.allowance.is_used_up:
-        return read  # another day, its templates have the time that others took today
+        return read  # without a digest it is not cached: in another run, its templates may have more time
     return read._replace(sha256=_digest(file, data))
 
 
 def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> ReadFile:
-    """Read one file in a process of its own."""
+    """Read one file in a worker process. Raise `KeyboardInterrupt` when the process was asked to stop."""
     if _stopped.is_asked:
         raise KeyboardInterrupt
     _stopped.is_reading = True
@@ -130,14 +130,14 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
 
 
 def _former(packed: bytes | None) -> Reading | None:
-    """Return the former reading; None if another version wrote it."""
+    """Return the former reading, or `None` when there is none or another version wrote it."""
     with suppress(msgspec.DecodeError):
         return None if packed is None else reading_of(packed)
     return None
 
 
 def _processes(files: Sequence[ManifestFile]) -> int:
-    """The number of processes that are worth their start; more than one only where they can be forked."""
+    """Return the number of processes that are worth starting: 1 where processes cannot be forked."""
     import multiprocessing
 
     if "fork" not in multiprocessing.get_all_start_methods() or sum(file.size() for file in files) < MUCH:
@@ -168,13 +168,13 @@ def _in_processes(
 
 
 class _Stopped:
-    """Whether this process was asked to stop, which interrupts reading; an answer under way is always sent whole."""
+    """Whether this process was asked to stop. That interrupts reading, but never the sending of a result."""
 
     def __init__(self) -> None:
         self.is_asked = self.is_reading = False
 
     def listen(self) -> None:
-        """Handle signals of a new process: Ctrl-C goes to all processes of a terminal, and the first one reports it."""
+        """Handle a worker's signals. Ctrl-C goes to all processes of a terminal, and only the parent reports it."""
         for number in _STOPPING:
             signal.signal(number, self._ask)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)

@@ -1,7 +1,7 @@
-"""bytes of one manifest → its declarations, as plain values that a cache can keep; pure.
+"""The bytes of one manifest → its declarations, as plain values that a cache can store; pure.
 
-A boring file is read by `document.fast_reader`, any other by the full reader, which alone finds faults. Places inside a
-resource are not kept: reports look up the few that they need (`nodes_of`).
+A file of plain values is read by `document.fast_reader`, any other file by the full reader, the only one that reports
+problems. Places within resources are not stored: reports look up the few that they need (`nodes_of`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from syncengine.resource import Key, Kind, Resource, Source
 
 NO_DEFAULTS = DefaultValues()
 SMALL = 8_000
-"""Bytes below which a file is read sooner than the expressions for it are compiled."""
+"""The size in bytes below which the full reader is faster than compiling the fast reader's expressions."""
 
 
 def read_manifest(
@@ -45,10 +45,10 @@ def read_manifest(
     former: Reading | None = None,
     line_of: Callable[[int], int] = int,
 ) -> Reading:
-    """Read the declarations of a file over the project's `defaults`; its `generate` blocks may use `context`.
+    """Return the declarations of a file over the project's `defaults`; its `generate` blocks may use `context`.
 
-    `former` is an earlier reading of the file, whose unchanged rows are not rendered again. `line_of` maps lines to
-    those that messages name, as in `Collector`.
+    `former` is an earlier reading of the file, whose unchanged rows are not rendered again. `line_of` maps a line to
+    the line that messages name, as in `Collector`.
     """
     if boring := _boring(data, file, defaults):
         return boring
@@ -57,7 +57,7 @@ def read_manifest(
 
 
 def documents_of(data: bytes, findings: Collector, context: LoadContext | None) -> Documents:
-    """The documents of a file; one that generates is parsed once a run, for its digest and for its reading."""
+    """Return the documents of a file. A file that generates is parsed once per run, for its digest and its reading."""
     if context is None or GENERATES not in data:
         return read(data, findings)
 
@@ -71,7 +71,7 @@ def documents_of(data: bytes, findings: Collector, context: LoadContext | None) 
 
 
 def nodes_of(data: bytes, file: str, context: LoadContext | None = None) -> dict[Key | int, MappingNode]:
-    """The first node of each resource, to find places in; for generated resources by its line."""
+    """Return the first node of each declared resource by key, and of each resource in a `generate` block by line."""
     findings = Collector(file)
     nodes: dict[Key | int, MappingNode] = {}
     all_of_it = declarations(documents_of(data, findings, context), findings)
@@ -109,7 +109,7 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
 
 
 def _plain_defaults(section: str | None, file: str, defaults: DefaultValues) -> Mapping[Kind, Mapping[str, Any]] | None:
-    """The defaults of each kind's resources; None if their places matter."""
+    """Return the defaults of each kind's resources, or `None` when the full reader must read them."""
     if section is None:
         return {kind: defaults.values.get(kind, {}) for kind in Kind}
     findings = Collector(file)
@@ -131,7 +131,7 @@ def read_documents(
     data: bytes = b"",
     former: Reading | None = None,
 ) -> Reading:
-    """Read declarations that are parsed already; `data` is their text, by which `former` rows are known again."""
+    """Return the declarations in parsed documents. `data` is their text, by which rows of `former` are recognised."""
     file = findings.file
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
@@ -173,13 +173,13 @@ def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dic
 
 
 def resources_of(declared: Declarations, findings: Collector) -> list[Resource | None]:
-    """Each resource over the defaults of its own file; None where its identity cannot be read."""
+    """Return each resource over its own file's defaults, with `None` for an identity that cannot be read."""
     under = _under(NO_DEFAULTS, declared.defaults.values)
     return [resource_of(each, under[each.kind], findings) for each in declared.resources]
 
 
 def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
-    """The categories that defaults of tags refer to, with their places."""
+    """Yield the categories that the defaults of tags refer to, with their places."""
     for node in defaults.nodes.get(Kind.TAG, ()):
         value = node.get("category")
         if isinstance(value, Scalar) and not value.is_null and value.text:

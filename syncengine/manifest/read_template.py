@@ -1,4 +1,4 @@
-"""bytes of a `.yaml.j2` file → its declarations, every place in the template's own lines. Reads sources."""
+"""The bytes of a text template → its declarations, with places in the template's own lines. Reads sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Placed = TypeVar("Placed", CategoryReference, SourceUse)
 
 
 def read_template(data: bytes, file: str, defaults: DefaultValues, context: LoadContext) -> Reading:
-    """Read the declarations of the rendered file over the project's `defaults`."""
+    """Render a text template, and return its declarations over the project's `defaults`."""
     findings = Collector(file)
     result = render(data, file, context, findings)
     if result is None:
@@ -40,7 +40,7 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, context: Load
 
 
 def relocated(reading: Reading, result: Rendered, lines: Sequence[str]) -> Reading:
-    """A reading of the result as one of the template, whose `lines` are those of its file."""
+    """Return the reading of a rendered text with its places moved to the template, whose lines are `lines`."""
     move = _Move(result.places, reading.file, lines)
     empty = ", ".join(dict.fromkeys(use.name for use in result.sources if use.is_empty))
     return replace(
@@ -54,7 +54,7 @@ def relocated(reading: Reading, result: Rendered, lines: Sequence[str]) -> Readi
 
 
 def _without_repeats(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
-    """Yield each diagnostic; those of several rows that say the same at one place become one."""
+    """Yield the diagnostics, with one for all rows that have the same message at the same place."""
     alike = Alike()
     for diagnostic, row in pairs:
         if row is None:
@@ -66,7 +66,7 @@ def _without_repeats(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Places of a result → places of the template."""
+    """A mapping of places in a rendered text to places in its template."""
 
     places: Places
     file: str
@@ -82,18 +82,18 @@ class _Move:
         return replace(each, file=at.file, line=at.line, column=self._column(at))
 
     def diagnostic(self, d: Diagnostic, empty: str) -> tuple[Diagnostic, Row | None]:
-        """A diagnostic, and the row that wrote its part of the result where its message does not name one.
+        """Return the diagnostic at its place in the template, and its row unless its message names one already.
 
-        `empty` are the sources that have no rows, which may be why something is missing.
+        `empty` names the sources without rows, which may explain a missing value.
         """
         if d.line is None:
             return d, None
         at = self.places.at(d.line, d.column or 1)
-        message = f"{d.message} ({empty} has no rows)" if d.code == "null-value" and empty else d.message
+        message = f"{d.message} (no rows in {empty})" if d.code == "null-value" and empty else d.message
         moved = replace(d, file=at.file, line=at.line, column=self._column(at), message=message)
         return (moved, None) if d.data else (moved, at.data)
 
     def _column(self, at: Source) -> int:
-        """The column where the template's line begins, since its text may be anywhere in the result."""
+        """Return the column at which the template's line begins, since its text may be anywhere in the result."""
         text = self.lines[at.line - 1] if at.file == self.file and at.line <= len(self.lines) else ""
         return len(text) - len(text.lstrip()) + 1

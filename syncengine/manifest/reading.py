@@ -1,4 +1,4 @@
-"""A file as it was read: its reading, which a cache can keep, and texts to compare with other files. Values; pure."""
+"""The result of reading one file: a reading that a cache can store, and texts to compare with other files. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
-    """A category that a default refers to, or the resource `key`, and where; `data` is the row that it is made of."""
+    """A reference to a category, with its place. `key` is the resource that refers to it, or `None` for a default.
+
+    `data` is the row that the resource was generated from, if any.
+    """
 
     category: str
     file: str
@@ -29,7 +32,7 @@ class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
 
 
 class BlockRows(Struct, frozen=True, gc=False, array_like=True):
-    """The rows of a block: their digests, and the number of resources of each."""
+    """The rows of a `generate` block: their digests, and the number of resources generated from each."""
 
     block: str
     digests: bytes
@@ -37,9 +40,9 @@ class BlockRows(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Reading(Struct, frozen=True, gc=False, array_like=True):
-    """All of one file. `whole`: no category that it may declare is lost.
+    """The declarations and diagnostics of one file. `whole` is false when a problem may hide a category.
 
-    `rows` are those that the last of the resources were made of.
+    `rows` are the rows from which the last of the `resources` were generated.
     """
 
     file: str
@@ -53,10 +56,10 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
 
 
 class ReadFile(NamedTuple):
-    """A file that was read: its reading, also in MessagePack, and texts to compare with other files, one line each.
+    """A file's reading, also in MessagePack, and texts to compare with other files, one item per line.
 
-    `names` are the folded names that tags have, had or are removed under, `words` their folded keywords, `parts` the
-    parts of those. `sha256` is the digest of the file and of all its inputs; empty if it cannot be read.
+    `names` are the folded names that tags have, had or are removed under, `words` their folded keywords, and `parts`
+    the parts of these keywords. `sha256` is a digest of the file and all its inputs, empty if the file is unreadable.
     """
 
     reading: Reading
@@ -67,21 +70,21 @@ class ReadFile(NamedTuple):
     sha256: str = ""
 
     def __reduce__(self) -> tuple[Callable[..., ReadFile], tuple[object, ...]]:
-        """Send it to another process without its reading, which is sooner decoded than unpickled."""
+        """Pickle the file without its reading, which is decoded faster than it would be unpickled."""
         return unpacked, self[1:]
 
 
 reading_of = msgspec.msgpack.Decoder(Reading).decode
-"""Decode a packed reading; msgspec.DecodeError if it is of another version."""
+"""The decoder of packed readings. It raises `msgspec.DecodeError` for a reading of another version."""
 
 
 def unpacked(packed: bytes, *texts: str) -> ReadFile:
-    """The file of all but its reading; msgspec.DecodeError if another version wrote it."""
+    """Return the file with the reading in `packed`. Raise `msgspec.DecodeError` if another version wrote it."""
     return ReadFile(reading_of(packed), packed, *texts)
 
 
 def read_file(reading: Reading, most: int = 0) -> ReadFile:
-    """A reading with all that other files must be compared with; parts of keywords where there are `most` at most."""
+    """Return a reading with the texts to compare with other files; with parts for no more than `most` keywords."""
     tags = [resource for resource in reading.resources if resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
@@ -92,7 +95,7 @@ def read_file(reading: Reading, most: int = 0) -> ReadFile:
 
 
 def _words(tags: Sequence[Resource]) -> str:
-    """Return the folded keywords of tags, one a line; a tag's own spellings of one keyword count once."""
+    """Return the folded keywords of tags, one per line. Several spellings of a keyword in one tag count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     words = lines.split("\n")
     if len(set(words)) == len(words):

@@ -1,4 +1,4 @@
-"""Findings of rows → one for each mistake, which says how many more rows have it; pure."""
+"""Diagnostics of many rows → one diagnostic per mistake, with the number of further rows that have it; pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Row, with_row
 
 FEW = 25
-"""Different messages at one place that are reported one by one."""
+"""The most different messages at one place that are reported one by one."""
 _Place = tuple[object, ...]
 
 
 class Alike:
-    """Findings whose messages do not name their rows yet, as they come; those that say the same are one."""
+    """A collection of diagnostics of rows, which merges diagnostics with the same place and message."""
 
     def __init__(self) -> None:
         self._first: list[Diagnostic] = []
@@ -23,7 +23,7 @@ class Alike:
         self._numbers: dict[_Place, dict[str, int]] = {}
 
     def add(self, diagnostic: Diagnostic, row: Row | None) -> None:
-        """Take one more; beyond FEW at one place, it counts as one of the last message there."""
+        """Add the diagnostic of a row. Beyond `FEW` messages at one place, count it as a repetition of the last one."""
         place = (diagnostic.severity, diagnostic.code, diagnostic.file, diagnostic.line, diagnostic.column)
         numbers = self._numbers.setdefault(place, {})
         number = numbers.get(diagnostic.message)
@@ -39,6 +39,6 @@ class Alike:
             self._more[number] += 1
 
     def diagnostics(self) -> Iterator[Diagnostic]:
-        """Give each with its first row and the number of the others."""
+        """Yield each merged diagnostic, naming its first row and the number of further rows."""
         for diagnostic, more in zip(self._first, self._more, strict=True):
             yield replace(diagnostic, message=with_row(diagnostic.message, diagnostic.data, more))

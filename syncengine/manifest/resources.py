@@ -1,4 +1,4 @@
-"""The declaration of one resource, over its defaults → the resource; pure."""
+"""The declaration of one resource, with the defaults of its kind → the resource; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncengine.resource import Body, Key, Kind, Resource, Source
 def plain_resource(
     kind: Kind, own: Mapping[str, Any], source: Source, column: int, defaults: Mapping[str, Any]
 ) -> Resource | None:
-    """The resource of boring values; None where they must be looked at with their places."""
+    """Return the resource with `own` values over `defaults`, or `None` when the full reader must report a problem."""
     name = own.get(IDENTITIES[kind])
     values = merge(defaults, own) if defaults else own
     if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
@@ -30,7 +30,7 @@ def plain_resource(
 
 
 def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
-    """The resource of any declaration; missing fields go to the findings. None without an identity."""
+    """Return the declared resource, or `None` without an identity. Report missing fields and lints to `findings`."""
     key, node = declared.key, declared.node
     values = merge(defaults, declared.values) if defaults else declared.values
     absent = _BESIDES_IDENTITY[declared.kind].difference(values)
@@ -66,7 +66,7 @@ def _category_only(values: Mapping[str, Any]) -> Body:
 
 
 def _tag_body(key: Key, values: Mapping[str, Any]) -> Body:
-    """docs/planning.md 2.3: effective keywords; 2.4: whether the name is excluded is always explicit."""
+    """Return a tag's body: effective keywords (docs/planning.md 2.3), `excludeTagNameKeyword` always explicit (2.4)."""
     name, excluded = key.name, values.get("excludeTagNameKeyword", False)
     keywords: tuple[str, ...] = values.get("keywords", ())
     if not excluded and name not in keywords:

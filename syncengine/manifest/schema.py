@@ -1,6 +1,6 @@
-"""The models of a manifest: names, types, limits and descriptions of every field, once. Data only.
+"""The models of a manifest: the name, type, limits and description of every field. Data only.
 
-Readers (`model_reader`) and JSON Schemas come from here (docs/manifests.md, docs/interface.md 2).
+Readers (`model_reader`) and JSON Schemas are derived from these models (docs/manifests.md, docs/interface.md 2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from syncengine.manifest.generate_schema import Generate
 from syncengine.resource import Kind, Removal
 
 EXCLUSIVE = ("category", "tagCategoryId")
-"""Fields of a tag of which it has one, or none."""
+"""The fields of a tag that exclude each other: a tag has at most one of them."""
 _PROTECT = "Never removed by a plan, even when the manifests no longer declare it."
 
 
@@ -44,7 +44,7 @@ class TagCategory(Model, frozen=True):
     label: Annotated[Line | None, Meta(description="Shown in the console.")] = None
     description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
     keywords: Annotated[Words | None, Meta(description="Words that belong to the category.")] = None
-    previously: Annotated[Names | None, Meta(description="Earlier externalIds of this category: a rename.")] = None
+    previously: Annotated[Names | None, Meta(description="Earlier externalIds of this category, to rename it.")] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
@@ -54,13 +54,13 @@ class ActivityType(Model, frozen=True):
     beyond_fields: ClassVar[Mapping[str, Any]] = {"required": ["code"]}  # the label may be a default
 
     code: Annotated[Identity, Meta(description="Identity of the activity type.")]
-    label: Annotated[Filled, Meta(description="Shown in the console; the service takes it on creation only.")]
+    label: Annotated[Filled, Meta(description="Shown in the console; the service sets it on creation only.")]
     description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
     enable_if_new: Annotated[
-        Flag | None, Meta(description="Offer it to users when it is created; acts on creation only, false by default.")
+        Flag | None, Meta(description="Enable a new activity type for users; has no effect later; false by default.")
     ] = None
     reenable_if_archived: Annotated[
-        Flag | None, Meta(description="Revive a deleted or archived one; false by default.")
+        Flag | None, Meta(description="Restore the activity type if it was deleted or archived; false by default.")
     ] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
@@ -71,55 +71,55 @@ class Tag(Model, frozen=True):
     beyond_fields: ClassVar[Mapping[str, Any]] = at_most_one(*EXCLUSIVE)
 
     name: Annotated[Identity, Meta(description="Identity of the tag.")]
-    description: Annotated[Prose | None, Meta(description="Shown in the console and searched; cannot be cleared.")] = (
-        None
-    )
-    category: Annotated[Line | None, Meta(description="The externalId of a category of these manifests.")] = None
+    description: Annotated[
+        Prose | None, Meta(description="Shown in the console and searchable; cannot be cleared.")
+    ] = None
+    category: Annotated[Line | None, Meta(description="The externalId of a category in the manifests.")] = None
     tag_category_id: Annotated[
         Line | None,
-        Meta(description="The service's id of a category that is managed elsewhere; not together with `category`."),
+        Meta(description="The service's id of a category that is managed elsewhere; excludes `category`."),
     ] = None
-    keywords: Annotated[Words | None, Meta(description="The complete set of keywords, besides the tag's name.")] = None
+    keywords: Annotated[Words | None, Meta(description="All keywords of the tag except its name.")] = None
     exclude_tag_name_keyword: Annotated[
-        Flag | None, Meta(description="Do not make the tag's name one of its keywords; false by default.")
+        Flag | None, Meta(description="Do not use the tag's name as a keyword; false by default.")
     ] = None
     metadata: Annotated[Texts | None, Meta(description="Names and values that appear in reports.")] = None
     external_id: Annotated[Line | None, Meta(description="The tag's id in the connected system.")] = None
     default_activity_type_code: Annotated[
-        Line | None, Meta(description="Activity type of time entries for which the user has chosen none.")
+        Line | None, Meta(description="Activity type for time entries for which the user has chosen none.")
     ] = None
     url: Annotated[WebLink | None, Meta(description="A page that the console links to: https:// or http://.")] = None
     visibility: Annotated[
         Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None,
-        Meta(description="PRIVATE tags are seen by authorised team members only; PUBLIC by default."),
+        Meta(description="PRIVATE tags are visible to authorised team members only; PUBLIC by default."),
     ] = None
     assignee_external_ids: Annotated[
         Words | None, Meta(description="External ids of the users who work on the matter.")
     ] = None
-    managed_by: Annotated[Line | None, Meta(description="What manages this tag.")] = None
+    managed_by: Annotated[Line | None, Meta(description="The system that manages this tag.")] = None
     path: Annotated[Line | None, Meta(description="Deprecated by the service; / by default.")] = None
     created_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since epoch.")
+        Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since the epoch.")
     ] = None
     modified_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was modified: RFC 3339, or milliseconds since epoch.")
+        Instant | None, Meta(description="When the matter was modified: RFC 3339, or milliseconds since the epoch.")
     ] = None
     closed_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was closed: RFC 3339, or milliseconds since epoch.")
+        Instant | None, Meta(description="When the matter was closed: RFC 3339, or milliseconds since the epoch.")
     ] = None
-    previously: Annotated[Names | None, Meta(description="Earlier names of this tag: a rename.")] = None
+    previously: Annotated[Names | None, Meta(description="Earlier names of this tag, to rename it.")] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
 class RemovedTag(Model, frozen=True):
-    """How a tag leaves that these manifests no longer declare."""
+    """How to remove a tag that the manifests no longer declare."""
 
     tag: Annotated[Identity, Meta(description="Name of the tag.")]
     as_: Annotated[
         Annotated[Removal, Reads(choice(Removal))],
-        Meta(description="forget: leave it to the service; retire: keep it without keywords; delete: remove it."),
+        Meta(description="forget: leave it unchanged; retire: keep it without keywords; delete: delete the tag."),
     ] = field(name="as")
-    reason: Annotated[Prose | None, Meta(description="Why it leaves; the plan shows it.")] = None
+    reason: Annotated[Prose | None, Meta(description="Why the tag is removed; shown in the plan.")] = None
 
 
 MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
@@ -130,13 +130,13 @@ _TYPES = {name: bare for model in MODELS.values() for name, (bare, _) in fields_
 INSTANTS = frozenset(name for name, bare in _TYPES.items() if bare is int)
 LISTS = frozenset(name for name, bare in _TYPES.items() if bare == tuple[str, ...])
 NOT_TEXT = INSTANTS | {name for name, bare in _TYPES.items() if bare is bool}
-"""Flags and instants, which are not read from quoted text."""
+"""The fields that are flags or instants, which are not read from quoted text."""
 NEVER_EMPTY = NOT_TEXT | {name for name, bare in _TYPES.items() if get_origin(bare) is Literal}
-"""Fields for which empty text has no meaning."""
+"""The fields for which empty text has no meaning."""
 NEVER_DEFAULTS = frozenset({"previously"})
-"""Besides the identity: fields that make sense for one resource only."""
+"""The fields besides the identity that `defaults` cannot set, because they belong to a single resource."""
 NEVER_FIELDS = frozenset({"keywords", "metadata", "protect", "previously"})
-"""Fields of a tag that a body or a resource holds elsewhere than in `fields`; a category's keywords are a field."""
+"""The fields of a tag that are stored outside `Body.fields`. A category's keywords are an ordinary field."""
 
 _MEANT = {
     Kind.CATEGORY: {"id": "externalId", "name": "label", "code": "externalId", "title": "label"},
@@ -156,12 +156,12 @@ _MEANT = {
         "activityType": "defaultActivityTypeCode",
     },
 }
-"""Names of the service's interface, or of another kind, that people write by mistake, where the nearest spelling would
-mislead them."""
+"""The right fields for names that people take by mistake from the service's interface or from another kind, where the
+nearest spelling would mislead."""
 
 
 def _defaults_model(kind: Kind) -> type[Model]:
-    """The kind's fields, none of them required, without those that only one resource can have."""
+    """Return a model with the kind's fields, all optional, without those that belong to a single resource."""
     model = MODELS[kind]
     optional = [
         (each.name, _optional(each.type), None)
@@ -174,26 +174,26 @@ def _defaults_model(kind: Kind) -> type[Model]:
 
 
 def _model(name: str, model_fields: list[tuple[str, Any, None]], namespace: dict[str, Any]) -> Any:
-    """A model whose fields are computed; to type checkers it is anything."""
+    """Return a model with computed fields, typed as `Any` because type checkers cannot know them."""
     return defstruct(name, model_fields, bases=(Model,), namespace=namespace, frozen=True)
 
 
 def _optional(declared: Any) -> Any:
-    """The type, or None, with the same description."""
+    """Return the annotated type `declared`, extended by `None`, with its description."""
     return Annotated[(declared | None, *(meta for meta in declared.__metadata__ if isinstance(meta, Meta)))]
 
 
 DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}
 
 
-_SAID = "Default values of the {}."
+_SAID = "Default values for all `{}`."
 Defaults: Any = _model(
     "Defaults",
     [
         (section, Annotated[DEFAULTS[kind] | None, Meta(description=_SAID.format(section))], None)
         for section, kind in SECTIONS.items()
     ],
-    {"__doc__": "Merged under every resource of a kind: maps merge, lists and scalars replace."},
+    {"__doc__": "Default values for all resources of a kind. A resource adds to maps, and replaces lists and scalars."},
 )
 
 
@@ -211,8 +211,8 @@ class Manifest(Model, frozen=True):
     activity_types: Annotated[
         list[ActivityType] | None, Meta(description="Kinds of work that time can be posted as.")
     ] = None
-    tags: Annotated[list[Tag] | None, Meta(description="What users assign to recorded time: matters, projects.")] = None
-    defaults: Annotated[Defaults | None, Meta(description="Merged under every resource of this file.")] = None
+    tags: Annotated[list[Tag] | None, Meta(description="Tags for recorded time, such as matters or projects.")] = None
+    defaults: Annotated[Defaults | None, Meta(description="Default values for all resources of this file.")] = None
     removed: Annotated[list[RemovedTag] | None, Meta(description="How to remove tags that are no longer declared.")] = (
         None
     )
@@ -223,7 +223,7 @@ class Manifest(Model, frozen=True):
 
 RESOURCE_TABLES = {kind: Table.of(model, TITLES[kind], _MEANT[kind]) for kind, model in MODELS.items()}
 DEFAULTS_TABLES = {
-    kind: Table.of(model, f"the defaults of {section}", _MEANT[kind])
+    kind: Table.of(model, f"`defaults.{section}`", _MEANT[kind])
     for section, kind in SECTIONS.items()
     for model in (DEFAULTS[kind],)
 }

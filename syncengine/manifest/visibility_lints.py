@@ -1,4 +1,4 @@
-"""Tags beside the tags around them → suspicions about who may see them; pure."""
+"""Tags → warnings about tags that more people may see than intended; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRIVATE = "PRIVATE"
 
 
 def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
-    """Tags of a file that say nothing of their visibility, where at least half of the others are private."""
+    """Return a file's tags without a declared visibility, if at least half of the other tags are private."""
     tags = [resource for resource in resources if resource.sound and resource.key.kind is Kind.TAG]
     visibilities = [tag.body.fields.get("visibility") for tag in tags]
     if (
@@ -28,14 +28,14 @@ def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
 
 
 def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
-    """Report them; those that one template makes of rows are one mistake."""
+    """Warn about a file's tags in `public_by_silence`. Tags that one template generates from rows are one mistake."""
     silent: dict[tuple[int, int], list[Resource]] = {}
     for tag in public_by_silence(resources):
         silent.setdefault((tag.source.line, tag.column), []).append(tag)
     for place, (first, *others) in silent.items():
         key, data = str(first.key), first.source.data
         message = (
-            f"{key} declares no visibility and is PUBLIC, while its neighbours are PRIVATE: declare its visibility"
+            f"{key} declares no visibility, so it is PUBLIC, while other tags in its file are PRIVATE: set `visibility`"
         )
         findings.at(
             "public-by-silence",
@@ -49,7 +49,7 @@ def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
 
 
 class Categories:
-    """The categories with private tags, and those with others; filled tag by tag, and read at the end."""
+    """The categories that have private tags, and those that have other tags, collected tag by tag."""
 
     __slots__ = ("private", "shared")
 
@@ -68,15 +68,15 @@ class Categories:
             self.private[category] = resource.key, resource.source
 
     def mixed(self) -> Iterable[Shared]:
-        """The first private tag of each category that tags for everyone's eyes are in too."""
+        """Yield a warning at the first private tag of each category that also has public tags."""
         for category, (key, source) in self.private.items():
             if category in self.shared:
-                message = f"{key} is PRIVATE, and its category {quoted(str(category))} is shared with public tags"
+                message = f"{key} is PRIVATE, but its category {quoted(str(category))} also has PUBLIC tags"
                 yield Shared("private-in-shared-category", key, source, message)
 
 
 def visible_pairs(resources: Iterable[Resource]) -> set[tuple[object, bool]]:
-    """The categories of tags, each with whether the tag is private."""
+    """Return each category of a tag, paired with whether the tag is private."""
     return {
         (category, resource.body.fields.get("visibility") == PRIVATE)
         for resource in resources

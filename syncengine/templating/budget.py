@@ -1,4 +1,4 @@
-"""Limits of a template: steps, time and size. The environment that runs it counts them here."""
+"""The limits of templates in steps, time and size, and the budgets that are charged when templates run."""
 
 from __future__ import annotations
 
@@ -11,60 +11,59 @@ from functools import cache
 from typing import Any
 
 MAX_STEPS = 5_000_000
-"""Turns of loops and calls, all together, of one file."""
+"""The most loop iterations and calls of one file, all together."""
 STEPS_OF_BLOCK = 20_000_000
-"""The most steps of all rows of a block, besides STEPS_A_ROW for each of them on average."""
+"""The most steps of all rows of a block together, to which `STEPS_A_ROW` is added for each row."""
 STEPS_A_ROW = 500
 MAX_SECONDS = 30.0
-"""Processor seconds of all templates of a run: a busy machine refuses nothing that another accepts."""
+"""The most processor seconds of all templates in a run. Unlike elapsed time, they do not depend on a machine's load."""
 SECONDS_A_ROW = 0.001
-"""Additional seconds of a block for each of its rows on average: ten times those of an honest one."""
+"""The seconds added for each row of a block: ten times as many as an ordinary row takes."""
 MAX_CHARACTERS = 64 * 1024 * 1024
 """The most characters that one file may write."""
 MAX_OF_BLOCK = 32 * 1024 * 1024
-"""The most characters of all rows of a block, besides CHARACTERS_A_ROW for each of them on average; memory takes more.
-"""
+"""The most characters of all rows of a block together, to which `CHARACTERS_A_ROW` is added for each row."""
 CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
-"""Characters or items of any one value."""
+"""The most characters or items of any one value."""
 MAX_CAPTURED = 10 * MAX_TEXT
-"""The same for text in `{% set %}` and `{% filter %}`, which may be most of a file."""
+"""The most characters of text in `{% set %}` and `{% filter %}`, which may be most of a file."""
 MAX_RANGE = 100_000
 MAX_BITS = 4096
 MAX_EXPONENT = 1000
-"""Of ten, in a fraction."""
+"""The largest exponent of ten in a fraction."""
 MAX_DEPTH = 200
-"""Of lists in lists."""
+"""The most levels of nested lists and mappings."""
 MAX_SOUGHT = 1000
-"""Characters of a text that is looked for in another one."""
+"""The most characters of a text that is searched for in another text."""
 MAX_MADE = 2 * MAX_CHARACTERS
-"""The most characters that filters, methods and slices of one file may make; an item counts as OF_AN_ITEM of them."""
+"""The most characters that filters, methods and slices of one file may create. An item counts as `OF_AN_ITEM`."""
 OF_AN_ITEM = 16
 _TEXTS = frozenset({str})
 CHECKED_EVERY = 256
 CHECKED_EACH = 64 * 1024
-"""Characters that are gone through, between two looks at the clock; a call counts as OF_A_CALL of them."""
+"""The characters processed between two checks of the clock. A call counts as `OF_A_CALL` characters."""
 OF_A_CALL = 128
 PARTS_OF_A_STEP = 8
-"""Items of a list that are counted in the time of a turn of a loop."""
+"""The number of list items that are counted in the time of one loop iteration."""
 MAX_MEMORY = 700_000_000
-"""Bytes that the rows of a live source may take: a million of ten columns of text do not, one of five does."""
+"""The most bytes of memory for the rows of a live source: enough for a million rows with five columns of text."""
 OF_A_ROW = 104
-"""Bytes of a record besides its mapping and values: its place and its number."""
+"""The bytes that a record takes besides its mapping and values, for its place and number."""
 WORK_OF_A_STEP = 20
-"""Characters that are gone through in the time of a turn of a loop."""
+"""The number of characters that are processed in the time of one loop iteration."""
 STEPS_OF_A_FILTER = 4
-"""The cost of an item in a filter, compared with a loop iteration."""
+"""The steps that one item in a filter counts as, since it costs more than a loop iteration."""
 
 
 clock = time.thread_time
-"""The clock of deadlines by default."""
+"""The default clock of deadlines, which counts the processor time of the thread."""
 
 
 class Allowance:
-    """Seconds that all templates of a run share, besides SECONDS_A_ROW; `remaining` is the rest of them.
+    """The processor seconds that all templates of a run share, in addition to `SECONDS_A_ROW`.
 
-    A copy in another process is the allowance of that process.
+    A copy in another process is that process's own allowance.
     """
 
     def __init__(self, seconds: float = MAX_SECONDS, clock: Callable[[], float] = clock) -> None:
@@ -76,14 +75,14 @@ class Allowance:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether templates have used all of it."""
+        """Whether templates have used all the seconds."""
         return self.remaining <= 0
 
     @contextmanager
     def spend(self, rows: int = 0) -> Iterator[float]:
-        """Yield the deadline of a block with this number of rows; its time is then subtracted.
+        """Yield the deadline of a block with this number of rows, then subtract the time that it took.
 
-        OutOfBounds if nothing remains.
+        Raise `OutOfBounds` when no time remains.
         """
         if self.is_used_up:
             raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all templates of a run share")
@@ -96,22 +95,22 @@ class Allowance:
 
 @cache
 def allowance_of_process() -> Allowance:
-    """Return the one of a process that reads a part of the files."""
+    """Return the allowance of a worker process, which reads a part of the files."""
     return Allowance()
 
 
 def steps_of(rows: int) -> int:
-    """The most steps of a block with this number of rows."""
+    """Return the most steps of a block with this number of rows."""
     return STEPS_OF_BLOCK + STEPS_A_ROW * rows
 
 
 def size_of(rows: int) -> int:
-    """The most characters of a block with this number of rows."""
+    """Return the most characters of a block with this number of rows."""
     return MAX_OF_BLOCK + CHARACTERS_A_ROW * rows
 
 
 def memory_of(row: Any) -> int:
-    """Bytes of a row as a record, with all its values."""
+    """Return the bytes of memory that a row takes as a record, with all its values."""
     size, waiting = OF_A_ROW, [row]
     while waiting:
         part = waiting.pop()
@@ -124,15 +123,15 @@ def memory_of(row: Any) -> int:
 
 
 class TooMuch(Exception):
-    """A template that does not end, or fills the memory."""
+    """Raised when a template exceeds a limit of steps, time or size."""
 
 
 class OutOfBounds(TooMuch):
-    """A limit that all later templates would exceed as well."""
+    """Raised when a template exceeds a limit that every later row or template would exceed, too."""
 
 
 def join_pieces(chunks: Iterable[str], most: int, sentence: str) -> str:
-    """Join the pieces; TooMuch as soon as they are longer than `most`."""
+    """Return the joined pieces. Raise `TooMuch` with `sentence` as soon as they are longer than `most`."""
     pieces, size = [], 0
     for chunk in chunks:
         pieces.append(chunk)
@@ -143,7 +142,7 @@ def join_pieces(chunks: Iterable[str], most: int, sentence: str) -> str:
 
 
 class Budget:
-    """The limits of one file, or of one row of a block, until a deadline of `clock`."""
+    """The budget of one file, or of one value in a block, with a deadline of `clock`."""
 
     def __init__(self, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps = 0
@@ -161,7 +160,7 @@ class Budget:
         return self.steps + (self._worked + self._work) // WORK_OF_A_STEP
 
     def walk(self, steps: int) -> None:
-        """Count steps at once."""
+        """Charge several steps at once."""
         self.steps += steps - 1
         self.step()
 
@@ -183,34 +182,34 @@ class Budget:
             raise TooMuch(f"the template writes more than {MAX_CHARACTERS // 1024 // 1024} MB")
 
     def filtered(self, items: Iterator[Any]) -> Iterator[Any]:
-        """The items, as they are taken by a filter."""
+        """Yield `items`, charging each for its use in a filter."""
         for item in items:
             self.walk(STEPS_OF_A_FILTER)
             yield item
 
     def turns(self, items: Iterable[Any], characters: int) -> Iterator[Any]:
-        """The items, each of them a step that writes this number of characters of constant text."""
+        """Yield `items`, charging each as a step that writes this number of characters of constant text."""
         for item in items:
             self.step()
             self.wrote(characters)
             yield item
 
     def fits(self, size: int) -> None:
-        """One value of this size; a product with a negative number is empty, and gives nothing back."""
+        """Charge one value of `size`. A negative size, as of a text times -1, counts as 0: the result is empty."""
         if size > MAX_TEXT:
             raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
         self.wrote(max(size, 0))
         self.works(max(size, 0))
 
     def works(self, characters: int) -> None:
-        """Count one call that goes through this number of characters."""
+        """Charge one call that processes this number of characters."""
         self._work += characters + OF_A_CALL
         if self._work > CHECKED_EACH:
             self._worked, self._work = self._worked + self._work, 0
             self.is_in_time()
 
     def took(self, value: Any, characters: int = 0) -> Any:
-        """Return the value that a filter, a method or a slice made, counting its size."""
+        """Return the value that a filter, a method or a slice created, after charging its size."""
         kind = type(value)
         if kind is str or kind is list or kind is tuple or kind is dict:
             size = len(value)
@@ -218,7 +217,7 @@ class Budget:
                 raise TooMuch(f"a value would be larger than {MAX_CAPTURED:,} characters or items")
             self._size += size if kind is str else OF_AN_ITEM * size
             if self._size > MAX_MADE:
-                raise TooMuch("the template makes too many large values")
+                raise TooMuch("the template creates too many large values")
             characters += size
         else:
             check_number(value)
@@ -226,12 +225,12 @@ class Budget:
         return value
 
     def weigh(self, value: Any, is_written: bool = True) -> int:
-        """How many parts a nested value has, each as often as it is there; PARTS_OF_A_STEP of them are a step."""
+        """Return the number of parts in a nested value, after charging a step for every `PARTS_OF_A_STEP` of them."""
         if type(value) is list and set(map(type, value)) <= _TEXTS:
             self.walk(1 + len(value) // PARTS_OF_A_STEP)
             self.wrote(sum(map(len, value)) if is_written else 0)
             return 1 + len(value)
-        from jinja2 import Undefined  # half of what a plan without templates would take to start
+        from jinja2 import Undefined  # the import takes half the start time of a plan
 
         parts, depth, level = 0, 0, [value]
         while level:
@@ -245,7 +244,7 @@ class Budget:
                 elif isinstance(part, dict | list | tuple):
                     self._into(part, inside)
                 elif isinstance(part, Undefined):
-                    str(part)  # which is where an undefined value fails
+                    str(part)  # raises for an undefined value
             level = inside
         return parts
 
@@ -259,7 +258,7 @@ class Budget:
 
 
 def check_number(value: Any) -> None:
-    """Refuse a number that takes long to write or to calculate with."""
+    """Raise `TooMuch` for a number that takes long to write or to calculate with."""
     if isinstance(value, int):
         _bits(value.bit_length())
     elif isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
@@ -267,7 +266,7 @@ def check_number(value: Any) -> None:
 
 
 def bounded_range(*bounds: int) -> range:
-    """`range`, of no more than MAX_RANGE numbers."""
+    """Return a `range`. Raise `TooMuch` when it has more than `MAX_RANGE` numbers."""
     numbers = range(*bounds)
     if numbers and (abs(numbers[-1] - numbers[0]) // abs(numbers.step)) >= MAX_RANGE:
         raise TooMuch(f"a range has more than {MAX_RANGE:,} numbers")
@@ -275,7 +274,7 @@ def bounded_range(*bounds: int) -> range:
 
 
 def check_operation(budget: Budget, operator: str, left: Any, right: Any) -> None:
-    """Refuse an operation whose operands show that its result would be too large."""
+    """Raise `TooMuch` for an operation whose operands show that its result would be too large."""
     budget.step()
     sized = [v for v in (left, right) if isinstance(v, str | list | tuple | bytes)]
     if operator == "+" and len(sized) == 2:

@@ -1,7 +1,7 @@
-"""Templates and expressions of posted time → compiled, in a sandbox with a budget for each value.
+"""Templates and expressions of posted time → compiled templates in a sandbox with a budget for each value.
 
-Whatever a group contains and a template does, other groups are delivered, and a stop is noticed. Missing fields of a
-group are none, at any depth; all filters of Jinja2 and public attributes of plain values are allowed.
+No group and no template can keep other groups from being delivered, or a stop from being noticed. Missing fields of a
+group are `None` at any depth; all filters of Jinja2 and public attributes of plain values are allowed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from syncengine.templating.metering import FILTERS_OF_JINJA, Filter
 from syncengine.templating.sandbox import TemplateSandbox
 
 SECONDS = 3.0
-"""How long one value may take: all else waits for it."""
+"""The most seconds that one value may take, since all other work waits for it."""
 Names = Mapping[type[Any], Mapping[str, str]]
-"""Fields of dataclasses, as templates name them."""
+"""The fields of dataclasses by the names that templates use."""
 
 _MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUES: tuple[Any, ...] = (
@@ -44,14 +44,14 @@ _VALUES: tuple[Any, ...] = (
     *(UTC, ZoneInfo("UTC"), _GroupTuple(None, [])),
     *(IPv4Address(0), IPv6Address(0), IPv4Network(0), IPv6Network(0), ip_interface("0.0.0.0"), ip_interface("::")),  # noqa: S104 - no address that anything binds
 )
-"""One of each type that a group, a row or a configuration may hold, or that comes of them."""
+"""One value of each type that a group, a row or a configuration may contain, or that filters make from them."""
 _MACRO = frozenset({"name", "arguments", "catch_kwargs", "catch_varargs", "caller"})
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """A budget for the templates that are rendered in this block."""
+    """Set a budget for the templates that are rendered in the `with` block."""
     before = _budget.set(Budget(clocks.monotonic() + SECONDS))
     try:
         yield
@@ -60,22 +60,22 @@ def limited() -> Iterator[None]:
 
 
 def spent() -> Budget:
-    """The budget of this thread."""
+    """Return the current budget of this thread, or a new one outside of `limited`."""
     return _budget.get() or Budget(clocks.monotonic() + SECONDS)
 
 
 def deliverable(value: Any) -> Any:
-    """A value for delivery: generated items become a list; FilterTrouble for a function and the like."""
+    """Return a value for delivery, with iterators as lists. Raise `FilterTrouble` for functions and infinities."""
     if type(value) is str:
         spent().wrote(len(value))
         return value
     if isinstance(value, Iterator):
         value = list(spent().turns(value, 0))
     if callable(value) and not isinstance(value, Undefined):
-        raise FilterTrouble("this is a function: call it with ()")
+        raise FilterTrouble("the value is a function: call it with `()`")
     if isinstance(value, float) and not math.isfinite(value):
         raise FilterTrouble("a number must be finite")
-    spent().weigh(value)  # which is where an undefined value fails
+    spent().weigh(value)  # raises for an undefined value
     return value
 
 
@@ -84,12 +84,12 @@ def _public(value: Any) -> frozenset[str]:
 
 
 def _is_of_driver(value: Any) -> bool:
-    """Whether it is a value that only a database's driver has, as a range of dates."""
+    """Return whether a value has a type of a database driver, such as a range of dates."""
     return type(value).__module__.startswith("psycopg.types.")
 
 
 class DeliverySandbox(TemplateSandbox):
-    """A sandbox with fields by the interface's names; none has every field, which is none."""
+    """A sandbox in which fields have the interface's names, and any field of `None` is `None`."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {
         **{type(value): _public(value) for value in _VALUES},

@@ -1,4 +1,4 @@
-"""Templates and expressions of manifests → compiled, in a sandbox whose budgets are those of a file or a block."""
+"""Templates and expressions of manifests → compiled templates in a sandbox, with a budget for each file or block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIME = frozenset(
 
 
 class SandboxedEnvironment(TemplateSandbox):
-    """The environment of one file; `budget` is the file's."""
+    """The environment of one text template or one `generate` block. `budget` is its current budget."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {
         str: _TEXT,
@@ -47,12 +47,12 @@ class SandboxedEnvironment(TemplateSandbox):
         super().__init__(lambda: self.budget, FILTERS_OF_MANIFESTS, loader)
 
     def begin(self, deadline: float, rows: int = 0) -> None:
-        """Set the limits of all rows of a block, or of a file."""
+        """Set the limits for all rows of a block, or for a file."""
         self.deadline, self.most_steps, self.most_size = deadline, steps_of(rows), size_of(rows)
         self.budget = Budget(deadline, self._clock)
 
     def another(self) -> Budget:
-        """The budget of the next value of a block; OutOfBounds if the block has used up its own."""
+        """Return a new budget for a block's next value. Raise `OutOfBounds` when the block exceeds its limits."""
         self.steps += self.budget.spent
         budget = self.budget = Budget(self.deadline, self._clock)
         if self.steps > self.most_steps:
@@ -73,7 +73,7 @@ class SandboxedEnvironment(TemplateSandbox):
         return value
 
     def _method(self, obj: Any, name: str) -> Any:
-        """A method of texts; two of them take values of any kind, as the filters do."""
+        """Return an attribute. The methods `join` and `replace` of texts take values of any kind, as the filters do."""
         if type(obj) is str and name == "join":
             return lambda items: self.filters["join"](items, obj)
         if type(obj) is str and name == "replace":

@@ -19,18 +19,18 @@ from syncengine.templating.budget import MAX_SOUGHT, MAX_TEXT, TooMuch
 
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
 ACCENTS_AT_ONCE = 256
-"""Characters of a piece whose accents are taken away."""
+"""The number of characters from which accents are removed at a time."""
 LONGEST_DATE = 200
 MAX_PRECISION = 100
 _DATE_FORMAT = re.compile(r"(?:[^%]|%[aAbBdHIjmMpSUwWyYzZfGVu%]){0,100}")
 
 
 class FilterTrouble(ValueError):
-    """An argument that a filter cannot use."""
+    """Raised for a value or an argument that a filter cannot use."""
 
 
 def plain_text(value: Any) -> str:
-    """A value as text: numbers and flags as YAML has them, nothing as none."""
+    """Return a value as text: numbers and flags as in YAML, `None` as empty. Raise `FilterTrouble` for other types."""
     match value:
         case str():
             return value
@@ -39,7 +39,7 @@ def plain_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case Undefined():
-            return str(value)  # which is where an undefined value fails
+            return str(value)  # raises for an undefined value
         case datetime() | date():
             return value.isoformat()
         case int() | float() | Decimal() | time() | timedelta() | UUID() | dict():
@@ -47,22 +47,22 @@ def plain_text(value: Any) -> str:
         case list() | tuple():
             return str(list(value))
         case bytes():
-            raise FilterTrouble("it is bytes, not text")
+            raise FilterTrouble("the value is bytes, not text")
         case _ if callable(value):
-            raise FilterTrouble("it is a function, not text: call it; or is a column of that name missing?")
+            raise FilterTrouble("the value is a function, not text: call it, or check whether a column is missing")
         case Iterator():
-            raise FilterTrouble("it is a sequence, not text: append `| list`")
+            raise FilterTrouble("the value is a sequence, not text: append `| list`")
         case _:
-            raise FilterTrouble(f"it is of the type {type(value).__name__}, which is not text")
+            raise FilterTrouble(f"the value has the type {type(value).__name__}, which cannot be written as text")
 
 
 def with_line_feeds(text: str) -> str:
-    """Lines that end with CRLF or CR, as in CSV of Windows and in databases, end with LF."""
+    """Return text with the line ends CRLF and CR, as in CSV files of Windows and in databases, replaced by LF."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def writable(value: Any) -> Any:
-    """The value, if all that is in it can be written."""
+    """Return the value. Raise `FilterTrouble` if any part of it cannot be written as text."""
     waiting = [value]
     while waiting:
         match waiting.pop():
@@ -76,7 +76,7 @@ def writable(value: Any) -> Any:
 
 
 def slug(value: Any, separator: str = "-") -> str:
-    """Lower-case letters and digits of ASCII: `Müller & Söhne` is `mueller-soehne`."""
+    """Return a text as lower-case ASCII letters and digits: `Müller & Söhne` becomes `mueller-soehne`."""
     text = "".join(_LETTERS.get(c, c) for c in plain_text(value).casefold())
     return separator.join(re.findall(r"[a-z0-9]+", _without_accents(text)))
 
@@ -85,10 +85,10 @@ _AROUND_WORDS = ",;:.!?()[]{}<>\"'`´‘’‚“”„«»‹›…"
 
 
 def words(value: Any, separators: str | None = None) -> list[str]:
-    """The words of a text, without punctuation around them; or its parts between any of the separators. Each once."""
+    """Return a text's words without punctuation, or its parts between any of `separators`, without repetitions."""
     text = plain_text(value)
     if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
-        raise FilterTrouble("`words` takes separators of one character or more, like `words(',;')`")
+        raise FilterTrouble(f"`words` takes 1 to {MAX_SOUGHT:,} separators, such as `words(',;')`")
     if separators is None:
         parts = (word.strip(_AROUND_WORDS) for word in text.split() if any(map(str.isalnum, word)))
     else:
@@ -97,7 +97,7 @@ def words(value: Any, separators: str | None = None) -> list[str]:
 
 
 def split(value: Any, separator: str = ",") -> list[str]:
-    """The parts of a text, blanks around them taken away; empty ones left out."""
+    """Return the parts of a text that are not empty, without blanks around them."""
     return [part.strip() for part in plain_text(value).split(separator) if part.strip()]
 
 
@@ -106,12 +106,12 @@ def lines(value: Any) -> list[str]:
 
 
 def as_ascii(value: Any) -> str:
-    """Return text without accents: `é` is `e`, `ß` is `ss`."""
+    """Return text without accents: `é` becomes `e`, `ß` becomes `ss`."""
     return _without_accents(plain_text(value).replace("ß", "ss"))
 
 
 def _without_accents(text: str) -> str:
-    """Remove accents piece by piece: a long run of them would be sorted first, which takes quadratic time."""
+    """Remove accents piece by piece, since a long run of accents is sorted first, which takes quadratic time."""
     pieces = (text[at : at + ACCENTS_AT_ONCE] for at in range(0, len(text), ACCENTS_AT_ONCE))
     return "".join(unicodedata.normalize("NFKD", piece).encode("ascii", "ignore").decode() for piece in pieces)
 
@@ -133,7 +133,9 @@ def _instant(value: Any, format: str | None = None) -> datetime:
     except re.error:
         raise FilterTrouble(f"{format[:60]!r} is not a date format: a part appears twice") from None  # type: ignore[index] # not None
     except ValueError:
-        raise FilterTrouble(f"{plain_text(value)[:60]!r} is not a date{f' like {format}' if format else ''}") from None
+        raise FilterTrouble(
+            f"{plain_text(value)[:60]!r} is not a date{f' in the format {format}' if format else ''}"
+        ) from None
 
 
 def _check_format(format: str) -> None:
@@ -142,13 +144,13 @@ def _check_format(format: str) -> None:
 
 
 def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> str:
-    """A date in another form: `{{ m.opened | date('%d.%m.%Y') }}`; `read` is the form that it comes in."""
+    """Return a date in another format: `{{ m.opened | date('%d.%m.%Y') }}`. `read` is the format of `value`."""
     _check_format(format)
     return _instant(value, read).strftime(format)
 
 
 def utc(value: Any, read: str | None = None) -> str:
-    """A date, or a time without an offset, as an instant in UTC, for timestamps of a manifest. Empty stays empty."""
+    """Return a date or time as an instant in UTC, which is also the default zone. Empty text stays empty."""
     if value is None or value == "":
         return ""
     instant = _instant(value, read)
@@ -157,7 +159,7 @@ def utc(value: Any, read: str | None = None) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON; numbers have all their digits, unknown types are text, and lines end with LF."""
+    """Return a value as JSON. Numbers keep all their digits, unknown types become text, and lines end with LF."""
     match value:
         case str():
             return json.dumps(with_line_feeds(value))
@@ -165,7 +167,7 @@ def as_json(value: Any) -> str:
             return json.dumps(value)
         case float() | Decimal():
             if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-                raise FilterTrouble(f"JSON has no number {value}")
+                raise FilterTrouble(f"{value} is not a JSON number")
             return str(value)
         case dict():
             pairs = (f"{json.dumps(_json_name(key))}: {as_json(inner)}" for key, inner in value.items())
@@ -181,7 +183,7 @@ def _json_name(key: Any) -> str:
 
 
 def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
-    """The sum of numbers."""
+    """Return the sum of numbers, or of one attribute of all items."""
     result: Any = start
     for item in value:
         number = item[attribute] if attribute is not None else item
@@ -192,22 +194,22 @@ def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
 
 
 def indented(value: Any, width: int = 4, first: bool = False) -> str:
-    """Indent each line of a text; the first of them too, if `first` is set."""
+    """Return a text with each line indented, except the first line unless `first` is set."""
     text = plain_text(value)
     if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
-        raise TooMuch("`indent` takes at most 100 blanks")
+        raise TooMuch("`indent` takes 0 to 100 blanks, and fewer for a very large text")
     return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
 
 
 def trimmed(value: Any, characters: str | None = None) -> str:
-    """Return text without blanks, or any of the characters, around it."""
+    """Return text without the blanks, or any of the given characters, around it."""
     if characters is not None and len(characters) > MAX_SOUGHT:
         raise TooMuch(f"`trim` takes at most {MAX_SOUGHT:,} characters")
     return plain_text(value).strip(characters)
 
 
 def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
-    """A number with this many decimal places, rounded as Jinja2 does."""
+    """Return a number rounded to `precision` decimal places, as Jinja2 does."""
     if not -MAX_PRECISION <= precision <= MAX_PRECISION:
         raise TooMuch(f"`round` takes at most {MAX_PRECISION} digits")
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""All filters of templates, each under the current budget: the size of arguments and results, and time."""
+"""The filters of templates, each charged to the current budget for its time and the size of its data."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Spent = Callable[[], Budget]
 
 
 class FilterTable(NamedTuple):
-    """The filters of one kind of templates besides the common ones, by how they are counted.
+    """The filters of one kind of templates besides the common ones, by how they are charged.
 
-    `of_text`: they see all of a value; a list is weighed with all its parts. `of_items`: they take items, or one
-    number, and do not look into them. `others` count by themselves, or make nothing new.
+    `of_text` filters process a whole value, such as a list with all its parts. `of_items` filters take items, or one
+    number, without looking into them. `others` charge the budget by themselves, or create nothing new.
     """
 
     of_text: Mapping[str, Filter]
@@ -54,16 +54,16 @@ OF_A_TEXT: Mapping[str, Filter] = {
     "utc": ours.utc,
     "words": ours.words,
 }
-"""The filters of manifests."""
+"""The filters of manifests that process a whole value."""
 OF_ANYTHING: Mapping[str, Filter] = {name: theirs.FILTERS[name] for name in ("d", "default")}
-"""Filters that accept missing values too, and make nothing new."""
+"""The filters that also accept missing values, and create nothing new."""
 COMPARING = {"dictsort": -1, "groupby": 0, "max": 1, "min": 1, "sort": 2, "unique": 1}
-"""Filters that compare items, or an attribute of them, which is the argument of this number; case is folded before."""
+"""The filters that compare items or an attribute of items, each with the index of the argument that names it, or -1."""
 QUESTIONS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le")
 
 
 def filters_of(spent: Spent, table: FilterTable) -> dict[str, Filter]:
-    """All filters of a kind, where `spent` gives the current budget."""
+    """Return all filters of one kind of templates. `spent` returns the current budget."""
     return {
         **OF_ANYTHING,
         **{name: _of_text(spent, filter) for name, filter in {**TEXT, **table.of_text}.items()},
@@ -74,13 +74,13 @@ def filters_of(spent: Spent, table: FilterTable) -> dict[str, Filter]:
 
 
 def tests_of(spent: Spent) -> dict[str, Filter]:
-    """Jinja2's tests; those that compare weigh both sides."""
+    """Return Jinja2's tests, extended so that comparisons weigh both sides."""
     tests: dict[str, Any] = {**questions.TESTS}
     return tests | {name: _weighing(spent, tests[name]) for name in (*QUESTIONS, "in")}
 
 
 def comparable(budget: Budget, value: Any) -> Any:
-    """Return the value; its parts are weighed before it is compared."""
+    """Return the value after weighing its parts, which a comparison may visit."""
     if type(value) is not str and type(value) is not int:
         budget.weigh(value, is_written=False)
     return value
@@ -115,9 +115,9 @@ def _of_items(spent: Spent, filter: Filter) -> Filter:
 
 
 def _walked(budget: Budget, value: Any) -> Any:
-    """The value, each item of which is a step once it is taken."""
+    """Return the value after charging its items, or an iterator that charges each item when it is taken."""
     if isinstance(value, Undefined):
-        str(value)  # which is where an undefined value fails: Jinja2's `items` would take it for an empty one
+        str(value)  # raises for an undefined value, which Jinja2's `items` would treat as empty
     if isinstance(value, Iterator):
         return budget.filtered(value)
     if type(value) is str:
@@ -159,7 +159,7 @@ def _weighing(spent: Spent, test: Filter) -> Filter:
 
 
 def _of_several_texts(spent: Spent) -> dict[str, Filter]:
-    """A filter whose result is weighed before it joins several texts."""
+    """Return the filters that join several texts, after charging the size of the result."""
 
     def replace(value: Any, old: str, new: str) -> str:
         budget = spent()
@@ -189,7 +189,7 @@ def _replaced(value: Any, old: str, new: str, count: object = None) -> int:
 
 
 def _formatted(value: Any, *arguments: Any, **options: Any) -> int:
-    """The widths and precisions that a format asks for; `*` and nested fields take them from the values."""
+    """Return the sum of a format's widths and precisions, or too much if `*` or nested fields take them from values."""
     text = str(value)
     return MAX_TEXT + 1 if re.search(r"%[^a-z]*\*|\{[^}]*\{", text) else sum(map(int, re.findall(r"\d+", text)))
 
@@ -210,17 +210,17 @@ _SIZES: Mapping[str, Callable[..., int]] = {
     "batch": lambda value, linecount, fill_with=None: linecount,
     "slice": lambda value, slices, fill_with=None: slices,
 }
-"""The size of results of Jinja2's own filters and of methods of texts, before they are made."""
+"""The functions that return the size of a filter's or a text method's result before it is created."""
 
 
 def check_method(budget: Budget, name: str, text: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    """Refuse a method of a text whose result would not fit."""
+    """Raise `TooMuch` for a text's method whose result would be too large."""
     if name in _SIZES:
         budget.fits(_SIZES[name](text, *arguments, **options))
 
 
 def _sized(spent: Spent, name: str) -> Filter:
-    """Jinja2's own filter, for arguments within the limits."""
+    """Return one of Jinja2's filters, extended to charge the size of its result before creating it."""
     filter = theirs.FILTERS[name]
     first = int(hasattr(filter, "jinja_pass_arg"))
 
@@ -233,7 +233,7 @@ def _sized(spent: Spent, name: str) -> Filter:
 
 
 def _of_jinja(spent: Spent) -> dict[str, Filter]:
-    """Return Jinja2's own filters; those that can make more than they are given count that."""
+    """Return Jinja2's own filters. Filters whose result can exceed their arguments are charged for it."""
 
     @wraps(theirs.FILTERS["join"])
     def join(context: Any, value: Any, d: str = "", attribute: Any = None) -> Any:
@@ -253,4 +253,4 @@ FILTERS_OF_JINJA = FilterTable(
     _jinja("random", "round", "sum"),
     _of_jinja,
 )
-"""All filters of Jinja2 itself."""
+"""The filters of templates for deliveries, which are all filters of Jinja2."""

@@ -1,7 +1,7 @@
 """A parsed template → the names in it that cannot exist: variables, and fields of known shapes. Pure.
 
-All fields of a group of posted time are known, so that `tag.nmae` is an error at start, not with the first group; of a
-row or a variable of manifests only the name is known.
+All fields of a group of posted time are known, so that `tag.nmae` is an error at startup instead of with the first
+group. Of the rows and variables of manifests, only the names are known.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from syncengine.document.diagnostics import suggestion
 
 SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject", "_turns"})
 ATTRIBUTE_FIRST = frozenset({"attr", "groupby", "selectattr", "rejectattr", "sum"})
-"""Filters whose first argument is an attribute's name."""
+"""The filters whose first argument is an attribute's name."""
 ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape of a value: fields by name (None: any), or items. `title` is its name in messages."""
+    """The shape of a value: its fields by name (`None`: any value), or its items. `title` is its name in messages."""
 
     title: str
     fields: Mapping[str, Shape | None] | None = None
@@ -31,18 +31,18 @@ class Shape:
 
 
 class Finding(NamedTuple):
-    """A line of the template, from 1, and its problem."""
+    """A problem in a template: its line, from 1, and a message."""
 
     line: int
     message: str
 
 
 Scope = Mapping[str, Shape | None]
-"""Variables and their shapes; None: nothing is known of it."""
+"""The variables of a template and their shapes. `None` is an unknown shape."""
 
 
 def shape_of(kind: type[Any], names: Mapping[type[Any], Mapping[str, str]], title: str) -> Shape:
-    """The shape of a dataclass, as templates name its fields."""
+    """Return the shape of a dataclass, with the names that templates use for its fields."""
     hints = get_type_hints(kind)
     return Shape(title, {wire: _hinted(hints[name], names, wire) for wire, name in names[kind].items()})
 
@@ -56,11 +56,11 @@ def _hinted(hint: Any, names: Mapping[type[Any], Mapping[str, str]], title: str)
 
 
 def unknown_names(tree: nodes.Template, names: Iterable[str]) -> list[Finding]:
-    """Names that nothing gives a value to, with their lines and a suggestion."""
+    """Return the names in a template that have no value, with their lines and suggestions."""
     from jinja2.meta import TrackingCodeGenerator
 
     looking = TrackingCodeGenerator(cast("Environment", tree.environment))
-    looking.optimizer = None  # as `optimized=False`, which `find_undeclared_variables` does not ask for
+    looking.optimizer = None  # like `optimized=False`, which `find_undeclared_variables` does not set
     looking.visit(tree)
     missing = looking.undeclared_identifiers - {*names, "range", "dict", "namespace"}
     places = {n.name: n.lineno for n in reversed(list(tree.find_all(nodes.Name))) if n.name in missing}
@@ -68,7 +68,7 @@ def unknown_names(tree: nodes.Template, names: Iterable[str]) -> list[Finding]:
 
 
 def unknown_fields(template: nodes.Template, scope: Scope) -> list[Finding]:
-    """Names that are neither in the scope nor made anywhere in the template, and fields that no shape has."""
+    """Return names that neither `scope` nor the template defines, fields that no shape has, and unsafe attributes."""
     own = {name.name for name in template.find_all(nodes.Name) if name.ctx != "load"}
     own |= {part.target for part in template.find_all(nodes.Import)}
     own |= {n if isinstance(n, str) else n[1] for part in template.find_all(nodes.FromImport) for n in part.names}
@@ -93,7 +93,7 @@ def unknown_fields(template: nodes.Template, scope: Scope) -> list[Finding]:
 
 
 def variables_of(template: nodes.Template) -> set[str]:
-    """The names that it reads; `tags` where it reads those of the group."""
+    """Return the names that a template reads, including `tags` when it reads `group.tags`."""
     names = {name.name for name in template.find_all(nodes.Name) if name.ctx == "load"}
     owners = ((_name(access), access.node) for access in _accesses(template))
     of_group = any(name == "tags" and isinstance(node, nodes.Name) and node.name == "group" for name, node in owners)
@@ -101,7 +101,7 @@ def variables_of(template: nodes.Template) -> set[str]:
 
 
 def _unsafe(template: nodes.Template) -> Iterator[Finding]:
-    """Attributes by which Python itself could be reached. Neither the sandbox nor any value in it offers them."""
+    """Yield attributes through which Python itself could be reached. The sandbox does not offer them either."""
     for access in _accesses(template):
         if (name := _name(access)) is not None and _is_unsafe(name):
             yield Finding(access.lineno, f"templates cannot use `{name}`")
@@ -116,7 +116,7 @@ def _is_unsafe(name: str) -> bool:
 
 
 def _attributes(call: nodes.Filter) -> Iterator[str]:
-    """The names of attributes that a filter is given."""
+    """Yield the names of attributes that are arguments of a filter."""
     arguments = [*call.args[: call.name in ATTRIBUTE_FIRST], *(k.value for k in call.kwargs if k.key == "attribute")]
     yield from (arg.value for arg in arguments if isinstance(arg, nodes.Const) and isinstance(arg.value, str))
 
@@ -142,7 +142,7 @@ def _name(access: nodes.Getattr | nodes.Getitem) -> str | None:
 
 
 def _shape(node: nodes.Node, shapes: Scope) -> Shape | None:
-    """The shape of an expression's value."""
+    """Return the shape of an expression's value, or `None` when it is unknown."""
     match node:
         case nodes.Name():
             return shapes.get(node.name)

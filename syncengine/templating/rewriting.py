@@ -1,4 +1,4 @@
-"""A parsed template → the same, under a budget: loops, texts, slices and comparisons ask before they work. Pure."""
+"""A parsed template → the template with its loops, texts, slices and comparisons charged to a budget. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jinja2.visitor import NodeTransformer
 
 
 class Bounded(NodeTransformer):
-    """Loops take turns, and texts are put together, under the budget; numbers have bounds."""
+    """A rewriting that charges loops, joined texts, slices and comparisons to the budget, and rejects huge numbers."""
 
     def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
         if isinstance(node.value, float) and not math.isfinite(node.value):
@@ -50,7 +50,7 @@ class Bounded(NodeTransformer):
         return node
 
     def _visit_loading(self, node: nodes.Include | nodes.Import | nodes.FromImport | nodes.Extends) -> nodes.Node:
-        """Let a template choose from a list of names as it runs."""
+        """Rewrite a list of template names so that it is evaluated as the template runs."""
         self.generic_visit(node)
         if isinstance(node.template, nodes.List | nodes.Tuple):
             node.template = filtered(node.template, "_kept")
@@ -65,7 +65,7 @@ class Bounded(NodeTransformer):
 
 
 def _is_constant(node: nodes.Node) -> bool:
-    """Whether it is written out, so that a comparison with it ends soon."""
+    """Return whether a node is a literal, so that comparing with it is fast."""
     if isinstance(node, nodes.List | nodes.Tuple):
         return all(isinstance(item, nodes.Const) for item in node.items)
     return isinstance(node, nodes.Const)
@@ -78,6 +78,5 @@ def filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filte
 
 
 def is_internal(name: object) -> bool:
-    """Whether a filter is one of ours that only rewriting and marks add to a template: such filters trust their
-    arguments."""
+    """Return whether a filter may be added to templates only by rewriting, because it trusts its arguments."""
     return isinstance(name, str) and name.startswith("_")

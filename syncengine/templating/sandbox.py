@@ -1,8 +1,8 @@
-"""Templates and expressions → compiled, in a sandbox of allowed names and limited work.
+"""Templates and expressions → compiled templates in a sandbox of allowed names and limited work.
 
-Everything here is an allow list: attributes by type, filters, functions. All else is undefined, so there is nothing to
-escape to (`__class__`, a format string, a loader). Manifests and posted time have one each, with their own lists and
-ways to write a value; a `Budget` counts the cost of work.
+Attributes by type, filters and functions are on allow lists. Everything else is undefined, so there is nothing to
+escape to (`__class__`, a format string, a loader). Manifests and posted time each have a sandbox with lists and written
+values of its own; a `Budget` is charged for all work.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LOOP = frozenset(
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """The sandbox of templates. `spent` returns the current budget."""
+    """The base of the sandboxes in which templates run. `spent` returns the current budget."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     attributes: ClassVar[Mapping[type, frozenset[str]]]
-    """Attributes that templates can use, by type; of subclasses too."""
+    """The attributes that templates can use, by type. Subclasses inherit them."""
     rewritings: ClassVar[tuple[type[NodeTransformer], ...]] = (Bounded,)
     max_sought: ClassVar[int] = MAX_SOUGHT
 
@@ -43,14 +43,14 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         super().__init__(
             undefined=StrictUndefined,
             autoescape=False,
-            optimized=False,  # nothing is evaluated before there is a budget for it
+            optimized=False,  # nothing is evaluated without a budget
             keep_trailing_newline=True,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
             cache_size=50,
             loader=loader,
-            finalize=pass_context(lambda _, value: self.finalized(value)),  # so that nothing is written as it compiles
+            finalize=pass_context(lambda _, value: self.finalized(value)),  # the context defers it to run time
         )
         self.spent = spent
         self.filters = {**filters_of(spent, table), **self._own_filters()}
@@ -58,16 +58,16 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
 
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        """Return those of a template: a copy, since each rendering copies it, and of a chain of maps that is slow."""
+        """Return a template's globals as one dict: each rendering copies them, which is slow for a chain of maps."""
         return {**self.globals, **(d or {})}
 
     @abstractmethod
     def finalized(self, value: Any) -> Any:
-        """The written form of a value."""
+        """Return the written form of a value."""
 
     @abstractmethod
     def text(self, value: Any) -> str:
-        """A value that is no text as a part of one."""
+        """Return the text of a value that becomes part of a larger text."""
 
     def _own_filters(self) -> dict[str, Filter]:
         return {
@@ -88,7 +88,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return tree
 
     def call_filter(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call a filter that is named as the template runs, by `map`."""
+        """Call a filter whose name is an argument of `map`. Raise `TemplateRuntimeError` for an internal filter."""
         if is_internal(name):
             raise TemplateRuntimeError(f"No filter named {name!r}.")
         return super().call_filter(name, *arguments, **options)
@@ -125,7 +125,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return budget.took(super().call(__context, __obj, *arguments, **options))
 
     def _check_call(self, owner: Any, arguments: tuple[Any, ...]) -> None:
-        """Count a method's comparisons of its arguments with all items of its owner."""
+        """Charge a method for comparing its arguments with all items of its owner."""
         budget = self.spent()
         if isinstance(owner, str):
             budget.works(len(owner))
@@ -141,7 +141,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return attr in next((kinds[kind] for kind in type(obj).__mro__ if kind in kinds), ())
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Every value with an allowed name may be called: attributes are allowed one by one."""
+        """Return true: attributes are allowed one by one, so any value with an allowed name may be called."""
         return True
 
     def _attribute(self, obj: Any, name: str) -> Any:
@@ -154,11 +154,11 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(obj, _OF_JINJA) and not name.startswith("_"):
             return self._of_jinja(obj, name)
         if isinstance(obj, Undefined):
-            str(obj)  # which is where an undefined value fails: it names what is missing
+            str(obj)  # raises for an undefined value, with the missing name
         return self.undefined(obj=obj, name=name)
 
     def _method(self, obj: Any, name: str) -> Any:
-        """An attribute that is allowed."""
+        """Return the value of an allowed attribute."""
         value = getattr(obj, name)
         return self.wrap_str_format(value) or value
 
@@ -177,7 +177,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(value, Undefined):
             str(value)
         if not isinstance(value, str | list | tuple | range):
-            raise TypeError("only texts and lists can be sliced, like `[1:]`")
+            raise TypeError("only texts and lists can be sliced, as in `[1:]`")
         return self.spent().took(value[start:stop:step])
 
     def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:

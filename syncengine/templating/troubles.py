@@ -1,4 +1,4 @@
-"""Exceptions that a template can end in → sentences for people. Pure."""
+"""The exceptions of templates → messages for people. Pure."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ SURPRISES = (
     *(TemplateError, TooMuch, ArithmeticError, TypeError, ValueError, LookupError, AttributeError),
     *(RecursionError, MemoryError, AssertionError, re.error),
 )
-"""Errors of a running template; SyntaxError if it is compiled then."""
+"""The exceptions of a running template. A template that is compiled while it runs can also raise `SyntaxError`."""
 _IN_WORDS = (TemplateError, TooMuch, FilterTrouble, RecursionError, MemoryError)
-"""Errors whose text is meant for people."""
+"""The exceptions whose text is a message for people."""
 _NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
 
 
 def trouble(error: BaseException) -> str:
-    """The error of a template, for a sentence."""
+    """Return the message of an exception that a template raised."""
     if isinstance(error, RecursionError):
-        return "it is nested too deeply, or calls itself without end"
+        return "it is nested too deeply or calls itself endlessly"
     if isinstance(error, MemoryError):
         return "it needs too much memory"
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def named_trouble(error: BaseException) -> str:
-    """Describe an error, with Python's name for it where its text alone says little."""
+    """Return the message of an exception, after its class name unless the text is made for people."""
     return trouble(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {trouble(error)}"
 
 
 def syntax_trouble(error: TemplateSyntaxError, environment: Environment) -> str:
-    """The syntax error of a template, and the filter or test that was probably meant."""
+    """Return the message of a template's syntax error, with a suggestion for an unknown filter or test."""
     message = f"the template is not valid: {(error.message or '').rstrip('.')}"
     match = _NO_SUCH.search(message)
     if match is None:

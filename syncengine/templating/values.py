@@ -1,4 +1,4 @@
-"""Names that templates look up, each with a message for a missing one. Pure."""
+"""The values that templates look up by name, with messages for missing names. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MARKS = ("{{", "{%", "{#")
 
 
 def is_template(text: str) -> bool:
-    """Whether there is anything in it that Jinja2 would act on."""
+    """Return whether a text contains anything that Jinja2 would act on."""
     return "{" in text and any(mark in text for mark in MARKS)
 
 
 class Record(dict[str, Any]):
-    """The values of a row by their names; `row` is its place."""
+    """The values of a row by name. `row` is the place of the row in its source."""
 
     __slots__ = ("row",)
 
@@ -33,14 +33,14 @@ class Record(dict[str, Any]):
 
 
 def undivided(names: Collection[str]) -> str:
-    """A hint where a whole first line was read as the name of one column."""
+    """Return a hint at the delimiter if a whole header was read as the name of one column, else an empty text."""
     only = next(iter(names)) if len(names) == 1 else ""
     mark = next((mark for mark in ";\t|," if mark in only), None)
-    return f", {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""
+    return f", {quoted(only)}: is the `delimiter` {quoted(mark)}?" if mark else ""
 
 
 class Named(dict[str, Any]):
-    """`var` and `env`."""
+    """The value of `var` or `env` in templates. `why` returns the message for a missing name."""
 
     __slots__ = ("why",)
 

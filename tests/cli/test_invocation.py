@@ -182,7 +182,7 @@ def test_without_a_project_every_command_says_the_same(project: Project, command
     empty.mkdir()
     (empty / ".git").mkdir()
     done = project.run(*command, cwd=empty)
-    assert (done.code, "`syncengine init` creates one" in done.out + done.err) == (8, True), done
+    assert (done.code, "run `syncengine init` to create one" in done.out + done.err) == (8, True), done
     assert [path.name for path in empty.iterdir()] == [".git"]
 
 

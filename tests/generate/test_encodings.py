@@ -23,9 +23,9 @@ def test_what_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> N
     """Before the file is looked at; punycode takes the square of its length, and others are no text."""
     (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name}))
     assert (found.code, found.line, found.column) == ("bad-value", 2, 40)
-    assert found.message.startswith(f'`encoding` must be an encoding like utf-8 or cp1252, not "{name}"')
+    assert found.message.startswith(f'`encoding` must be an encoding such as utf-8 or cp1252, not "{name}"')
     (found,) = errors(problems(tmp_path, {"manifests/m.yaml": "", "manifests/n.yaml.j2": TEMPLATE % name}))
-    assert found.message.startswith(f'`data`: `encoding` must be an encoding like utf-8 or cp1252, not "{name}"')
+    assert found.message.startswith(f'`data`: `encoding` must be an encoding such as utf-8 or cp1252, not "{name}"')
 
 
 def test_the_nearest_encoding_is_named(tmp_path: Path) -> None:

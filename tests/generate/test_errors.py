@@ -57,26 +57,26 @@ BLOCKS = {
     ),
     "nothing to make": ("    as: m\n", "missing-field", 2, 5, "tags"),
     "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
-    "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is its `delimiter` ","?'),
+    "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is the `delimiter` ","?'),
     "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "end of template"),
     "more than when": ("    when: row.n row.v\n    tags: [{name: a}]\n", "bad-template", 3, 11, "text after the"),
-    "assignment": ("    when: row.n = 'A'\n    tags: [{name: a}]\n", "bad-template", 3, 11, "is `==` meant?"),
+    "assignment": ("    when: row.n = 'A'\n    tags: [{name: a}]\n", "bad-template", 3, 11, "did you mean `==`?"),
     "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
     "one key twice": (
         "    tags:\n      - name: '{{ row.n }}'\n        metadata:\n          A: x\n          '{{ row.n }}': y\n",
-        "duplicate-key", 7, 11, '"A" is given twice (r.csv:2)',
+        "duplicate-key", 7, 11, 'the mapping has the key "A" twice (r.csv:2)',
     ),
     "two keys that are the same": (
         "    tags:\n      - name: '{{ row.n }}'\n        metadata: {'{{ row.v }}': x, '{{ 0 }}': a, '1': y}\n",
-        "duplicate-key", 5, 52, '"1" is given twice (r.csv:2)',
+        "duplicate-key", 5, 52, 'the mapping has the key "1" twice (r.csv:2)',
     ),
     "one key of a mapping twice": (
         "    tags:\n      - name: '{{ row.n }}'\n        metadata: '{{ {1: row.v, \"1\": row.n} }}'\n",
-        "duplicate-key", 5, 19, '"1" is given twice (r.csv:2, and 1 more row)',
+        "duplicate-key", 5, 19, 'the mapping has the key "1" twice (r.csv:2, and 1 more row)',
     ),
-    "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "one character or"),
+    "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "takes 1 to 1,000"),
     "a form of a date": (
         "    tags: [{name: '{{ row.n|date(read=\"%Y %d %d\") }}'}]\n", "bad-template", 3, 19, "a part appears twice",
     ),
@@ -126,11 +126,11 @@ def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("as: for", "`as` must not be `for`: it is a reserved word of templates"),
-        ("as: not", "`as` must not be `not`: it is a reserved word of templates"),
-        ("as: None", "`as` must not be `None`: it is a reserved word of templates"),
-        ("as: var", "`as` must not be `var`, which is already a name in templates"),
-        ("as: 9a", "`as` must be a name of letters, digits and _, a letter first"),
+        ("as: for", "`as` must not be `for`, which is a reserved word in templates"),
+        ("as: not", "`as` must not be `not`, which is a reserved word in templates"),
+        ("as: None", "`as` must not be `None`, which is a reserved word in templates"),
+        ("as: var", "`as` must not be `var`, which already has a meaning in templates"),
+        ("as: 9a", "`as` must be a name of letters, digits and `_` that begins with a letter"),
     ],
 )
 def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, words: str) -> None:
@@ -143,9 +143,9 @@ def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, w
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("json: ../r.json, delimiter: ';'", "`delimiter` is only for `csv`"),
-        ("jsonl: ../r.json, columns: [n]", "`columns` is only for `csv`"),
-        ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` is only for files"),
+        ("json: ../r.json, delimiter: ';'", "`delimiter` can be used with `csv` only"),
+        ("jsonl: ../r.json, columns: [n]", "`columns` can be used with `csv` only"),
+        ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` can be used with files only"),
     ],
 )
 def test_what_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
@@ -165,18 +165,21 @@ def test_a_folder_is_no_source(tmp_path: Path) -> None:
     """It is there, which is said."""
     block = "generate:\n  - forEach: {csv: ../data}\n    tags: [{name: x}]\n"
     (found,) = errors(problems(tmp_path, {"data/r.csv": ROWS, "manifests/m.yaml": block}))
-    assert (found.code, found.message) == ("bad-source", "../data: is a folder")
+    assert (found.code, found.message) == ("bad-source", "../data: this is a folder")
 
 
 SOURCES = {
-    "missing": ("", "there is no such file"),
+    "missing": ("", "the file does not exist"),
     "short row": ("n,v\nA\n", "r.csv:2: the row has one value"),
-    "long row": ("n,v\nA,b,c\n", 'r.csv:2: the row has 3 values, and there are 2 columns; text that holds "," must be'),
-    "another delimiter": ("n;v\nA;b,c\n", 'and the file has one column, "n;v": is its `delimiter` ";"?'),
+    "long row": (
+        "n,v\nA,b,c\n",
+        'r.csv:2: the row has 3 values, but there are 2 columns; text that contains "," must be',
+    ),
+    "another delimiter": ("n;v\nA;b,c\n", 'but the file has one column, "n;v": is the `delimiter` ";"?'),
     "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has one value"),
     "two columns of one name": ("n,n\n", 'r.csv:1: columns 1 and 2 are both named "n"'),
     "column without a name": ("n,\n", "r.csv:1: column 2 has no name: name it or delete it"),
-    "columns without names": ("n,,v,,,\n", "r.csv:1: columns 2, 4, 5 and 6 have no name: name it or delete it"),
+    "columns without names": ("n,,v,,,\n", "r.csv:1: columns 2, 4, 5 and 6 have no name: name them or delete them"),
     "trailing columns without names": ("n,v,,,\n", "r.csv:1: columns 3 to 5 have no name"),
     "three columns of one name": ("n,v,v,x,v\n", 'r.csv:1: columns 2, 3 and 5 are all named "v"'),
     "a note for Excel": ("sep=;\nn;v\n", "r.csv:1: the line is a note for Excel (`sep=`), not the header: delete it"),
@@ -198,21 +201,29 @@ SOURCES = {
         (
             b"\xef\xbb\xbfn,v\nA," + "é\n".encode("cp1252"),
             "utf-8",
-            "r.csv:2: byte 0xe9 is not UTF-8; the file is probably cp1252",
+            "r.csv:2: byte 0xe9 is not valid UTF-8; the file is probably cp1252",
         ),
-        ("n,v\nA,Müller\n".encode("cp1252"), "utf-8", "r.csv:2: byte 0xfc is not UTF-8; the file is probably cp1252"),
-        ("n,v\nA,Müller\n".encode("utf-16"), "utf-8", "r.csv:1: byte 0xff is not UTF-8; the file is probably utf-16"),
+        (
+            "n,v\nA,Müller\n".encode("cp1252"),
+            "utf-8",
+            "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably cp1252",
+        ),
+        (
+            "n,v\nA,Müller\n".encode("utf-16"),
+            "utf-8",
+            "r.csv:1: byte 0xff is not valid UTF-8; the file is probably utf-16",
+        ),
         (
             "n,v\nA,Müller\n".encode("utf-16-le"),
             "utf-8",
-            "r.csv:2: byte 0xfc is not UTF-8; the file is probably utf-16-le",
+            "r.csv:2: byte 0xfc is not valid UTF-8; the file is probably utf-16-le",
         ),
         (
             "n,v\nA,Müller\n".encode("utf-16-be"),
             "cp1252",
             "r.csv:1: every other byte is 0; the file is probably utf-16-be",
         ),
-        ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not ASCII; the file is probably utf-8"),
+        ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not valid ASCII; the file is probably utf-8"),
     ],
 )
 def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str, words: str) -> None:
@@ -223,13 +234,13 @@ def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str
 
 
 JSON_SOURCES = {
-    "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: NaN is not a number of JSON"),
-    "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: -Infinity is not a number of JSON"),
+    "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: NaN is not a JSON number"),
+    "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: -Infinity is not a JSON number"),
     "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
     "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
-    "an object": ('{"n": 1}', "r.json: it must contain a list of objects, not an object"),
-    "texts": ('["n"]', "r.json:1: a row must be an object with names, not text"),
-    "a name twice": ('[{"n": 1, "n": 2}]', 'two values of one object are named "n"'),
+    "an object": ('{"n": 1}', "r.json: the file must contain a list of objects, not an object"),
+    "texts": ('["n"]', "r.json:1: a row must be an object, not text"),
+    "a name twice": ('[{"n": 1, "n": 2}]', 'an object has two values named "n"'),
 }
 
 
@@ -246,11 +257,11 @@ def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
 
 
 NO_TEXT = {
-    "a method": ("{{ row.items }}", "it is a function"),
-    "a function": ("x{{ range }}", "it is a function"),
-    "a method in a list": ("{{ [row.keys] }}", "it is a function"),
+    "a method": ("{{ row.items }}", "the value is a function"),
+    "a function": ("x{{ range }}", "the value is a function"),
+    "a method in a list": ("{{ [row.keys] }}", "the value is a function"),
     "a series": ("{{ ['a'] | map('upper') }}", "append `| list`"),
-    "bytes": ("{{ row.b }}", "it is bytes"),
+    "bytes": ("{{ row.b }}", "the value is bytes"),
 }
 
 
@@ -706,7 +717,7 @@ def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) 
     block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
     (found,) = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
     assert (found.code, found.address) == ("public-by-silence", "tag/ROW-000")
-    assert found.message.endswith(": declare its visibility (r.csv:2, and 149 more rows)")
+    assert found.message.endswith(": set `visibility` (r.csv:2, and 149 more rows)")
 
 
 def test_what_a_text_template_repeats_is_one_mistake(tmp_path: Path) -> None:

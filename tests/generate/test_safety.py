@@ -235,7 +235,7 @@ def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None
         "manifests/m.yaml.j2": "tags:\n{% for r in data('../r.csv') %}\n  - {{ r.n }}\n{% endfor %}\n",
     }
     (found,) = problems(tmp_path, files)
-    assert (found.code, found.message.endswith("(r.csv has no rows)")) == ("null-value", True)
+    assert (found.code, found.message.endswith("(no rows in r.csv)")) == ("null-value", True)
 
 
 def test_rows_are_remembered_of_a_run_that_did_not_end_well(project: Project, service: Service) -> None:

@@ -68,13 +68,16 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 def test_how_to_begin_is_said_where_there_is_no_project(tmp_path: Path) -> None:
     """To people who ran the first command that they read of."""
     (found,) = problems(tmp_path, {})
-    assert found.message == "there is no such file or folder; there is no project here: `syncengine init` creates one"
+    assert (
+        found.message
+        == "the file or folder does not exist; there is no project here: run `syncengine init` to create one"
+    )
 
 
 def test_a_project_one_level_down_is_named(tmp_path: Path) -> None:
     """To people, and hooks, that stand above it; not where there is a project already."""
     write(tmp_path, {"firm/syncengine.yaml": "version: 1\n", ".git/syncengine.yaml": "version: 1\n"})
     (found,) = problems(tmp_path, {})
-    assert found.message.startswith("there is no such file or folder; is it the project in firm: `-C ")
+    assert found.message.startswith("the file or folder does not exist; for the project in firm, add `-C ")
     (found,) = problems(tmp_path, {"syncengine.yaml": "version: 1\n"})
-    assert found.message == "there is no such file or folder"
+    assert found.message == "the file or folder does not exist"

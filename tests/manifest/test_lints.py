@@ -65,7 +65,7 @@ def test_an_end_is_told_of_in_words_that_are_true_before_and_after_it(tmp_path: 
     """What was read is remembered until the file changes, so that nothing is said of the day."""
     text = f"tags:\n  - name: Alpha\n    closedTimestamp: {year}-05-01T09:00:00Z\n"
     (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
-    assert found.message.startswith('"Alpha" tag time after `closedTimestamp` too: a matter that is closed needs')
+    assert found.message.startswith('time after `closedTimestamp` still matches "Alpha": if the matter is closed, set')
 
 
 ASKED_FOR = {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n"}
@@ -91,13 +91,13 @@ def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None
     assert (found.code, found.address) == (code, "tag/Alpha")
 
 
-@pytest.mark.parametrize(("tags", "words"), [(2, ""), (3, ": 3 tags have it"), (68, ": 68 tags have it")])
+@pytest.mark.parametrize(("tags", "words"), [(2, ""), (3, "; 3 tags have it"), (68, "; 68 tags have it")])
 def test_a_keyword_of_many_tags_says_how_many(tmp_path: Path, tags: int, words: str) -> None:
     """In one finding, at the second of them; a tag's own spellings count once."""
     text = "tags:\n" + "".join(f"  - {{name: Tag {n:02}, keywords: [Shared Word, shared word]}}\n" for n in range(tags))
     (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
     assert (found.code, found.address, found.line) == ("same-keyword", "tag/Tag 01", 3)
-    assert found.message == f'the keyword "Shared Word" is one of tag/Tag 00 too{words}'
+    assert found.message == f'tag/Tag 00 also has the keyword "Shared Word"{words}'
 
 
 @pytest.mark.parametrize("code", SUSPICIOUS)
@@ -199,7 +199,7 @@ def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> Non
     tags = "".join(f"  - name: {series}-{n}\n" for series in ("ACME", "BETA") for n in range(1, 100))
     found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{tags}"}).diagnostics
     assert [d.address for d in found] == [f"tag/{series}-{n}" for series in ("ACME", "BETA") for n in (1, 2, 3)]
-    assert found[2].message.endswith("matches that time too; 6 more keywords that differ only in their numbers do too")
+    assert found[2].message.endswith("so it also matches that tag's time; the same applies to 6 more with other digits")
     padded = "".join(f"  - name: ACME-{n:02}\n" for n in range(1, 100))
     assert loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()
 

@@ -92,7 +92,7 @@ def test_a_keyword_in_another_tags_is_told_where_it_stands(
     """Once, with the first keyword of another tag that it is a part of."""
     found = [(each.key.name, each.word, each.message) for each in contained_in_others(tags, suspected)]
     assert found == [
-        (name, word, f'the keyword "{word}" is part of {whole}, and matches that time too')
+        (name, word, f'the keyword "{word}" is part of {whole}, so it also matches that tag\'s time')
         for name, word, whole in told
     ]
 
@@ -101,9 +101,5 @@ def test_of_keywords_that_are_numbered_alike_a_few_are_told() -> None:
     """`M-1` to `M-5` begin `M-10` to `M-50`, which is one habit of numbering and not five mistakes."""
     tags = [tag(f"M-{n}", f"m-{n}") for n in (1, 2, 3, 4, 5, 10, 20, 30, 40, 50)]
     messages = [each.message for each in contained_in_others(tags, {f"m-{n}" for n in range(1, 6)})]
-    assert [("more keywords that differ only in their numbers" in message) for message in messages] == [
-        False,
-        False,
-        True,
-    ]
-    assert messages[-1].endswith("; 2 more keywords that differ only in their numbers do too")
+    assert [("more with other digits" in message) for message in messages] == [False, False, True]
+    assert messages[-1].endswith("; the same applies to 2 more with other digits")

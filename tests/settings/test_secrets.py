@@ -123,7 +123,7 @@ def test_what_sinks_write_is_no_source(tmp_path: Path, environment: str) -> None
     block = "generate:\n  - forEach: {jsonl: ../out/time.jsonl}\n    tags: [{name: '{{ row.n }}'}]\n"
     files = {"syncengine.yaml": f"version: 1\n{given}\n", "out/time.jsonl": '{"n": "A"}\n'}
     (found,) = problems(tmp_path, {**files, "manifests/m.yaml": block})
-    assert (found.code, "it holds a secret or posted time" in found.message) == ("bad-source", True)
+    assert (found.code, "for a secret or posted time" in found.message) == ("bad-source", True)
 
 
 SINK = "postedTime: {deliver: [{name: a, sql: {%s, statement: INSERT INTO t VALUES (1)}}]}"
@@ -170,7 +170,7 @@ def test_a_database_that_we_write_is_no_file_of_data(tmp_path: Path, lines: str,
     """The state, the inbox and what SQL sinks hold are posted time, however the project file says where they are."""
     database(tmp_path, f"data/x.db{beside}")
     said = rows_of(tmp_path, f"sql: {{file: ../data/x.db{beside}, query: SELECT n FROM t}}", lines, **PLACES)
-    assert "it holds a secret or posted time" in said
+    assert "for a secret or posted time" in said
 
 
 def test_every_kind_of_sink_says_where_it_writes() -> None:

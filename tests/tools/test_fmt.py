@@ -184,7 +184,7 @@ def test_what_has_another_name_is_no_manifest(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("n\n")
     code, out, err = fmt(tmp_path, "m.csv")
     assert (code, out) == (8, "")
-    assert "m.csv: error[not-a-manifest]: not a manifest: its name must end in one of .yaml, .yml, .json" in err
+    assert "m.csv: error[not-a-manifest]: not a manifest: its name must end in .yaml, .yml or .json" in err
 
 
 def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""One `generate` block → a function of a row, compiled once; a row → resources, or problems. Pure.
+"""One `generate` block → a function of a row, compiled once; a row → the results of its templates, or problems. Pure.
 
-Most rows are boring: their values are visible text, and become a body without nodes. Any other row is built as nodes
-with the places of its templates and is read like resources that were written by hand.
+The values of most rows are printable text, and become a body without nodes. Any other row is built as nodes with the
+places of its templates, and is read like a resource that was written by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from syncengine.templating.values import Record
 
 
 class Block:
-    """A compiled block; its problems are in the findings."""
+    """A `generate` block with its compiled templates. Problems in them are reported to `findings`."""
 
     def __init__(
         self,
@@ -70,16 +70,16 @@ class Block:
             yield resource_template(kind, item, self._compiled)
 
     def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Collector) -> None:
-        """Compile, once everything has been looked at."""
+        """Set the limits for all rows, and compile the templates into one function."""
         self._environment.begin(deadline, rows)
         self._variables = variables
         self._file = findings.file
         self._function = self._compiled.function()
 
     def results(self, row: Record, diagnostics: list[Diagnostic]) -> Results | None:
-        """Evaluate the `templates` for a row; None if the row is left out, or fails with a diagnostic.
+        """Return the results of the templates for a row, or `None` if it is left out or fails with a diagnostic.
 
-        OutOfBounds if no other row needs to be tried.
+        Raise `OutOfBounds` when all further rows would fail as well.
         """
         variables = {**self._variables, self.row_name: row}
         try:
@@ -91,7 +91,7 @@ class Block:
             return None
 
     def explain(self, row: Record, error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """Report why a row failed; OutOfBounds as for `results`."""
+        """Report why a row failed. Raise `OutOfBounds` as `results` does."""
         self._explain({**self._variables, self.row_name: row}, error, diagnostics)
 
     def _holds(self, variables: Mapping[str, Any]) -> bool:
@@ -102,7 +102,7 @@ class Block:
         return bool(value)
 
     def _explain(self, variables: Mapping[str, Any], error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """Evaluate each template by itself to find those that fail."""
+        """Evaluate each template by itself, and report those that fail."""
         self.whole = False
         leaves = [self._when, *self._compiled.leaves] if self._when else self._compiled.leaves
         findings = Collector(self._file, diagnostics)
@@ -127,7 +127,7 @@ class Block:
 
 
 class WhenText(ValueError):
-    """The result of `when` is text."""
+    """Raised when the result of `when` is text."""
 
 
 def _tell(findings: Collector, leaf: Leaf | None, code: str, message: str) -> None:

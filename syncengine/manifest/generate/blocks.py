@@ -1,8 +1,8 @@
 """`generate` blocks and their rows → resources of a reading, each with its data row. Reads sources.
 
 A block is compiled once into one function of a row. Values go into the parsed structure, so that no value can break it.
-A row whose values are not boring is built as nodes and read by the readers of any manifest, which alone find faults
-(`block`).
+A row whose values are not plain is built as nodes and read by the readers of any manifest, the only ones that report
+problems (`block`).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def generated(
     digest: str,
     former: Mapping[str, PreviousRows],
 ) -> Reading:
-    """All resources of all rows; problems go to the findings.
+    """Return a reading with the resources of all blocks and rows. Report problems to `findings`.
 
-    `digest` covers all that the blocks depend on but their rows; their `former` rows are found by it and by their
-    number.
+    `digest` covers everything that the blocks depend on except their rows. A block's `former` rows are found by this
+    digest and the block's number.
     """
     resources: list[Resource] = []
     sources: list[SourceUse] = []
@@ -70,14 +70,14 @@ def generated(
 
 
 def _may_make_categories(node: MappingNode) -> bool:
-    """Whether the block has a section of them, be it misspelt."""
+    """Return whether the block has a section of tag categories, even under a misspelt name."""
     names = tuple(GENERATE_TABLE.readers)
     return any("tagCategories" in (key.text, nearest(key.text, names)) for key in node.keys)
 
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """One block and its inputs; `former` has the resources of its rows in the last reading."""
+    """The generation of one block's resources. `former` has the resources of its rows in the last reading."""
 
     context: LoadContext
     defaults: Mapping[Kind, Mapping[str, Any]]
@@ -86,7 +86,7 @@ class _Making:
     former: PreviousRows
 
     def of_block(self, node: MappingNode, folder: Path) -> Reading | None:
-        """Generate the resources of one block; None if the block itself is invalid."""
+        """Return a reading with the resources of one block, or `None` when the block itself is invalid."""
         findings, before = self.findings, len(self.findings.found)
         values = GENERATE_TABLE.read(node, findings)
         missing = GENERATE_TABLE.missing(values, node, findings)
@@ -118,7 +118,7 @@ class _Making:
         return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,), rows=(block_rows,))
 
     def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:
-        """The resources of all rows; a mistake of many rows is one finding."""
+        """Return the resources of all rows. A mistake in many rows is reported once."""
         block.begin(variables_of(self.context), len(rows), deadline, self.findings)
         resources: list[Resource] = []
         digests, counts = bytearray(), list[int]()
@@ -133,7 +133,7 @@ class _Making:
                 except OutOfBounds as error:
                     self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
                     block.whole = False
-                    resources, digests, counts = [], bytearray(), []  # what there is of it is large, and not believed
+                    resources, digests, counts = [], bytearray(), []  # a partial result is large and of no use
                     break
             resources += of_row
             counts.append(len(of_row))

@@ -1,4 +1,4 @@
-"""The arguments of `data(…)` in a template → a query of a source, and its rows. Reads sources."""
+"""The arguments of `data(…)` in a template → a query of a source; pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCE_OPTIONS = ("source", "query", "params", "path", "items", "next", "page", 
 
 
 def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
-    """Return the query; SourceTrouble for arguments that do not make one."""
+    """Return the query of a `data` call. Raise `SourceTrouble` for invalid arguments."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
     names = SOURCE_OPTIONS if path is None else OPTIONS
@@ -41,8 +41,8 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
     if path is None:
         return ForEach(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
-    if kind not in list(FILE_KINDS):  # it may be anything, also what has no hash
-        raise SourceTrouble(f"`data`: {path!s:.60} does not end like a CSV, JSON or YAML file; write `kind='csv'`")
+    if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
+        raise SourceTrouble(f"`data`: {path!s:.60} has no suffix of a data file; add `kind='csv'`, for example")
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
@@ -66,7 +66,7 @@ def _encoding(name: Any) -> str | None:
 
 def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "source" not in options:
-        raise SourceTrouble("`data` needs the path of a file, or `source`")
+        raise SourceTrouble("`data` needs the path of a file or the argument `source`")
     source = Written(str(options["source"]), 1, 1)
     if "query" in options and isinstance(options["query"], str):
         sql = SqlFrom(source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {}))

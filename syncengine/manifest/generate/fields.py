@@ -1,4 +1,4 @@
-"""A resource's fields with templates in them, and a row's results → its values, or its nodes. Pure."""
+"""A resource's fields with templates, and the templates' results for a row → the resource's values or nodes. Pure."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Results = tuple[Any, ...]
 
 
 class Uncertain(Exception):
-    """A value that must be read with its place."""
+    """Raised for a value that only the full reader can judge."""
 
 
 class Twice(ValueError):
-    """Two keys of a mapping with the same result; `at` is the place of the later one."""
+    """Raised for two keys of a mapping with the same result. `at` is the place of the later key."""
 
     def __init__(self, name: str, at: Mark) -> None:
-        super().__init__(f"{quoted(name)} is given twice")
+        super().__init__(f"the mapping has the key {quoted(name)} twice")
         self.at = at
 
 
 class Missing:
-    """A value without a result: the field is left out."""
+    """The marker for the value of a field that is left out."""
 
 
 MISSING = Missing()
@@ -42,7 +42,7 @@ Take = Callable[[Results], Any]
 
 
 class Dynamic(NamedTuple):
-    """A scalar that is a template; `place` is its own among a row's results."""
+    """A scalar that is a template. `place` is its index in a row's results."""
 
     node: Scalar
     place: int
@@ -53,7 +53,7 @@ class Dynamic(NamedTuple):
 
 
 Part = Any
-"""A node, a Dynamic, or a list or mapping of those (`_List`, `_Map`)."""
+"""A node, a `Dynamic`, or a list or mapping of parts (`_List`, `_Map`)."""
 
 
 class _List(NamedTuple):
@@ -67,9 +67,10 @@ class _Map(NamedTuple):
 
 
 class ResourceTemplate(NamedTuple):
-    """One resource of a block, at a line and a column.
+    """The template of one resource in a block. `at` is its line and column.
 
-    `constant` values are read once, `takes` compute the others from a row's results; `parts` are all, for nodes.
+    `constant` values are read once; `takes` compute the other values from a row's results. `parts` are all fields, from
+    which nodes are built. `is_boring` is false when every row needs the full reader.
     """
 
     kind: Kind
@@ -81,7 +82,7 @@ class ResourceTemplate(NamedTuple):
     is_boring: bool
 
     def values(self, results: Results) -> dict[str, Any] | None:
-        """Return the values for the results of a row; None unless all are certain without the full reader."""
+        """Return the values for a row's results, or `None` when the full reader must read them."""
         if not self.is_boring:
             return None
         values = dict(self.constant)
@@ -95,7 +96,7 @@ class ResourceTemplate(NamedTuple):
         return values
 
     def as_node(self, results: Results) -> Mapping:
-        """The resource as it would have been parsed, had it been written by hand."""
+        """Return the node of the resource, as if it had been written by hand and parsed."""
         keys, values = [], []
         for key, part in self.parts:
             value = _node(part, results, "" if key.text in NEVER_EMPTY else '"')
@@ -106,7 +107,7 @@ class ResourceTemplate(NamedTuple):
 
 
 def is_dynamic(node: Node) -> bool:
-    """Whether there is a template anywhere in it."""
+    """Return whether a node contains a template anywhere."""
     waiting = [node]
     while waiting:
         inner = waiting.pop()
@@ -121,7 +122,7 @@ def is_dynamic(node: Node) -> bool:
 
 
 def resource_template(kind: Kind, node: Mapping, compiled: Compiled) -> ResourceTemplate:
-    """One resource of a block, the templates of its fields registered."""
+    """Return the template of one resource, and register the templates of its fields in `compiled`."""
     unheard = Collector("")
     constant: dict[str, Any] = {}
     takes: list[tuple[str, Take]] = []
@@ -160,7 +161,7 @@ def _part(node: Node, compiled: Compiled) -> Part:
 
 
 def _visible(value: Any) -> str:
-    """A text without control characters; whole numbers are texts too."""
+    """Return printable text, or a whole number as text. Raise `Uncertain` for any other value."""
     if type(value) is str and value.isprintable():
         return value
     if type(value) is int:
@@ -246,7 +247,7 @@ _TAKES = {PlainShape.TEXT: _take_text, PlainShape.LIST: _take_list, PlainShape.M
 
 
 def _node(part: Part, results: Results, style: str) -> Node | None:
-    """A part as a node; None if it is empty."""
+    """Return a part as a node, or `None` when it is empty."""
     match part:
         case Dynamic():
             return _node_of(without_undefined(results[part.place]), part.mark, style)
@@ -259,7 +260,7 @@ def _node(part: Part, results: Results, style: str) -> Node | None:
 
 
 def _items(part: _List, results: Results) -> list[Node]:
-    """The items of a list, with those of inner lists and without empty ones."""
+    """Return the items of a list, with inner lists flattened and empty items left out."""
     nodes: list[Node] = []
     for item in part.items:
         node = _node(item, results, '"')
@@ -284,11 +285,11 @@ def _mapping(part: _Map, results: Results) -> Node:
 
 
 def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
-    """A value as it would have been written. Text is quoted, so that it stays text; its lines end as YAML's do."""
+    """Return the node of a value as if written by hand. Text is quoted to stay text, and its line ends become LF."""
     if value is None or (not style and value == ""):
         return None
     if isinstance(value, Undefined):
-        str(value)  # which is where an undefined value fails
+        str(value)  # raises for an undefined value
     if isinstance(value, list | tuple):
         items = [_node_of(item, mark, '"') for item in value]
         return Sequence([item for item in items if item is not None and (item.text is None or item.text.strip())], mark)

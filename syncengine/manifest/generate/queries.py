@@ -1,7 +1,7 @@
-"""A block's query with templates, and variables → the same query with paths and parameters filled in. Pure.
+"""A block's query with templates, and variables → the query with its paths and parameters filled in. Pure.
 
-Rows are not known yet, so templates see only `var` and `env`. The text of a query is never a template: values go into
-its parameters, where they cannot change it.
+Rows are not known yet, so templates see only `var` and `env`. The text of a query is never a template: values are
+passed as parameters, where they cannot change the query.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from syncengine.templating.values import is_template
 
 
 def filled(context: LoadContext, for_each: ForEach) -> ForEach:
-    """The source as it is meant; SourceTrouble for a template that fails, and for a query that is one."""
+    """Return the source with its templates filled in. Raise `SourceTrouble` if one fails or a query contains one."""
     if for_each.file is not None:
         kind, path = for_each.file
         return replace(for_each, **{FILE_KINDS[kind]: _text(context, path)})
@@ -40,7 +40,7 @@ def filled(context: LoadContext, for_each: ForEach) -> ForEach:
 def _sql(context: LoadContext, section: SqlFrom) -> SqlFrom:
     if "{{" in section.query.text:
         raise SourceTrouble(
-            "a query is not a template: write `:name` where the value goes, and the value under `params`"
+            "a query cannot contain templates: write `:name` in the query, and its value under `params`"
         )
     file = None if section.file is None else _text(context, section.file)
     return replace(section, file=file, params=_values(context, section.params))
@@ -52,7 +52,7 @@ def _http(context: LoadContext, section: HttpFrom) -> HttpFrom:
 
 
 def _values(context: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The values with their templates filled in; numbers and flags keep their types."""
+    """Return the values with their templates filled in. Numbers and flags keep their types."""
     if values is None:
         return None
     return {n: _value(context, v) if isinstance(v, Written) and is_template(v.text) else v for n, v in values.items()}

@@ -1,7 +1,7 @@
-"""Resources of a block's rows from the last reading → those of the same rows today, without rendering them again; pure.
+"""The last reading's resources of a block → today's resources of unchanged rows, without rendering them again; pure.
 
-A row is known by the digest of its values, and a block by the digest of all else that it depends on. A row with a
-diagnostic is rendered again, so that the diagnostic is reported again.
+A row is identified by the digest of its values, and a block by the digest of everything else that it depends on. A row
+with a diagnostic is rendered again, so that the diagnostic is reported again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 
 SIZE = 16
-"""Bytes of a row's digest."""
+"""The number of bytes in a row's digest."""
 UNKNOWN = bytes(SIZE)
-"""Instead of the digest of a row that must be rendered again."""
+"""The bytes that replace the digest of a row that must be rendered again."""
 
 
 def row_digest(row: Record) -> bytes:
-    """The digest of its values with their names, order and types: `repr` shows all that a template can see."""
+    """Return a digest of a row's values, names, order and types: `repr` shows everything that a template can see."""
     return short_digest(repr(row), SIZE)
 
 
 class PreviousRows:
-    """The resources of a block's rows as they were."""
+    """The resources of a block's rows in the last reading."""
 
     __slots__ = ("_places", "_resources")
 
@@ -40,7 +40,7 @@ class PreviousRows:
             self._places.pop(UNKNOWN, None)
 
     def resources(self, digest: bytes, row: Row) -> list[Resource] | None:
-        """The resources of a row with these values, moved to `row`; None if they are not known."""
+        """Return the resources of the row with this digest, moved to `row`, or `None` if the row is new."""
         place = self._places.get(digest)
         return None if place is None else [_moved(each, row) for each in self._resources[slice(*place)]]
 
@@ -51,7 +51,7 @@ def _moved(resource: Resource, row: Row) -> Resource:
 
 
 def formers(last: Reading) -> Mapping[str, PreviousRows]:
-    """The last reading's rows by the digest of their block; resources of blocks are the last of a file."""
+    """Return the last reading's rows by the digest of their block. A file's last resources are those of its blocks."""
     previous: dict[str, PreviousRows] = {}
     first = len(last.resources) - sum(sum(rows.counts) for rows in last.rows)
     for rows in last.rows:

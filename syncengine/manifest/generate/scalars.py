@@ -1,4 +1,4 @@
-"""Templates in scalars → one function for all of a block; each is compiled once (docs/manifests-from-data.md)."""
+"""The templates in a block's scalars → one function that evaluates them all (docs/manifests-from-data.md)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from syncengine.templating.troubles import syntax_trouble, trouble
 
 MAX_TEMPLATE = 100_000
 RESULT = "_result"
-"""A name that no row can have."""
+"""The variable that a compiled function stores its results in, a name that no row can have."""
 ITEM = 64
-"""The size of an item of a list, besides its characters."""
+"""The size that an item of a list counts as, besides its characters."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
 
 
 @dataclass(slots=True)
 class Leaf:
-    """A template in one scalar, and its place; its own function is compiled when it is first called."""
+    """A template in one scalar, and its place. Its own function is compiled when it is first called."""
 
     text: str
     line: int
@@ -39,7 +39,7 @@ class Leaf:
     alone: Callable[[Mapping[str, Any]], Any] | None = None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """Evaluate it: an expression keeps its type, everything else is text. An undefined value fails."""
+        """Return the template's value. Only an expression keeps its type; anything else is text. Raise if undefined."""
         if self.alone is None:
             self.alone = self._compiled()
         budget = self.environment.another()
@@ -51,7 +51,7 @@ class Leaf:
         return writable(value)
 
     def expression(self) -> nodes.Expr:
-        """A new tree of it, as one expression."""
+        """Return a new syntax tree of the template as one expression."""
         tree = self.environment.parse(self.text)
         pieces = [part for output in tree.body for part in output.nodes]  # type: ignore[attr-defined] # all are Output
         marked = [part for part in pieces if not isinstance(part, nodes.TemplateData)]
@@ -72,7 +72,7 @@ class Leaf:
 
 
 def without_undefined(value: Any) -> Any:
-    """`x if y` without an else is none; any other undefined value fails."""
+    """Return the value, with `None` for an `x if y` without `else`. Raise for any other undefined value."""
     if isinstance(value, StrictUndefined):
         str(value)
     return None if isinstance(value, Undefined) else value
@@ -81,7 +81,7 @@ def without_undefined(value: Any) -> Any:
 def tuple_of(
     environment: SandboxedEnvironment, expressions: list[nodes.Expr]
 ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """Compile all expressions into one function that returns their values."""
+    """Return one compiled function that returns the values of all expressions."""
     target = nodes.Name(RESULT, "store", lineno=1)
     body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
     template = environment.from_string(nodes.Template(body, lineno=1))
@@ -99,7 +99,7 @@ def tuple_of(
 
 
 class Compiled:
-    """The templates of a block, in the order they were met; the index of each is its place in a row's results."""
+    """The templates of a block. The index of each is its place in a row's results."""
 
     def __init__(self, environment: SandboxedEnvironment, names: tuple[str, ...], findings: Collector) -> None:
         self._environment = environment
@@ -108,7 +108,7 @@ class Compiled:
         self.leaves: list[Leaf] = []
 
     def leaf(self, node: Scalar) -> int:
-        """Register a template; one with errors is reported and not registered."""
+        """Register a template, and return its index. A template with errors is reported instead."""
         leaf = self._leaf(node.text, node)
         if leaf is not None:
             self.leaves.append(leaf)
@@ -117,7 +117,7 @@ class Compiled:
     def condition(
         self, node: Scalar, setting: str = "when", example: str = "row.status == 'open'", code: str = "when-text"
     ) -> Leaf | None:
-        """An expression, bare or in {{ }}: the value of `setting`, where text is an error of this `code`."""
+        """Return the expression of `setting`, bare or in {{ }}, or `None`. Text is an error with this `code`."""
         bare = node.text.strip()
         if not bare.startswith("{{") and not self._is_expression(bare, node):
             return None
@@ -129,25 +129,25 @@ class Compiled:
         )
         alone = leaf.expression() if one else None
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
-            message = f"`{setting}` must be one expression that is true or false, like `{example}`, not text"
+            message = f"`{setting}` must be one expression that is true or false, such as `{example}`, not text"
             self._findings.error(code, node, message)
         return leaf
 
     def _is_expression(self, bare: str, node: Scalar) -> bool:
-        """Whether it is an expression. It is parsed by itself, so that errors name its text and not added braces."""
+        """Return whether the text is an expression. It is parsed without braces, so that errors do not name them."""
         parser = Parser(self._environment, bare, state="variable")
         with self._reported(node):
             parser.parse_expression()
             if not parser.stream.eos:
                 behind = parser.stream.current
-                hint = "; is `==` meant?" if behind.type == "assign" else ""
+                hint = "; did you mean `==`?" if behind.type == "assign" else ""
                 parser.fail(f"there is text after the expression{hint}", behind.lineno)
             return True
         return False
 
     @contextmanager
     def _reported(self, node: Scalar) -> Iterator[None]:
-        """Report errors of parsing and compiling a template."""
+        """Report errors that are raised while a template is parsed or compiled."""
         try:
             yield
         except TemplateSyntaxError as error:
@@ -159,7 +159,7 @@ class Compiled:
     def _leaf(self, text: str, node: Scalar) -> Leaf | None:
         line, column = place(node)
         if len(text) > MAX_TEMPLATE:
-            self._findings.error("bad-template", node, "the template is too long")
+            self._findings.error("bad-template", node, f"the template is longer than {MAX_TEMPLATE:,} characters")
             return None
         with self._reported(node):
             tree = self._environment.parse(text)
@@ -172,7 +172,7 @@ class Compiled:
         return None
 
     def function(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-        """All of them, of one row."""
+        """Return a function that evaluates all templates for a row."""
         plain = [n for n, leaf in enumerate(self.leaves) if not leaf.statements]
         others = [n for n, leaf in enumerate(self.leaves) if leaf.statements]
         together = tuple_of(self._environment, [self.leaves[n].expression() for n in plain])
@@ -206,12 +206,12 @@ class Compiled:
 
 
 def first_line(node: Scalar) -> int:
-    """The line on which the text begins: in a block scalar, the one after its indicator."""
+    """Return the line on which a scalar's text begins: in a block scalar, the line after its indicator."""
     return place(node)[0] + (node.style in ("|", ">"))
 
 
 def _size(budget: Budget, value: Any) -> int:
-    """Characters of a value, its items among them."""
+    """Return the number of characters of a value, including its items."""
     if type(value) is int:
         return 0
     before = budget.characters

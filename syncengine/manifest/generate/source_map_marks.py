@@ -1,8 +1,8 @@
-"""Marks in the output of a template: its own line, and the current data row. They are removed from the result.
+"""Marks in the output of a template, with the template's line and the current data row. `source_map` removes them.
 
-The current row is that of the innermost loop: the record itself, the first one of a group, or the first one with the
-value of the loop; in a macro, its argument. An included template belongs to the loop that includes it, and text without
-a row of its own has that of the place where it is written.
+The current row is that of the innermost loop: the record itself, the first record of a group, or the first record with
+the loop's value; in a macro, that of its argument. An included template belongs to the loop that includes it, and text
+without a row of its own has the row of the place where it is written.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from syncengine.templating.rewriting import filtered
 from syncengine.templating.values import Record
 
 MARK, SAID, CAPTURED, INCLUDE, INCLUDED = "mark!", "said!", "captured!", "include!", "included!"
-"""Filters; no template can name them, so that none can write marks itself."""
+"""The names of filters that no template can spell, so that none can write marks itself."""
 LINES_STAY = ("indent", "lower", "upper")
-"""Filters of texts that leave marks, and the order of lines, as they are."""
+"""The filters of texts that preserve marks and the order of lines."""
 _NO_DATA = frozenset({"caller", "kwargs", "varargs"})
-"""Names that Jinja2 gives a meaning to where the body of a macro uses them."""
+"""The names with a special meaning in Jinja2 macros, which never stand for data rows."""
 
 
 MAX_MARKED = 32_000_000
-"""Characters of captured text with marks that are kept, and that are written; beyond, the place where it is written."""
+"""The most characters of marked text to store, and to write. Beyond that, a text's place is where it is output."""
 
 
 class Captures:
-    """Captured text, such as the result of a macro: without marks, and beside it the same with marks.
+    """Captured texts, such as the results of macros, each without marks and with its marked form stored beside it.
 
-    A text is recognised by its identity, since equal text may come from elsewhere. The result of a filter is another
-    text, without marks of its own.
+    A text is recognised by its object's identity, since equal text may come from elsewhere. The result of a filter is
+    another object, without marks.
     """
 
     def __init__(self, token: str, spent: Spent) -> None:
@@ -50,23 +50,23 @@ class Captures:
         self._remaining = MAX_MARKED
 
     def capture(self, pieces: Iterable[str]) -> str:
-        """Join captured text and remember its marks."""
+        """Return captured text without its marks, and remember the marked form."""
         marked = "".join(pieces)
         return self._kept(self._bare(marked), marked) if self._token in marked else marked
 
     def knows(self, value: Any) -> bool:
-        """Whether it is captured text, as it was captured."""
+        """Return whether a value is captured text, unchanged."""
         return id(value) in self._entries
 
     def marked(self, text: str, row: int) -> str:
-        """A known text with marks, those without a row of this one; without them once all of that is very much."""
+        """Return a captured text with its marks, completed by `row`, or without marks beyond `MAX_MARKED`."""
         _, marked = self._entries[id(text)]
         if not self._has_room(marked):
             return text
         return marked if row < 0 else marked.replace(f"{self._token}:-1:", f"{self._token}:{row}:")
 
     def following(self, filter: Filter, bare: Filter) -> Filter:
-        """`filter`, whose result keeps the marks of its argument; `bare` does the same to a text with marks."""
+        """Return `filter` with results that keep the marks of its argument. `bare` is the filter for marked text."""
 
         @wraps(filter)
         def follow(value: Any, *arguments: Any, **options: Any) -> Any:
@@ -86,12 +86,12 @@ class Captures:
         return self._any.sub("", marked)
 
     def _has_room(self, marked: str) -> bool:
-        """Marks that are copied again and again end before the budget of the text does, which does not count them."""
+        """Return whether marked text may still be written. Marks have a limit because budgets of text ignore them."""
         self._remaining -= len(marked)
         return self._remaining >= 0
 
     def _kept(self, text: str, marked: str) -> str:
-        """Return the text and remember its marks for a while; one character may be one object anywhere."""
+        """Return the text, and remember its marks unless it is one character, whose object may be shared."""
         if len(text) > 1 and id(text) not in self._entries:
             self._entries[id(text)] = (text, marked)
             self._size += len(marked)
@@ -101,7 +101,7 @@ class Captures:
 
 
 class Marking:
-    """The marks of one file, and the filters that write them; with a context, so that each runs every time."""
+    """The marks of one file, and the filters that write them. They take a context so that each runs every time."""
 
     def __init__(self, token: str, spent: Spent) -> None:
         self.rows: list[Row] = []
@@ -112,7 +112,7 @@ class Marking:
         self._firsts: dict[Any, Record] = {}
 
     def filters(self, filters: dict[str, Filter]) -> dict[str, Filter]:
-        """The filters that write marks, and those of `filters` that keep them."""
+        """Return the filters that write marks, and versions of `filters` that preserve them."""
         return {
             MARK: self._mark,
             SAID: self._with_place,
@@ -129,7 +129,7 @@ class Marking:
 
     @pass_context
     def _with_place(self, context: Any, value: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> Any:
-        """Return a value; a captured text with its marks, and with a mark of the place where it is written."""
+        """Return a value, or captured text with its marks and a mark of the place where it is written."""
         if not self.captures.knows(value):
             return value
         marked = self.captures.marked(value, self._row(at_hand))
@@ -152,7 +152,7 @@ class Marking:
         return ""
 
     def _row(self, at_hand: tuple[Any, ...]) -> int:
-        """Return the number of the current data row; -1 if there is none."""
+        """Return the number of the current data row, or -1 when there is none."""
         record = self._at_hand(at_hand)
         if record is None:
             return -1
@@ -174,7 +174,7 @@ class Marking:
         return self._firsts.get(value) if isinstance(value, str | int | Decimal) else None
 
     def _remembering(self, mapped: Callable[..., Any]) -> Callable[..., Any]:
-        """`map`, which remembers the first record that each value came from."""
+        """Return the filter `map`, extended to remember the first record that each value came from."""
 
         @wraps(mapped)
         def remembering(context: Any, value: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -194,7 +194,7 @@ class Marking:
 
 
 def mark_all(body: list[nodes.Node], file: int, targets: tuple[str, ...] = ()) -> None:
-    """Add marks wherever text is written, also to captured text, such as the body of a macro."""
+    """Add marks to `body` wherever text is written or captured, as in the body of a macro."""
     body[:] = [each for node in body for each in _marked(node, file, targets)]
 
 
@@ -235,12 +235,12 @@ def _marked(node: nodes.Node, file: int, targets: tuple[str, ...]) -> Iterator[n
 
 
 def _arguments(node: nodes.Macro | nodes.CallBlock) -> list[str]:
-    """The arguments of a macro, or of the body of a call."""
+    """Return the names of the arguments of a macro, or of the body of a call, that can be data rows."""
     return [argument.name for argument in node.args if argument.name not in _NO_DATA]
 
 
 def _captured(node: nodes.Stmt, at_hand: nodes.Tuple) -> nodes.Node:
-    """A statement that writes captured text without a filter in between."""
+    """Return a statement that writes captured text, wrapped in the filter that adds its marks."""
     return nodes.FilterBlock([node], filtered(cast("nodes.Node", None), CAPTURED, at_hand), lineno=node.lineno)
 
 
@@ -249,7 +249,7 @@ def _output(piece: nodes.Expr) -> nodes.Output:
 
 
 def _pieces(parts: Iterable[nodes.Expr], file: int, at_hand: nodes.Tuple) -> Iterator[nodes.Expr]:
-    """A mark where a line of the template begins; one row is at hand for all of them."""
+    """Yield the parts of an output, with a mark where a line of the template begins."""
     marked = 0
     for part in _lines(parts):
         if part.lineno != marked:
@@ -260,7 +260,7 @@ def _pieces(parts: Iterable[nodes.Expr], file: int, at_hand: nodes.Tuple) -> Ite
 
 
 def _lines(parts: Iterable[nodes.Expr]) -> Iterator[nodes.Expr]:
-    """Data line by line, and `a ~ b` as two texts."""
+    """Yield the parts of an output, with data split into lines and `a ~ b` into two texts."""
     for part in parts:
         if isinstance(part, nodes.TemplateData):
             for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", part.data), part.lineno):

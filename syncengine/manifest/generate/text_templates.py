@@ -31,14 +31,16 @@ from syncengine.templating.values import Record
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")
 GENERATE_SECTION = re.compile(r"\bgenerate\b[\"']?\s*:")
-"""Text that may write a `generate` section: the result of its template depends on more than its inputs."""
+"""The sign of a `generate` section, whose resources depend on more than the template's inputs."""
 LINE = "_line"
-"""An argument of `data`: the line of the call in the manifest's own template."""
+"""An additional argument of `data`: the line of the call in the manifest's own template."""
 
 
 class Rendered(NamedTuple):
-    """The result, its origins, and the sources that were read. `may_generate`: one of the templates has a `generate`
-    section."""
+    """The rendered text, its origins, and the sources that were read.
+
+    `may_generate` is true when one of the templates mentions a `generate` section.
+    """
 
     text: str
     places: Places
@@ -47,7 +49,7 @@ class Rendered(NamedTuple):
 
 
 class Loader(BaseLoader):
-    """Templates in the project's folder whose names end in `.j2`, and nothing else."""
+    """A loader of templates in the project's folder whose names end in `.j2`."""
 
     def __init__(self, context: LoadContext) -> None:
         self._context = context
@@ -59,14 +61,14 @@ class Loader(BaseLoader):
                 raise OutsideProject("only templates (.j2) can be included")
             data = content(path, template)
             if len(data) > MAX_TEMPLATE_BYTES:
-                raise OutsideProject("the template is too large")
+                raise OutsideProject("the template is larger than 1 MB")
             return data.decode("utf-8"), template, lambda: True
         except (OutsideProject, SourceTrouble, OSError, UnicodeDecodeError) as error:
             raise TemplateNotFound(template, f"the template {template!r} cannot be included: {error}") from None
 
 
 class MarkingEnvironment(SandboxedEnvironment):
-    """An environment that writes marks before each piece of text; captured text has them beside it."""
+    """The environment of one text template, which marks the origin of each piece of text (`source_map_marks`)."""
 
     def __init__(self, context: LoadContext, folder: Path) -> None:
         super().__init__(Loader(context), context.allowance.clock)
@@ -89,11 +91,11 @@ class MarkingEnvironment(SandboxedEnvironment):
         return tree
 
     def concat(self, pieces: Iterable[str]) -> str:
-        """Join captured text: of a macro, of `{% set %}` and `{% filter %}`, of a recursive loop."""
+        """Return the joined captured text of a macro, `{% set %}`, `{% filter %}` or a recursive loop."""
         return self.marking.captures.capture(pieces)
 
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
-        """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
+        """Return a source's rows: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
         for_each = for_each_of_call(path, options)
         records = read_source(self._context, self._folder, for_each)
@@ -102,7 +104,7 @@ class MarkingEnvironment(SandboxedEnvironment):
 
 
 def render(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:
-    """The result, made once a run; None if there are errors, which are among the findings."""
+    """Return the rendered template, made once per run, or `None` when `findings` has its errors."""
 
     def make() -> tuple[Rendered | None, Sequence[Diagnostic]]:
         own = Collector(name)
@@ -129,7 +131,7 @@ def _rendered(data: bytes, name: str, context: LoadContext, findings: Collector)
         with context.allowance.spend() as deadline:
             environment.begin(deadline)
             pieces = template.root_render_func(template.new_context())
-            marked = join_pieces(pieces, 2 * MAX_CHARACTERS, "the template writes too much")
+            marked = join_pieces(pieces, 2 * MAX_CHARACTERS, "the template writes too much text")
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
@@ -155,7 +157,7 @@ def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: C
 
 
 def _line_at(error: BaseException) -> int:
-    """The line that Jinja2 was at, reading or compiling."""
+    """Return the line that Jinja2 was parsing or compiling when the error was raised."""
     line, trace = 1, error.__traceback__
     while trace is not None:
         variables = trace.tb_frame.f_locals

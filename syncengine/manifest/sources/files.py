@@ -1,4 +1,4 @@
-"""bytes of CSV, JSON, JSON lines or YAML → numbered rows, or SourceTrouble with the line of the data; pure."""
+"""Bytes of CSV, JSON, JSON lines or YAML → numbered rows, or `SourceTrouble` with the line of the data; pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from syncengine.templating.values import undivided
 Numbered = Iterator[tuple[int, Any]]
 
 DELIMITERS = ",;\t|"
-"""Delimiters to try where none is set; of equally frequent ones the first."""
+"""The delimiters that are tried when none is set. Of equally frequent ones, the first is used."""
 MAX_FIELD = 10_000_000
 MAX_DIGITS = 1000
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
-"""A text, or a constant that may not be a valid number."""
+"""A JSON string, or a constant that may not be a valid number."""
 _VISIBLE = re.compile(r"[^ \t\n\r]")
 _FOR_EXCEL = re.compile(r"sep=.?", re.IGNORECASE)
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
@@ -33,7 +33,7 @@ _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
 
 class Form(NamedTuple):
-    """How a file is to be read."""
+    """The encoding, delimiter and column names with which a data file is read."""
 
     encoding: str = "utf-8"
     delimiter: str = ","
@@ -41,16 +41,16 @@ class Form(NamedTuple):
 
 
 def text_of(data: bytes, name: str, encoding: str) -> str:
-    """The text; SourceTrouble names the line, the byte and the encoding that it probably is."""
+    """Return the decoded text. Raise `SourceTrouble` with the line, the byte and the probable encoding."""
     codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
         text = data.decode(codec)
     except UnicodeDecodeError as error:
-        read = error.object  # what comes behind a byte order mark
+        read = error.object  # the bytes after a byte order mark
         line = read.count(b"\n", 0, error.start) + 1
         byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
-        raise SourceTrouble(f"byte 0x{byte:02x} is not {encoding.upper()}{hint}", name, line) from None
+        raise SourceTrouble(f"byte 0x{byte:02x} is not valid {encoding.upper()}{hint}", name, line) from None
     if "\0" in text:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
@@ -59,7 +59,7 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
 
 
 def likely_encoding(data: bytes, tried: str) -> str | None:
-    """The encoding of a text that is not in the expected one, as far as its bytes show."""
+    """Return the probable encoding of a text that is not in the encoding `tried`, or `None`."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if wide := wide_encoding(data):
@@ -76,7 +76,7 @@ def likely_encoding(data: bytes, tried: str) -> str | None:
 
 
 def wide_encoding(data: bytes) -> str | None:
-    """UTF-16 without a byte order mark: most of its letters have a byte that is 0, all on the same side."""
+    """Return `utf-16-le` or `utf-16-be` when most letters have a zero byte, all on the same side, else `None`."""
     high, low = data[:1000:2].count(0), data[1:1000:2].count(0)
     if max(high, low) * 2 < len(data[:1000:2]) or min(high, low) * 4 > max(high, low):
         return None
@@ -84,9 +84,9 @@ def wide_encoding(data: bytes) -> str | None:
 
 
 def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """Rows by the names of the header, or of `columns` where there is none; numbered by the line each starts in.
+    """Yield rows by the names of the header, or of `columns` if given, each with the line that it starts in.
 
-    A line break in a value is a line feed, whichever it is in the file.
+    Line breaks in values become line feeds.
     """
     csv.field_size_limit(MAX_FIELD)
     source = io.StringIO(text_of(data, name, form.encoding), newline=None)
@@ -101,11 +101,11 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
 
 
 def _misfit(values: int, names: Collection[str], delimiter: str) -> str:
-    """The problem of a row that has more or fewer values than there are names."""
+    """Return the message about a row that has more or fewer values than there are names."""
     row = "the row has one value" if values == 1 else f"the row has {values} values"
     columns = "the file has one column" if len(names) == 1 else f"there are {len(names)} columns"
-    unquoted = f"; text that holds {quoted(delimiter)} must be in quotes" if values > len(names) else ""
-    return f"{row}, and {columns}{undivided(names) or unquoted}"
+    unquoted = f"; text that contains {quoted(delimiter)} must be in quotes" if values > len(names) else ""
+    return f"{row}, but {columns}{undivided(names) or unquoted}"
 
 
 def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -114,7 +114,7 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
         try:
             values = next(reader, None)
         except csv.Error as error:
-            words = str(error).replace("unexpected end of data", "a quote is opened and not closed")
+            words = str(error).replace("unexpected end of data", "a quotation mark is never closed")
             raise SourceTrouble(words, name, number) from None
         if values is None:
             return
@@ -130,7 +130,7 @@ def _header(first_row: tuple[int, list[str]], name: str) -> tuple[str, ...]:
 
 
 def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
-    """The problems of the names of columns: the column, from 0, and a sentence for each."""
+    """Yield the problems of column names, each as the column's index from 0 and a message."""
     if names and not any(names):
         yield 0, "the line is blank; the header must be the first line"
     elif _FOR_EXCEL.fullmatch("".join(names)):
@@ -141,8 +141,8 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
             places.setdefault(column, []).append(number)
         for column, numbers in places.items():
             if not column:
-                verb = "has" if len(numbers) == 1 else "have"
-                yield numbers[0], f"{_columns(numbers)} {verb} no name: name it or delete it"
+                has, it = ("has", "it") if len(numbers) == 1 else ("have", "them")
+                yield numbers[0], f"{_columns(numbers)} {has} no name: name {it} or delete {it}"
             elif len(numbers) > 1:
                 yield (
                     numbers[1],
@@ -151,7 +151,7 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
 
 
 def _columns(indexes: list[int]) -> str:
-    """`column 3`, `columns 2 and 3`, `columns 4 to 9`."""
+    """Return columns in words, counted from 1: `column 3`, `columns 2 and 3`, `columns 4 to 9`."""
     labels = [str(number + 1) for number in indexes]
     if len(indexes) == 1:
         return f"column {labels[0]}"
@@ -161,7 +161,7 @@ def _columns(indexes: list[int]) -> str:
 
 
 def starts_of(head: str, delimiter: str) -> list[int]:
-    """The column of the text that each name of a header starts in, from 1."""
+    """Return the position in a header's text, from 1, at which each name starts."""
     if '"' not in head:
         return list(accumulate((len(name) + 1 for name in head.split(delimiter)[:-1]), initial=1))
     starts, is_quoted = [1], False
@@ -173,7 +173,7 @@ def starts_of(head: str, delimiter: str) -> list[int]:
 
 
 class Number(Decimal):
-    """A fraction as it was written: `1e3`, `1.50`."""
+    """A JSON number with a fraction or an exponent, which keeps its spelling: `1e3`, `1.50`."""
 
     __slots__ = ("text",)
     text: str
@@ -193,7 +193,7 @@ class Number(Decimal):
 
 
 def _too_large(number: str) -> bool:
-    """Whether it would have more than MAX_DIGITS digits, written without an exponent."""
+    """Return whether a number would have more than `MAX_DIGITS` digits if written without an exponent."""
     digits, _, exponent = number.lower().partition("e")
     return len(digits) > MAX_DIGITS or abs(int(exponent[:9] or 0)) > MAX_DIGITS
 
@@ -205,15 +205,15 @@ def _whole(text: str) -> int:
 
 
 def _no_number(text: str) -> Any:
-    raise NotJson(f"{text} is not a number of JSON")
+    raise NotJson(f"{text} is not a JSON number")
 
 
 class NotJson(ValueError):
-    """Text that Python accepts as JSON, and no other program."""
+    """Raised for text that Python accepts as JSON, but other programs reject."""
 
 
 def loads(text: str | bytes) -> Any:
-    """JSON; ValueError or RecursionError where it is none."""
+    """Return the value of JSON text. Raise `ValueError` or `RecursionError` for invalid text."""
     return json.loads(text, parse_float=Number, parse_int=_whole, parse_constant=_no_number, object_pairs_hook=_object)
 
 
@@ -222,7 +222,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise NotJson(f"two values of one object are named {quoted(twice)}")
+        raise NotJson(f"an object has two values named {quoted(twice)}")
     return mapping
 
 
@@ -231,29 +231,29 @@ def _is_refused(number: str) -> bool:
 
 
 def _line_of_no_number(text: str) -> int | None:
-    """The line of NaN, Infinity or a long number; None for other errors."""
+    """Return the line of `NaN`, `Infinity` or a number with too many digits, or `None` for other errors."""
     constant = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
     return text.count("\n", 0, constant.start(1)) + 1 if constant else None
 
 
 def json_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """The items of a list; numbered by the line each starts in, or from 1 where several start in one line."""
+    """Yield the items of a list, numbered by the line that each starts in, or from 1 when several start in one line."""
     try:
         value = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
         raise SourceTrouble(f"this is not JSON: {error.msg}", name, error.lineno, error.colno) from None
     except RecursionError:
-        raise SourceTrouble("it is nested too deeply", name) from None
+        raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
         raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
     if not isinstance(value, list):
-        raise SourceTrouble(f"it must contain a list of objects, not {kind_of(value)}", name)
+        raise SourceTrouble(f"the file must contain a list of objects, not {kind_of(value)}", name)
     lines = list(_lines_of_items(text)) if value else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(value) + 1), value, strict=True)
 
 
 def _lines_of_items(text: str) -> Iterator[int]:
-    """The line of each item of a list, in text that is known to be one."""
+    """Yield the line of each item of a list. `text` must be the valid JSON of a list."""
     decoder, line, counted_to = json.JSONDecoder(), 1, 0
     at = _visible(text, 0)
     while text[at] != "]":
@@ -269,7 +269,7 @@ def _visible(text: str, at: int) -> int:
 
 
 def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """One object a line; numbered by line."""
+    """Yield the value of each line that is not blank, numbered by line."""
     for number, line in enumerate(text_of(data, name, form.encoding).split("\n"), 1):
         if line.strip():
             try:
@@ -281,20 +281,20 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
 
 
 def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """The items of a list, or of lists in several documents; numbered by line. Texts are as they were written."""
+    """Yield the items of the list in each document, numbered by line. Texts keep their spelling."""
     findings = Collector(name)
     documents = read(text_of(data, name, form.encoding).encode(), findings)
     for diagnostic in findings.found:
         raise SourceTrouble(diagnostic.message, name, diagnostic.line, diagnostic.column)
     for root in documents.roots:
         if not isinstance(root, Sequence):
-            raise SourceTrouble("it must contain a list of mappings", name, place(root)[0])
+            raise SourceTrouble("the file must contain a list of mappings", name, place(root)[0])
         for item in root.items:
             yield place(item)[0], plain_value(item)
 
 
 def plain_value(node: Node) -> Any:
-    """The value of a node: plain true, false and null, plain numbers in their usual form, else text."""
+    """Return the value of a node: text unless it is plain `true`, `false`, `null` or a number in its usual form."""
     match node:
         case Mapping():
             return {key.text: plain_value(value) for key, value in zip(node.keys, node.values, strict=True)}

@@ -1,6 +1,6 @@
-"""An HTTP service → the items of its list, page by page. Asks the service.
+"""A query to an HTTP service → the items of the list in its answer, page by page. Sends requests.
 
-Nothing is sent anywhere but below the source's own URL: no redirects, no other host, no way up.
+Requests go only to URLs below the source's own URL: no redirect, no other host and no `..` is followed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
-"""The most bytes of all pages, as MAX_SECONDS is the time for all of them."""
+"""The most bytes of all pages together."""
 ATTEMPTS = 3
 DECODED = 3
-"""How often a path may be decoded by those who read it."""
+"""The number of times that programs on the way are assumed to percent-decode a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpQuery:
-    """A query. `items` and `next` are paths of names into the answer; `page` is a parameter that counts."""
+    """A query to a service. `items` and `next` are paths in the answer; `page` is the parameter for the page number."""
 
     path: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class HttpQuery:
 
 
 class Until(NamedTuple):
-    """The limits of all pages: a deadline of the monotonic clock, its seconds, and a number of pages."""
+    """The limits of all pages together: a deadline of the monotonic clock, its seconds, and a number of pages."""
 
     deadline: float
     seconds: float
@@ -60,9 +60,9 @@ def http_rows(
     most: int = MAX_MEMORY,
     pages: int = MAX_PAGES,
 ) -> Iterator[tuple[int, Any]]:
-    """The items of all pages, numbered from 1, within limits of seconds, bytes of memory and pages.
+    """Yield the items of all pages, numbered from 1, within limits of seconds, bytes of memory and pages.
 
-    A user and password in the URL go into a header.
+    A user and password in the URL are sent in a header.
     """
     base, auth = _credentials(url.rstrip("/"))
     number, size, until = 0, 0, Until(time.monotonic() + seconds, seconds, pages)
@@ -71,21 +71,21 @@ def http_rows(
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
-                    raise SourceTrouble(f"{name}: its rows do not fit into {most // 1_000_000} MB")
+                    raise SourceTrouble(f"{name}: the rows take more than {most // 1_000_000} MB; query fewer of them")
                 yield number, item
 
 
 class TooLate(Exception):
-    """Raised when all pages together have taken as long as they may."""
+    """Raised when the time limit of all pages together has passed."""
 
 
 Asked = Callable[[httpx.URL], Reply]
-"""Send one request; httpx.HTTPError."""
+"""A function that sends one request and returns the reply. It raises `httpx.HTTPError` when there is none."""
 
 
 @contextmanager
 def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: float, until: float) -> Iterator[Asked]:
-    """A function that sends a request. An answer takes no longer than `timeout`, and none ends after `until`."""
+    """Yield a function that sends a request. Each answer takes at most `timeout` seconds and ends before `until`."""
     client = httpx.AsyncClient(
         timeout=timeout,
         follow_redirects=False,
@@ -102,7 +102,7 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
         request = client.build_request("GET", url)
         return loop.run(exchange(client, request, seconds=min(timeout, seconds), most=MAX_PAGE_BYTES))
 
-    # A loop of its own, since only a task can be made to end in the middle of what it waits for.
+    # An event loop of its own: only a task can be cancelled while it waits.
     with asyncio.Runner() as loop:
         try:
             yield ask
@@ -111,7 +111,7 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
 
 
 def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The URL without them, and they."""
+    """Return the URL without credentials, and the user and password, or `None` when the URL has none."""
     parts = urlsplit(url)
     userinfo, at, host = parts.netloc.rpartition("@")
     if not at:
@@ -128,20 +128,20 @@ def _pages(ask: Asked, name: str, base: str, question: HttpQuery, until: Until) 
         if address is None:
             return
         if address in met and not question.page:
-            raise SourceTrouble(f"{name}: the pages lead back to an earlier one")
+            raise SourceTrouble(f"{name}: the next page is one that has already been read")
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
         answer, read = _answer(ask, name, base, address, query, until)
         size += read
         if size > MAX_ALL_BYTES:
-            raise SourceTrouble(f"{name}: its pages never end")
+            raise SourceTrouble(f"{name}: all pages together are larger than {MAX_ALL_BYTES // 1024 // 1024} MB")
         items = _at(answer, question.items, name)
         if not isinstance(items, list):
             raise SourceTrouble(f"{name}: the answer has no list{_where(question.items)}")
         if items and items == last and question.page:
             raise SourceTrouble(
-                f"{name}: every page is the same: `{question.page}` is not the parameter that counts pages"
+                f"{name}: two pages in a row are the same: `{question.page}` is not the parameter for the page number"
             )
         last = items
         yield items
@@ -174,7 +174,7 @@ def _below(base: str, path: str, name: str) -> str:
 
 
 def _checked(base: str, address: str, name: str) -> str:
-    """Still the same service, below the same path."""
+    """Return `address`. Raise `SourceTrouble` unless it belongs to the service of `base`, below its path."""
     try:
         ours, theirs = urlsplit(base), urlsplit(address)
         same = (ours.scheme, ours.hostname, ours.port) == (theirs.scheme, theirs.hostname, theirs.port)
@@ -182,27 +182,27 @@ def _checked(base: str, address: str, name: str) -> str:
         same = False
     is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
     if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
-        raise SourceTrouble(f"{name}: the address leads out of the source's URL")
+        raise SourceTrouble(f"{name}: the address is outside the source's URL")
     return address
 
 
 def _goes_up(path: str) -> bool:
-    """Whether it does for anyone who reads it: decoded once or twice, with either slash, with parameters in it."""
+    """Return whether a path has a `..` for any reader, however often it is decoded, with either slash or parameters."""
     for _ in range(DECODED):
         path = unquote(path)
     return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
 def _answer(ask: Asked, name: str, base: str, address: str, query: Mapping[str, str], until: Until) -> tuple[Any, int]:
-    """The answer as JSON, and its size in bytes. Messages leave out the source's own URL, which may contain a key."""
+    """Return the JSON of the answer, and its size in bytes. Messages omit the source's URL, which may contain a key."""
     label = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
     content = _content(ask, name, address, query, label, until)
     try:
         return loads(content), len(content)
     except NotJson as error:
-        raise SourceTrouble(f"{name}: {label} did not answer with JSON: {error}") from None
+        raise SourceTrouble(f"{name}: the answer of {label} is not JSON: {error}") from None
     except (ValueError, RecursionError):
-        raise SourceTrouble(f"{name}: {label} did not answer with JSON") from None
+        raise SourceTrouble(f"{name}: the answer of {label} is not JSON") from None
 
 
 def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], label: str, until: Until) -> bytes:
@@ -223,7 +223,7 @@ def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], labe
 
 def _checked_content(reply: Reply, name: str, label: str) -> bytes:
     if not 200 <= reply.status < 300:
-        raise SourceTrouble(f"{name}: {label} answered {reply.status}")
+        raise SourceTrouble(f"{name}: {label} answered with status {reply.status}")
     if reply.content is None:
         raise SourceTrouble(f"{name}: {label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
     return reply.content

@@ -1,4 +1,4 @@
-"""A source of a manifest → all its rows, read once a run. Reads files, databases, services.
+"""A source of a manifest → all its rows, read once per run. Reads files, databases, services.
 
 A source that cannot be read is an error, never an empty list (docs/planning.md 2.7).
 """
@@ -23,7 +23,7 @@ from syncengine.project.connections import Connections
 
 
 def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
-    """Read all rows of a source; SourceTrouble with the reason if they cannot be had."""
+    """Return all rows of a source. Raise `SourceTrouble` with the reason when it cannot be read."""
     leave_out_offline(context, for_each)
     if for_each.file is not None:
         kind, path = for_each.file
@@ -48,20 +48,20 @@ def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
 
     path = inside(context, section.file.text, folder)
     name = context.name_of(path)
-    rows = lambda: sql_rows(name, str(path), section.query.text, _parameters(section))  # noqa: E731 - read when it is not known
+    rows = lambda: sql_rows(name, str(path), section.query.text, _parameters(section))  # noqa: E731 - called when the rows are not in memory
     return _remembered(context, ("sql", path, question), name, question, rows)
 
 
 def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
-    """LeftOut for the rows of a database or a service where none is asked."""
+    """Raise `LeftOut` for a database or service of the project file when the context is offline."""
     section = for_each.http or for_each.sql
     if context.is_offline and section is not None and section.source is not None:
         message = f"left out: the source {display(section.source.text)} is not in Git"
-        raise LeftOut(f"{message}; what is made of its rows counts neither as new nor as gone")
+        raise LeftOut(f"{message}; resources from its rows count neither as new nor as removed")
 
 
 def _question(*parts: Any) -> str:
-    """A digest of the query, wherever it is written."""
+    """Return a digest of a query that does not depend on its place in a manifest."""
     return sha256_of(repr([_plain(part) for part in parts]))[:16]
 
 
@@ -76,7 +76,7 @@ def _parameters(section: SqlFrom) -> dict[str, Any]:
 
 
 def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Form) -> Records:
-    """The rows of a file, as seen from the folder of its manifest."""
+    """Return the rows of a data file, whose name is relative to the `folder` of its manifest."""
     path = inside(context, name, folder)
     shown_as = context.name_of(path)
     data = content(path, name)
@@ -89,7 +89,7 @@ def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Fo
 
 
 def file_digest(context: LoadContext, folder: Path, name: str) -> str:
-    """The digest of a file's content; its error message, if it cannot be read."""
+    """Return the digest of a file's content, or the error message when it cannot be read."""
     try:
         return sha256_of(content(inside(context, name, folder), name))
     except SourceTrouble as trouble:
@@ -97,7 +97,7 @@ def file_digest(context: LoadContext, folder: Path, name: str) -> str:
 
 
 def inside(context: LoadContext, name: str, folder: Path) -> Path:
-    """The file, if manifests may read it."""
+    """Return the path of a data file. Raise `SourceTrouble` if manifests may not read it."""
     try:
         return context.data(name, folder)
     except (OutsideProject, OSError, ValueError, RuntimeError) as error:
@@ -105,10 +105,10 @@ def inside(context: LoadContext, name: str, folder: Path) -> Path:
 
 
 def content(path: Path, name: str) -> bytes:
-    """The bytes of a regular file of bearable size."""
+    """Return the bytes of a regular file. Raise `SourceTrouble` when it is missing, unreadable or too large."""
     try:
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "there is no such file"
+            what = "this is a folder" if path.is_dir() else "the file does not exist"
             raise SourceTrouble(f"{display(name)}: {what}")
         if path.stat().st_size > MAX_SOURCE_BYTES:
             raise SourceTrouble(f"{display(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
@@ -118,7 +118,7 @@ def content(path: Path, name: str) -> bytes:
 
 
 def _remembered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
-    """The rows of a database or a service, which is queried once a run."""
+    """Return the rows of a database or service, which is queried once per run."""
     if key not in context.answers:
         try:
             rows = records(name, read())
@@ -133,7 +133,7 @@ def _remembered(context: LoadContext, key: object, name: str, question: str, rea
 
 
 def _digest(rows: list[Any]) -> str:
-    """A digest of rows and their types, like `row_reuse.row_digest`, since templates distinguish `1` from `'1'`."""
+    """Return a digest of rows and their types, since templates distinguish `1` from `'1'`, as in `row_reuse`."""
     return sha256_of_parts(repr(row).encode() for row in rows)
 
 
@@ -161,7 +161,7 @@ def _http(context: LoadContext, section: HttpFrom) -> Iterator[tuple[int, Any]]:
             for header, value in connection.headers.items()
         }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        raise SourceTrouble(f"{name}: a header contains characters that cannot be sent")
+        raise SourceTrouble(f"{name}: a header contains characters that HTTP does not allow")
     paging = section.paging
     question = HttpQuery(
         path=section.path.text if section.path else "",
@@ -191,7 +191,7 @@ def _connections(context: LoadContext) -> Connections:
 
 @contextmanager
 def _troubled() -> Iterator[None]:
-    """A secret that is not there is trouble of the source."""
+    """Turn `Problems` with a secret into `SourceTrouble`."""
     try:
         yield
     except Problems as problems:
@@ -203,7 +203,7 @@ def _steps(text: str | None) -> tuple[str, ...]:
 
 
 def distinct(rows: list[Any], columns: tuple[str, ...] | None) -> list[Any]:
-    """The first of the rows with the same values in the columns; all of them where there are none."""
+    """Return the first row for each combination of values in `columns`, or all rows when no columns are given."""
     if not columns:
         return rows
     firsts: dict[Any, Any] = {}
@@ -216,7 +216,7 @@ def distinct(rows: list[Any], columns: tuple[str, ...] | None) -> list[Any]:
 
 
 def variables_of(context: LoadContext) -> Mapping[str, Any]:
-    """`var` and `env`, each with its message for a missing name."""
+    """Return the values of `var` and `env` in templates, each with its own message for a missing name."""
     from syncengine.templating.values import Named
 
     def no_variable(name: str) -> str:
@@ -225,6 +225,7 @@ def variables_of(context: LoadContext) -> Mapping[str, Any]:
     def no_environment(name: str) -> str:
         if name in context.allowed:
             return f"the environment variable {name} is not set"
-        return f"the environment variable {name} is not listed under `allowEnv`{suggestion(name, context.allowed)}"
+        hint = suggestion(name, context.allowed)
+        return f"the environment variable {name} is not listed under `allowEnv` in the project file{hint}"
 
     return {"var": Named(context.variables, no_variable), "env": Named(context.environ, no_environment)}

@@ -1,4 +1,4 @@
-"""The rows of a source, and the sources that a manifest asks for. Values only; pure."""
+"""The rows of a source, and a manifest's uses of sources. Values only; pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from syncengine.resource import Row
 from syncengine.templating.values import Record
 
 SOURCE_LEFT_OUT = "source-left-out"
+"""The code of a diagnostic about a block or template whose source is not queried."""
 UNKNOWN_EFFECT = "unknown-effect"
-"""The code of a file whose sources are left out, and which is another than at the base."""
-"""The code of a block, or a template, whose source is not asked."""
+"""The code of a diagnostic about a file that differs from the base and whose sources are not queried."""
 
 
 class SourceTrouble(Exception):
-    """A source that cannot be read: `message` is the reason, `name` and `line` the place in the data, if known."""
+    """A source that cannot be read. `message` is the reason; `name`, `line` and `column` are the place in the data."""
 
     def __init__(self, message: str, name: str = "", line: int | None = None, column: int | None = None) -> None:
         super().__init__(message, name, line, column)
@@ -30,12 +30,14 @@ class SourceTrouble(Exception):
 
 
 class LeftOut(SourceTrouble):
-    """A database or a service that is not asked: its resources are unknown, and neither new nor gone."""
+    """A database or service that is not queried, so that its resources count neither as new nor as removed."""
 
 
 class Records(NamedTuple):
-    """All rows of a source, its name, and a digest of its content. `live`: it is queried in every run. `question`
-    distinguishes queries of one source; empty for files, which are read whole."""
+    """All rows of a source, its name, and a digest of its content. `live` is true if every run queries the source.
+
+    `question` distinguishes the queries of one source, and is empty for data files, which are read as a whole.
+    """
 
     name: str
     rows: list[Record]
@@ -45,16 +47,16 @@ class Records(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """Return an id of the query that is the same in every run and on every machine."""
+        """The id of the query, which is the same in every run and on every machine."""
         return f"{self.name} {self.question}" if self.question else self.name
 
     def use(self, file: str, line: int, column: int, *, may_be_empty: bool) -> SourceUse:
-        """A use of the source, at this place."""
+        """Return a use of the source at a place in a manifest."""
         return SourceUse(self.name, self.identity, len(self.rows), may_be_empty, file, line, column)
 
 
 class SourceUse(Struct, frozen=True, gc=False, array_like=True):
-    """A source that a manifest asks for: its name, `Records.identity` and number of rows, and where it is asked for."""
+    """The use of a source in a manifest: its name, `Records.identity`, number of rows, and the place of the use."""
 
     name: str
     identity: str
@@ -74,15 +76,15 @@ _KINDS = {str: "text", list: "a list", bool: "true or false", NoneType: "null", 
 
 
 def kind_of(value: object) -> str:
-    """The JSON type of a value, for a sentence."""
+    """Return the JSON type of a value in words, for a message."""
     return _KINDS.get(type(value), "a number")
 
 
 def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
-    """Numbered rows as records; SourceTrouble for one that has no names."""
+    """Return numbered rows as records. Raise `SourceTrouble` for a row that is not an object."""
     result = []
     for number, values in rows:
         if not isinstance(values, dict):
-            raise SourceTrouble(f"a row must be an object with names, not {kind_of(values)}", name, number)
+            raise SourceTrouble(f"a row must be an object, not {kind_of(values)}", name, number)
         result.append(Record(values, Row(name, number)))
     return result

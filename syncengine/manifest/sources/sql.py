@@ -1,4 +1,4 @@
-"""A database and a query → its rows, read in a transaction that can write nothing. Opens the database."""
+"""A database and a query → the query's rows, read in a transaction that cannot write. Opens the database."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from syncengine.project.references import sqlite_file
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 ROWS_AT_ONCE = 200
-"""Rows that a server sends together: they are in memory before they are counted."""
+"""The number of rows that a server sends at a time, which are in memory before they are counted."""
 MAX_SECONDS = 120.0
-"""How long a query may take, its rows included."""
+"""The most seconds that a query may take, including the reading of its rows."""
 MAX_VALUE = 10_000_000
-"""Characters or bytes of one value in SQLite."""
+"""The most characters or bytes of one value in SQLite."""
 INSTRUCTIONS = 100_000
-"""Instructions of SQLite's machine between two checks of the clock."""
+"""The number of instructions of SQLite's machine between two checks of the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _TO_A_FILE = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.IGNORECASE)
-"""Matched anywhere: strings and comments of MySQL end elsewhere than those of others, and its read-only transaction
-allows it."""
+"""MySQL's clauses that write a file, which its read-only transactions allow. They are matched even in strings and
+comments, since those of MySQL end in other places than those of other databases."""
 _STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def check_query(query: str) -> str:
-    """Return the query if it is one that only reads; SourceTrouble for anything else."""
+    """Return the query without a final semicolon. Raise `SourceTrouble` unless it is one statement that only reads."""
     bare = query.strip().removesuffix(";")
     if not _QUERY.match(bare) or ";" in _STRING.sub("", bare):
-        raise SourceTrouble("the query must be one SELECT")
+        raise SourceTrouble("the query must be a single SELECT")
     if _TO_A_FILE.search(bare):
         raise SourceTrouble("the query must not write files (`INTO OUTFILE`, `INTO DUMPFILE`)")
     if "set_config" in bare.lower():
-        raise SourceTrouble("the query must not set anything (`set_config`)")
+        raise SourceTrouble("the query must not change settings (`set_config`)")
     return bare
 
 
@@ -50,7 +50,7 @@ def sql_rows(
     seconds: float = MAX_SECONDS,
     most: int = MAX_MEMORY,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by their columns' names, numbered from 1, of a query within limits of seconds and bytes."""
+    """Yield the rows of a query by column name, numbered from 1, within limits of seconds and bytes of memory."""
     bare = check_query(query)
     file = sqlite_file(url)
     if file is None:
@@ -61,14 +61,14 @@ def sql_rows(
     for number, row in enumerate(rows, 1):
         size += memory_of(row)
         if size > most:
-            raise SourceTrouble(f"{name}: the rows of the query do not fit into {most // 1_000_000} MB")
+            raise SourceTrouble(f"{name}: the rows take more than {most // 1_000_000} MB; query fewer of them")
         yield number, row
 
 
 def _of_file(
     name: str, file: Path, query: str, parameters: Mapping[str, Any], seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """Rows of SQLite, opened for reading, with only the operations that reading needs."""
+    """Yield rows of a SQLite file, which is opened for reading and allows only the operations that reading needs."""
     deadline, reading = time.monotonic() + seconds, _ReadingOnly()
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database does not exist")
@@ -96,11 +96,11 @@ def _of_file(
 
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33})
-"""33 is SQLITE_RECURSIVE."""
+"""The operations of SQLite that reading needs; 33 is `SQLITE_RECURSIVE`."""
 
 
 class _ReadingOnly:
-    """The operations that a query may use, and whether it was refused one."""
+    """The authorizer of a query, which allows only reading and remembers whether it denied an operation."""
 
     def __init__(self) -> None:
         self._refuses = False
@@ -113,7 +113,7 @@ class _ReadingOnly:
         return sqlite3.SQLITE_DENY
 
     def is_interrupted(self, error: sqlite3.Error | sqlite3.Warning) -> bool:
-        """Whether a signal came while SQLite called Python: it keeps the exception, and fails as if it was refused."""
+        """Return whether a signal arrived while SQLite called Python, which SQLite reports as a denied operation."""
         is_refused = any(word in str(error) for word in ("not authorized", "prohibited"))
         return str(error) == "interrupted" or (is_refused and not self._refuses)
 
@@ -147,7 +147,7 @@ def _of_server(
                     yield dict(zip(names, map(_plain, values), strict=True))
                 transaction.rollback()
     except exc.SQLAlchemyError as error:
-        if time.monotonic() > deadline:  # where the server ended it, in words of its own
+        if time.monotonic() > deadline:  # the server ended the query with a message of its own
             raise _too_long(name, seconds) from None
         raise SourceTrouble(f"{name}: {_words(error)}") from None
     finally:
@@ -155,7 +155,7 @@ def _of_server(
 
 
 def _words(error: Exception) -> str:
-    """The reason why the database cannot be used, in our words; of a query that failed, in the server's."""
+    """Return why the database cannot be used, in our own words, or why the query failed, in the server's words."""
     from syncengine.database.errors import cause, meaning
     from syncengine.database.trouble import TroubleKind
 
@@ -166,8 +166,7 @@ def _words(error: Exception) -> str:
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
-    """Statements before the query, so that the server ends it in time, even while there is no row, and MySQL writes
-    nothing."""
+    """Yield statements that make the server end the query in time, even before its first row, and MySQL read-only."""
     milliseconds = max(int(seconds * 1000), 1)
     if dialect.name == "postgresql":
         yield f"SET LOCAL statement_timeout = {milliseconds}"
@@ -182,12 +181,12 @@ def _too_long(name: str, seconds: float) -> SourceTrouble:
 
 
 def _plain(value: Any) -> Any:
-    """Bytes that some drivers only show are read once."""
+    """Return the value, with a driver's `memoryview` copied into bytes."""
     return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _names(columns: list[str], name: str) -> list[str]:
     for column in columns:
         if columns.count(column) > 1:
-            raise SourceTrouble(f"{name}: two columns of the query are named {column!r}")
+            raise SourceTrouble(f"{name}: two columns of the query are named {column!r}; rename one with `AS`")
     return columns
