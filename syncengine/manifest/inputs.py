@@ -11,9 +11,6 @@ from syncengine.manifest.context import LoadContext
 from syncengine.manifest.desired import ManifestSet
 from syncengine.manifest.files import ManifestFile
 
-LIVE = ("sql", "http")
-"""The first items of memo keys for rows of databases and services, which are not queried again."""
-
 
 @dataclass(frozen=True)
 class _Recording(LoadContext):
@@ -43,9 +40,8 @@ def input_files(manifests: ManifestSet) -> Iterator[Path]:
 def _files_read(file: ManifestFile, context: LoadContext) -> set[Path]:
     from syncengine.manifest.dependencies import digest_with_inputs  # it loads templates
 
-    recording = _Recording(**{each.name: getattr(context, each.name) for each in fields(LoadContext)})
-    memo = {key: value for key, value in context.memo.items() if isinstance(key, tuple) and key[0] in LIVE}
-    object.__setattr__(recording, "memo", memo)
+    # An empty memo has every file opened again; `answers` stay, so that no database or service is queried again.
+    recording = _Recording(**{each.name: getattr(context, each.name) for each in fields(LoadContext)} | {"memo": {}})
     data = file.content(Collector(file.name))
     if data is not None:
         digest_with_inputs(file, data, recording)
