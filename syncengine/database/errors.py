@@ -132,7 +132,7 @@ _BY_CLASS: tuple[tuple[type[Exception], Meaning], ...] = (
     (OSError, TroubleKind.UNREACHABLE),
 )
 _ABOUT_SCHEMA = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_NOTNULL"})
-"""Errors whose message in SQLite ends with a colon and column names. A check or a trigger may say anything."""
+"""The SQLite errors whose message ends with a colon and column names. A check's or trigger's may say anything."""
 
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",

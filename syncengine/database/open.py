@@ -23,17 +23,17 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.references import sqlite_file
 
 BUSY_SECONDS = 10.0
-"""How many seconds to wait for another writer of a SQLite file."""
+"""The seconds to wait for another writer of a SQLite file."""
 
 CONNECT_SECONDS = 10
-"""How many seconds a server may take to accept a connection."""
+"""The seconds within which a server must accept a connection."""
 
 STATEMENT_SECONDS = 20
-"""How many seconds a server may take for one statement, so that another client's table lock cannot block us longer."""
+"""The time limit of one statement in seconds, so that another client's table lock cannot block us for longer."""
 
 IDLE_SECONDS = 30
-"""How many seconds a transaction in PostgreSQL may be idle. Until then, a process that is suspended or cut off in the
-middle of a write keeps its locks, and with them a standby from the lease. A lease of 60 seconds lasts longer.
+"""The seconds for which a transaction in PostgreSQL may be idle. For so long, a process that is suspended or cut off in
+the middle of a write keeps its locks, and a standby from the lease. A lease of 60 seconds lasts longer.
 """
 
 LIBPQ = ("psycopg", "psycopg2")
@@ -50,8 +50,8 @@ CONNECTION: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""The connection parameters for PostgreSQL's client library, in seconds, the last in milliseconds. They detect a server
-that is cut off within half a minute; by default, the system would wait for a quarter of an hour.
+"""The connection parameters for PostgreSQL's client library, in seconds, the last in milliseconds. With them, a server
+that is cut off is noticed within half a minute; by default, the system would wait for a quarter of an hour.
 """
 
 

@@ -1,7 +1,7 @@
 """Record calls that the service may still execute, from before they are sent until they can no longer land.
 
 A call with a certain answer is dropped by its run. A call without a known outcome is kept for the landing bound,
-counted from the time after which its sender could not send it, on a clock that its readers share or on their own.
+counted from the time when its sender could no longer send it, on a clock shared by all readers or on the reader's own.
 """
 
 from __future__ import annotations

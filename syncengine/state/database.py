@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from syncengine.state.snapshots.working_copy import WorkingCopy
 
 BUSY_SECONDS = 20.0
-"""How many seconds SQLite waits for another writer: far less than the length of a lease."""
+"""The seconds that SQLite waits for another writer, far fewer than a lease lasts."""
 
 SECRET = ("password", "sslpassword")
 """URL parameters that are never shown."""
 
 COMPACT_SECONDS = 10
-"""How many seconds PostgreSQL waits for the readers of a table that it rewrites."""
+"""The seconds that PostgreSQL waits for the readers of a table that it rewrites."""
 
 POSTGRESQL = ("postgres", "postgresql")
 

@@ -38,7 +38,7 @@ class Obstacle:
 
 
 def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], window: float) -> Iterator[Obstacle]:
-    """Yield the reasons why `keys` cannot be erased. A call that is still out may land within `window` seconds."""
+    """Yield the reasons why `keys` cannot be erased. Earlier calls may be executed for `window` seconds."""
     rows = fetch(connection, keys, visible_rows(connection.dialect.name))
     for key, row in rows.items():
         if row.status is Status.ACTIVE:

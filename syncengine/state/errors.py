@@ -158,7 +158,7 @@ BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
     (LookupError, DAMAGED),
     (TypeError, DAMAGED),
 )
-"""The trouble by class of error where no fault is known. The first matching class counts."""
+"""The trouble for each class of error whose fault is unknown. The first matching class counts."""
 
 
 NO_SUCH = "no such "

@@ -212,7 +212,7 @@ def plan_began(connection: sa.Connection, plan: str) -> bool:
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
-    """Return the calls of a plan whose every key last settled, alone or with the whole call, in any of the runs."""
+    """Return the calls of a plan of which every key has settled, judged by the key's last event in any run."""
     last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
     for line in connection.execute(_CALLS_OF_PLAN, {"of_plan": plan}, execution_options={"yield_per": LARGE}):
         for call, addresses in _keys_of(line):
@@ -256,7 +256,7 @@ def last_writer(entries: Sequence[HistoryEntry]) -> HistoryEntry | None:
 
 
 def _packed(connection: sa.Connection, key: Key) -> ByLine:
-    """Return the entries in packed lines, followed backwards from the row's last line and from those before a forget.
+    """Return the key's entries in packed lines, followed backwards from its row and from where it was forgotten.
 
     Raise `LookupError` or `ValueError` for damaged lines.
     """
@@ -289,7 +289,7 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
             ]
             previous = of_key[0].line.previous
             if previous is not None and previous >= head:
-                raise ValueError("a line points to a later one")
+                raise ValueError("a line points to a later line")
             heads.append(previous)
     return entries
 

@@ -34,11 +34,11 @@ ACTORS = (
     "BUILDKITE_BUILD_CREATOR",
     "BUILD_USER_ID",
 )
-"""Variables naming who triggered a CI job: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Jenkins."""
+"""Environment variables with the user who triggered a CI job, for most of the services in `JOBS`."""
 
 
 def actor(environ: Mapping[str, str]) -> str | None:
-    """Return the user who triggered the CI job of this process, or `None` outside CI. Its own user is often generic."""
+    """Return the user who triggered the CI job of this process, or `None` outside CI."""
     return next((environ[name] for name in ACTORS if environ.get(name)), None)
 
 

@@ -199,10 +199,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class SinkReceipt:
-    """The record that a sink took a group, or its part for one tag.
-
-    `at` is in seconds since epoch; `external_id` is the sink's reference to the group.
-    """
+    """The record that a sink took a group, or its part for one tag, `at` seconds since epoch, with its reference."""
 
     group_id: str
     sink: str

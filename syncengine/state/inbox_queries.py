@@ -64,10 +64,7 @@ class InboxQueries:
         since: float | None = None,
         unsettled: bool = False,
     ) -> list[InboxEntry]:
-        """Return the groups that match all given filters, the last offered first.
-
-        `user` is any name or id of the user. `unsettled` leaves out groups that need no attention.
-        """
+        """Return the groups that match all given filters, last offered first. `user` is any name or id of the user."""
         query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
         if states:
             query = query.where(GROUPS.c.state.in_(states))
@@ -142,10 +139,7 @@ class InboxQueries:
         return [row.group_id for row in self._rows(query.order_by(GROUPS.c.asked, GROUPS.c.group_id))]
 
     def undecided(self, after: tuple[float, str] | None, most: int) -> list[tuple[float, str]]:
-        """Return up to `most` groups without a verdict as pairs of time offered and id, in that order.
-
-        With `after`, such a pair, return only the groups that follow it.
-        """
+        """Return up to `most` undecided groups as ordered pairs (time offered, id), only pairs later than `after`."""
         order = (GROUPS.c.offered, GROUPS.c.group_id)
         query = sa.select(*order).where(GROUPS.c.state.in_(UNDECIDED)).order_by(*order).limit(most)
         if after is not None:

@@ -61,10 +61,7 @@ class EventKind(StrEnum):
 
 
 class Trigger(Enum):
-    """A cause of a change of state.
-
-    `…_AT_ONCE` triggers are those of a webhook, whose answer is the verdict, so that the service knows it at once.
-    """
+    """A cause of a change of state. `…_AT_ONCE` triggers belong to webhooks, whose answer is the verdict itself."""
 
     REVISE = auto()
     BEGIN = auto()

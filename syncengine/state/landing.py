@@ -18,7 +18,7 @@ from syncengine.resource import Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 
 DEFAULT_SECONDS = 60.0
-"""How many seconds calls may take to land if the project file does not say."""
+"""The seconds that a call may take to land if the project file does not set a bound."""
 
 
 class Attempt(Struct, frozen=True, gc=False):

@@ -53,7 +53,7 @@ class LockInfo:
     expires: float | None
 
     def seems_at_work(self, now: float) -> bool:
-        """Return whether the holder may still be working, judged from one read. Only taking the lock makes sure."""
+        """Return whether the holder may still be working, judged from one read. Only taking the lock is proof."""
         return self.expires is not None and self.expires > now and not self.holder.has_ended()
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class _Watch:
     def quiet(self, look: _Look) -> float | None:
         """Return for how many seconds nobody could send under the lock, or `None` while its holder may send.
 
-        A negative number is the time after which nobody can.
+        A negative number means that nobody can send once that many seconds have passed.
         """
         now = self._seconds()
         if self._beat != look.beat:
@@ -318,7 +318,7 @@ class Lease:
         return self._locks.row
 
     def remaining(self) -> float:
-        """Return for how many seconds the last renewal is valid: 0 when the lease was lost, released or overslept."""
+        """Return the seconds for which the last renewal is still valid, 0 once the lease is lost, released or over."""
         term = self._term
         if self._over.is_set():
             return 0.0
@@ -385,10 +385,7 @@ def prove(connection: sa.Connection, lease: Lease | None) -> None:
 
 
 def mine(row: Any, epoch: Any, lock_id: Any) -> sa.ColumnElement[bool]:
-    """Return the condition that a row is the unreleased lock with this epoch and id.
-
-    The id is needed because a state that was set back may give another lock the same epoch.
-    """
+    """Return the condition that a row is this unreleased lock. A set-back state may repeat an epoch, but not an id."""
     return sa.and_(LOCK.c.id == row, LOCK.c.epoch == epoch, LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
 
 

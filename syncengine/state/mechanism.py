@@ -1,4 +1,4 @@
-"""Read and write the mechanism for posted time, fetch or webhook, that this state registered last, and for whom.
+"""Read and write the mechanism for posted time, fetch or webhook, that this state last registered.
 
 The service has no query for it (docs/interface.md 4), and ending somebody else's webhook would lose their time, so that
 only a mechanism registered from here is unregistered automatically. The caller key is stored as a salted digest, by

@@ -65,6 +65,6 @@ def removals_since(
 
 
 def _is_approved(about: str) -> bool:
-    """Return whether a run was approved as a whole. With approvals by unit, the approvals tell the losses."""
+    """Return whether a run was approved as a whole. With approvals by unit, the approvals list the losses."""
     found = from_json(about)
     return "approvals" in found and not found.get("units")

@@ -78,10 +78,7 @@ def _entries(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) ->
 
 
 def _time_of(line: Any, entry: PackedEntry, ends_of: Callable[[str | None], Ends]) -> float | None:
-    """Return the time at which an entry took effect.
-
-    Return `None` for a call that did not settle, and for a record that changed only the resource's place.
-    """
+    """Return the time at which an entry took effect: `None` if its call did not settle, or only the place changed."""
     if line.verb != INTENDED:
         return float(line.at) if entry.line.detail or entry.line.body else None
     ends = ends_of(line.run).get(entry.call or "", ())

@@ -137,7 +137,7 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 @contextmanager
 def as_state_errors(state: str) -> Iterator[None]:
-    """Turn errors inside the block into the same ones as `errors.as_state_errors`, importing SQLAlchemy only then."""
+    """Turn errors as `errors.as_state_errors` does, but import SQLAlchemy only when an error occurs."""
     try:
         yield
     except (sqlite3.Error, ValueError, RecursionError, LookupError, TypeError) as error:

@@ -140,7 +140,7 @@ class GitStore:
         return [line.decode() for data in lines for line in data.split()]
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        """Write a snapshot over `over`, with its rows if there is no content. Raise `Superseded` if `over` is old."""
+        """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` when too late."""
         if over is not None:
             return self._pushed(over, lock, content)
         self.repository.prepare_new()
@@ -220,7 +220,7 @@ class GitStore:
         if info.schema > VERSION or (info.format != FORMAT and info.format.startswith(FAMILY)):
             raise TOO_NEW.error(self.name)
         if info.format != FORMAT:
-            raise ValueError("another format")
+            raise ValueError("unknown format")
         return info
 
     def _read(self, names: Iterable[str]) -> list[bytes]:

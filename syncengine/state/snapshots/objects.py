@@ -72,10 +72,7 @@ class ObjectWriter:
 
 
 def read_tree(data: bytes, width: int) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the ids of the files and of the folders in a tree, by name. `width` is the number of bytes of an id.
-
-    Raise `ValueError` if the data is not a tree.
-    """
+    """Return a tree's files and folders: ids of `width` bytes, by name. Raise `ValueError` for other data."""
     files: dict[str, str] = {}
     folders: dict[str, str] = {}
     at = 0

@@ -48,8 +48,8 @@ class GitPlace:
     def look(self, *, is_ours: bool = False) -> Snapshot | None:
         """Return the current snapshot, or `None` when it is missing and that is permitted.
 
-        Raise `GateTripped` for a snapshot that is missing or was set back without permission. With `is_ours`, as the
-        lock is ours, the caller checks for a set-back itself.
+        Raise `GateTripped` for a snapshot that is missing or was set back without permission. With `is_ours` (the lock
+        is ours), the caller checks itself whether the ref was set back.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it

@@ -99,7 +99,7 @@ class BareRepository:
             self._prepare("sha256")
 
     def look(self) -> str | None:
-        """Ask the remote for the id at the ref, or `None` when the ref does not exist."""
+        """Return the id at the remote's ref, or `None` when the ref does not exist."""
         listing = self._run(["ls-remote", "state", self.ref], seconds=LOOK_SECONDS).decode(errors="replace")
         for line in listing.splitlines():
             id, _, ref = line.partition("\t")
@@ -123,10 +123,7 @@ class BareRepository:
         self._local(*words, seconds=FETCH_SECONDS)
 
     def push(self, new: str, old: str | None) -> None:
-        """Move the ref from `old` to `new`, and ask for the result when the answer was lost.
-
-        Raise `Superseded` when the ref was not at `old`, and `PushUnknown` when the outcome is unknown.
-        """
+        """Move the ref from `old` to `new`. Raise `Superseded` if it is elsewhere, `PushUnknown` without an answer."""
         lease = f"--force-with-lease={self.ref}:{old or ''}"
         command = ("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}")
         try:
@@ -153,10 +150,7 @@ class BareRepository:
         return [entry and entry[1] for entry in self._entries(list(names))]
 
     def commit(self, name: str) -> tuple[str, bytes]:
-        """Return the full id and the content of a commit, given by its id or the beginning of it.
-
-        Raise `LookupError` when the local repository has no such commit.
-        """
+        """Return a local commit's full id and content, by the beginning of its id. Raise `LookupError` if missing."""
         entry = self._entries([name])[0]
         if entry is None or entry[0].split()[1] != b"commit":
             raise LookupError("there is no such commit")

@@ -70,7 +70,7 @@ class WorkingCopy:
                 self._load(head)
 
     def refresh(self) -> None:
-        """Read the store's changes, unless the lock is ours, so that the store only has our own."""
+        """Read the changes of other processes, unless the lock is ours, so that there are none."""
         with self._mutex:
             if self.epoch is None and self.head is not None:
                 self._catch_up()
