@@ -81,7 +81,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
         return engine
     except exc.NoSuchModuleError:
         raise _problem(
-            f"the URL of {name} begins with {parsed.drivername}://, but no such driver is installed: correct the URL"
+            f"the URL of {name} begins with {parsed.drivername}://, for which no driver is installed; correct the URL"
         ) from None
     except (exc.ArgumentError, ValueError):
         raise _problem(f"the URL of {name} is not a valid SQLAlchemy URL") from None

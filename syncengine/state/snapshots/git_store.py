@@ -236,7 +236,7 @@ class GitStore:
 
     def damaged(self, error: Exception) -> SyncengineError:
         """Return the error for a snapshot that cannot be decoded."""
-        cure = "list the versions with `syncengine state versions`, and run `syncengine state restore VERSION`"
+        cure = "run `syncengine state restore VERSION` with an earlier version from `syncengine state versions`"
         message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
         return SyncengineError(message, code=DAMAGED)
 
