@@ -303,7 +303,7 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
 
 
 def _lacks_schema(connection: sa.Connection) -> bool:
-    """Return whether `search_path` names no existing schema. A schema that may not be used does exist."""
+    """Return whether `search_path` names no existing schema. A schema that lacks permissions counts as existing."""
     found = (
         "SELECT current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
         " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"

@@ -52,7 +52,7 @@ LOCK = sa.Table(
 )
 
 STATE_LOCK, INBOX_LOCK = 1, 2
-"""The ids of the lock rows: that of the state, taken by an apply, and that of the inbox, taken by the deliverer."""
+"""The ids of the lock rows: of the state, taken by an apply, and of the inbox, taken by the process that delivers."""
 
 MOVING: sa.ColumnElement[bool] = sa.literal_column("former", sa.Text).is_not(None)
 """The condition of a nearly empty index, which selects tags that may be in more than one category."""

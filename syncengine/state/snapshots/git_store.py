@@ -140,7 +140,7 @@ class GitStore:
         return [line.decode() for data in lines for line in data.split()]
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` when too late."""
+        """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` if outdated."""
         if over is not None:
             return self._pushed(over, lock, content)
         self.repository.prepare_new()
