@@ -1,9 +1,8 @@
-"""One statement with many sets of values → the number of rows that each changed, by PostgreSQL in few round trips.
+"""One statement with many sets of values → the number of rows changed by each set, in few round trips to PostgreSQL.
 
-psycopg's `executemany` is a pipeline that sends each set by itself. A process that is stopped between two of them would
-keep its locks for as long: to the server such a transaction is busy, and no limit of its own ends it
-(docs/postgresql.md). Here all sets of a round trip, and the end of the pipeline, are in the buffer of PostgreSQL's own
-library before the first byte leaves.
+psycopg's `executemany` is a pipeline that sends each set by itself. A process stopped between two sets would keep its
+locks all that time: to the server its transaction is busy, and no server limit ends it (docs/postgresql.md). Here all
+sets of a round trip, and the end of the pipeline, are in libpq's buffer before the first byte is sent.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from sqlalchemy import event
 
 _COUNTS = "syncengine_counts"
 MOST_BYTES = 48_000
-"""Of a round trip: from 64 KiB on the library sends what it has, before the rest is there."""
+"""The limit for one round trip. From 64 KiB on, libpq would send the first part before the last is in its buffer."""
 HEAD_BYTES = 100
-"""Of the messages of a set, beside its statement and its values."""
+"""The size of the messages for one set of values, apart from the statement and the values."""
 
 
 def prepare(engine: sa.Engine) -> bool:
-    """Have an engine send many sets of values in one round trip; return whether its driver can."""
+    """Make an engine send many sets of values in one round trip. Return whether its driver supports that."""
     if engine.dialect.driver != "psycopg":
         return False
     if not event.contains(engine, "do_executemany", _executed):
@@ -33,9 +32,10 @@ def prepare(engine: sa.Engine) -> bool:
 def changed_rows(
     connection: sa.Connection, clause: sa.TextClause, sets: Sequence[Mapping[str, Any]]
 ) -> list[int | None]:
-    """The numbers of rows that a statement changed with each set of values; None where it returned rows instead.
+    """Execute a statement with each set of values; return the numbers of rows changed.
 
-    The error is that of the first set that fails; those after it are not executed.
+    A number is `None` where the statement returned rows instead. Raise the error of the first set that fails; later
+    sets are not executed.
     """
     counts = list[int | None]()
     many = [dict(values) for values in sets]
@@ -48,10 +48,10 @@ def changed_rows(
 
 
 def _executed(cursor: Any, statement: str, parameters: Sequence[Any], context: Any) -> bool:
-    """Execute in place of the driver's `executemany`, and count where that is asked for."""
+    """Replace the driver's `executemany`, and count changed rows if the execution option asks for it."""
     counts: list[int | None] = context.execution_options.get(_COUNTS, [])
     first, *others = parameters
-    cursor.execute(statement, first)  # as the driver does: it begins the transaction where none has begun
+    cursor.execute(statement, first)  # by the driver itself, which begins the transaction if necessary
     counts.append(None if cursor.description else int(cursor.rowcount))
     for queries in _round_trips(cursor.connection, statement, others):
         counts += _sent(cursor.connection, queries)
@@ -59,8 +59,8 @@ def _executed(cursor: Any, statement: str, parameters: Sequence[Any], context: A
 
 
 def _round_trips(connection: Any, statement: str, sets: Sequence[Any]) -> Iterator[list[Any]]:
-    """The queries, with their values as the driver binds them, by round trip."""
-    from psycopg._queries import PostgresQuery  # what the cursor itself has; there is no public name for it
+    """Yield the queries of each round trip, with their values as the driver binds them."""
+    from psycopg._queries import PostgresQuery  # used by the cursor itself; it has no public name
     from psycopg.adapt import Transformer
 
     queries, size = list[Any](), 0
@@ -78,7 +78,7 @@ def _round_trips(connection: Any, statement: str, sets: Sequence[Any]) -> Iterat
 
 
 def _sent(connection: Any, queries: Sequence[Any]) -> list[int | None]:
-    """Execute in one round trip; the error of the first that fails, which is raised once all are answered."""
+    """Execute queries in one round trip. Once all are answered, raise the error of the first that failed."""
     server = connection.pgconn
     server.enter_pipeline_mode()
     try:
@@ -92,7 +92,7 @@ def _sent(connection: Any, queries: Sequence[Any]) -> list[int | None]:
 
 
 def _answers(connection: Any) -> Generator[Any, Any, list[int | None]]:
-    """Send, and read the answers up to the end of the pipeline: a generator as the driver waits for them."""
+    """Send the queries and read the answers up to the end of the pipeline, as a generator for the driver's `wait`."""
     from psycopg import generators
     from psycopg.errors import error_from_result
     from psycopg.pq import ExecStatus
@@ -115,7 +115,7 @@ def _answers(connection: Any) -> Generator[Any, Any, list[int | None]]:
 
 
 def _leave_pipeline(connection: Any) -> None:
-    """End the pipeline; the connection, too, where answers are left that nobody will read."""
+    """End the pipeline, or close the connection if there are still unread answers."""
     from psycopg import OperationalError
 
     try:

@@ -1,8 +1,8 @@
-"""The fault of a database's error, and its meaning for a delivery: the user's matter, or trouble of a kind. Pure.
+"""Classify a database's error: its fault, and its meaning for a delivery, which is a user error or trouble. Pure.
 
-By SQLSTATE or SQLite's code where the driver tells one, by its words or the family of the error where not. Nothing that
-a driver says reaches people: users have a sentence, whoever runs this has the cause, with codes and names of the schema
-alone. States have sentences of their own for the same faults (state/errors.py).
+Errors are classified by SQLSTATE or by SQLite's code, or without a code by the driver's message or the error's class.
+No driver's message is ever shown: users get a sentence, and operators get the cause, with only codes and names
+of the schema. States have their own sentences for the same faults (state/errors.py).
 """
 
 from __future__ import annotations
@@ -16,50 +16,50 @@ from sqlalchemy import exc
 from syncengine.database.trouble import TroubleKind
 
 USER = None
-"""Not trouble: what was posted does not fit."""
+"""The meaning of an error that is no trouble of the sink: the posted values do not fit."""
 
 Meaning = TroubleKind | None
 
 
 class Silent(OSError):
-    """A database gave no answer for so long that it is not waited for. It may have done the work all the same."""
+    """The error of a database that did not answer in time. It may have done the work nevertheless."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseFault:
-    """A way in which a database fails: its meaning for a delivery, and its cause in our words."""
+    """A kind of database failure: its meaning for a delivery, and a sentence on its cause."""
 
     kind: Meaning
-    words: str = "the database rejects this"
+    words: str = "the database rejects the request"
 
 
 VALUE = DatabaseFault(USER, "a value does not fit its column")
 TOO_LARGE = DatabaseFault(USER, "a value is too large")
 CONSTRAINT = DatabaseFault(USER, "a constraint is violated")
-LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database does not accept the user or the password")
+LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database rejects the user or the password")
 NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server accepts no connections from this user or this machine")
 NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user lacks the right to do this")
 READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database is read-only")
 READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file is read-only")
-NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "there is no permission to access the file")
+NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "permission to access the file is denied")
 FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS)
 NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table")
 NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
-CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction conflicted with another one, and must be repeated")
+CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction conflicted with another and must be repeated")
 PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
 OTHER = DatabaseFault(TroubleKind.UNKNOWN)
 NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
 CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
-CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has reached its limit of connections")
+CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has reached its connection limit")
 NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server is out of disk space or memory")
 SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than allowed")
 CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is starting or stopping")
 ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
 BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
 NO_SCHEMA = DatabaseFault(TroubleKind.UNREACHABLE, "the database has no schema of that name")
-NO_ENCRYPTION = DatabaseFault(TroubleKind.UNREACHABLE, "no encrypted connection can be made")
+NO_ENCRYPTION = DatabaseFault(TroubleKind.UNREACHABLE, "no encrypted connection is possible")
 NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing listens at the server's address")
-NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "there is no such host")
+NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "the host name cannot be resolved")
 NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
 CANNOT_OPEN = DatabaseFault(TroubleKind.UNREACHABLE, "the file cannot be opened")
 NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is not a SQLite database")
@@ -88,7 +88,7 @@ _BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("57", ENDED),
     ("58", BROKEN_SERVER),
 )
-"""By SQLSTATE: the first that it begins with."""
+"""Faults by prefix of the SQLSTATE. The first matching prefix counts."""
 
 _BY_SQLITE: Mapping[int, DatabaseFault] = {
     sqlite3.SQLITE_CONSTRAINT: CONSTRAINT,
@@ -106,7 +106,7 @@ _BY_SQLITE: Mapping[int, DatabaseFault] = {
     sqlite3.SQLITE_FULL: DISK_FULL,
     sqlite3.SQLITE_IOERR: DISK_ERROR,
 }
-"""By SQLite's primary result code."""
+"""Faults by SQLite's primary result code."""
 
 _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("authentication failed", "access denied", "login failed", "invalid username", "no password supplied"), LOGIN),
@@ -121,7 +121,7 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("resolve", "translate host", "not known", "getaddrinfo"), NO_HOST),
     (("timeout", "timed out"), NO_ANSWER),
 )
-"""What drivers say of a connection that was not made, for which they tell no code."""
+"""Faults by phrases in a driver's message about a failed connection, for which drivers give no code."""
 
 _BY_CLASS: tuple[tuple[type[Exception], Meaning], ...] = (
     (exc.IntegrityError, USER),
@@ -132,7 +132,7 @@ _BY_CLASS: tuple[tuple[type[Exception], Meaning], ...] = (
     (OSError, TroubleKind.UNREACHABLE),
 )
 _ABOUT_SCHEMA = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_NOTNULL"})
-"""Constraints of which SQLite names columns, after a colon; what a check or a trigger says may be anything."""
+"""The SQLite errors whose message ends with a colon and column names. A check's or trigger's may say anything."""
 
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
@@ -144,7 +144,7 @@ FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSE
 
 
 def fault_of(error: Exception) -> DatabaseFault | None:
-    """Return the fault of a code, or of the words of an error without one; None where neither tells."""
+    """Return the fault by the error's code, or by its message if it has no code. Return `None` if neither is known."""
     if (code := sqlite_code(error)) is not None:
         return _BY_SQLITE.get(code, OTHER)
     if state := _sqlstate(error):
@@ -156,7 +156,7 @@ def fault_of(error: Exception) -> DatabaseFault | None:
 
 
 def sqlite_code(error: Exception) -> int | None:
-    """Return the primary result code, if the error is SQLite's."""
+    """Return SQLite's primary result code, or `None` for the error of another database."""
     code: int | None = getattr(_cause_of(error), "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -167,21 +167,21 @@ def _sqlstate(error: Exception) -> str:
 
 
 def _cause_of(error: Exception) -> BaseException:
-    """The driver's own error."""
+    """Return the driver's own error inside an error of SQLAlchemy."""
     return getattr(error, "orig", None) or error
 
 
 def meaning(error: Exception) -> Meaning:
-    """The kind of trouble; USER when the posted values do not fit."""
+    """Return the kind of trouble that an error means, or `USER` when the posted values do not fit."""
     if fault := fault_of(error):
         return fault.kind
     return next((kind for family, kind in _BY_CLASS if isinstance(error, family)), TroubleKind.UNKNOWN)
 
 
 def cause(error: Exception) -> str:
-    """Return the cause for the operator, in our words, with SQLSTATE or SQLite's code, and the constraint."""
+    """Return a sentence for operators on the cause, with the SQLSTATE or SQLite's code, and names of the schema."""
     if isinstance(error, Silent):
-        return "it has not answered for too long"
+        return "it did not answer in time"
     driver, fault = _cause_of(error), fault_of(error)
     if fault is None:
         return f"{CUT.words} ({type(driver).__name__})"
@@ -196,22 +196,22 @@ def _with_names(fault: DatabaseFault, code: str, names: str) -> str:
 
 
 def _schema(error: BaseException) -> str:
-    """The constraint, or the column, as PostgreSQL tells them apart from its words."""
+    """Return the constraint, table and column of an error, which PostgreSQL gives apart from its message."""
     diag = getattr(error, "diag", None)
     parts = {name: getattr(diag, f"{name}_name", None) for name in ("constraint", "table", "column")}
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
 def is_down(error: Exception) -> bool:
-    """Whether nothing else would get through either: not so after a deadlock."""
+    """Return whether other statements would fail as well, which is not so after a conflict such as a deadlock."""
     return fault_of(error) is not CONFLICT
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether anything else would fare the same now, or wait as long."""
+    """Return whether every other statement would fail the same way now, or wait as long."""
     return isinstance(error, FAILURES) and meaning(error) in (TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION)
 
 
 def sentence(sink: str, kind: TroubleKind) -> str:
-    """The sentence for people."""
+    """Return the sentence that tells users of the trouble with a sink."""
     return f"{sink} {_WORDS[kind]}."

@@ -1,6 +1,6 @@
-"""A database's path or URL → an engine. Nothing is created, and no connection is made before it is used.
+"""A database's path or URL → an engine. Nothing is created, and no connection is made before the engine is used.
 
-States, sinks and sources open here; each keeps its own policy: migrations, threads and time-outs, reading only.
+States, sinks and sources use this module, each with its own policy on migrations, threads, time-outs and read-only use.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.references import sqlite_file
 
 BUSY_SECONDS = 10.0
-"""How long another writer of a SQLite file is waited for."""
+"""The seconds to wait for another writer of a SQLite file."""
 
 CONNECT_SECONDS = 10
-"""How long a server may take to answer at all."""
+"""The seconds within which a server must accept a connection."""
 
 STATEMENT_SECONDS = 20
-"""How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
+"""The time limit of one statement in seconds, so that another client's table lock cannot block us for longer."""
 
 IDLE_SECONDS = 30
-"""How long a transaction may stand still in PostgreSQL. A process that is stopped in the middle of a write, or is cut
-off, would keep its locks for as long, and with them a standby from its lease; a lease of 60 seconds ends later.
+"""The seconds for which a transaction in PostgreSQL may be idle. For so long, a process that is suspended or cut off in
+the middle of a write keeps its locks, and a standby from the lease. A lease of 60 seconds lasts longer.
 """
 
 LIBPQ = ("psycopg", "psycopg2")
-"""Drivers that are made of PostgreSQL's own library."""
+"""The drivers that are built on PostgreSQL's client library."""
 
 EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
-"""Databases that say what a statement would do, without doing it: so a missing table is found at start."""
+"""The databases that can check a statement without executing it, so that a missing table is noticed at start."""
 
 
 CONNECTION: Mapping[str, int] = {
@@ -50,20 +50,20 @@ CONNECTION: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-"""Of PostgreSQL's own library, in seconds and milliseconds: a server whose machine is cut off is noticed within half a
-minute, where a system would wait for a quarter of an hour.
+"""The connection parameters for PostgreSQL's client library, in seconds, the last in milliseconds. With them, a server
+that is cut off is noticed within half a minute; by default, the system would wait for a quarter of an hour.
 """
 
 
 def connect_arguments(url: sa.URL) -> dict[str, int]:
-    """Arguments of each connection, but for those that the URL has itself."""
+    """Return the arguments for each connection, except those that the URL sets itself."""
     if url.get_backend_name().startswith("postgres") and url.drivername.partition("+")[2] in ("", *LIBPQ):
         return {name: value for name, value in CONNECTION.items() if name not in url.query}
     return {"connect_timeout": CONNECT_SECONDS} if url.get_backend_name() in EXPLAIN else {}
 
 
 def open_engine(url: str, name: str) -> sa.Engine:
-    """An engine for a path or URL; Problems, without its password, when there can be none. Nothing is created."""
+    """Return an engine for a path or URL. Raise `Problems`, which never show the password, if that is impossible."""
     file = sqlite_file(url)
     if file is not None:
         if not file.is_file():
@@ -81,10 +81,10 @@ def open_engine(url: str, name: str) -> sa.Engine:
         return engine
     except exc.NoSuchModuleError:
         raise _problem(
-            f"the URL of {name} begins with {parsed.drivername}://, for which no driver is installed: is it misspelt?"
+            f"the URL of {name} begins with {parsed.drivername}://, for which no driver is installed; correct the URL"
         ) from None
     except (exc.ArgumentError, ValueError):
-        raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
+        raise _problem(f"the URL of {name} is not a valid SQLAlchemy URL") from None
     except ImportError as missing:
         driver = missing.name or parsed.drivername
         line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
@@ -92,7 +92,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
 
 
 def end_idle_transactions(engine: sa.Engine) -> None:
-    """Have PostgreSQL end connections whose transaction stands still, unless it has a limit of its own for them."""
+    """Have PostgreSQL end connections whose transaction is idle too long, unless the server sets its own limit."""
     if engine.dialect.name == "postgresql":
         event.listen(engine, "connect", _end_idle_transactions)
 
@@ -112,7 +112,7 @@ def _problem(message: str) -> Problems:
 
 
 def busy_seconds(url: str) -> float:
-    """Return the time-out of a SQLite URL (`sqlite:///file?timeout=SECONDS`), as SQLAlchemy reads it."""
+    """Return the time-out in seconds of a SQLite URL (`sqlite:///file?timeout=SECONDS`), or the default."""
     timeout = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
     try:
         return float(timeout)
@@ -128,9 +128,9 @@ def sqlite_engine(
     prepare: Callable[[sqlite3.Connection, object], None],
     begin: Callable[[sa.Connection], None],
 ) -> sa.Engine:
-    """An engine for a file of SQLite, whose driver begins no transaction by itself. `mode` is `ro` or `rw`.
+    """Return an engine for a SQLite file whose driver begins no transaction by itself. `mode` is `ro` or `rw`.
 
-    `prepare` is called with each new connection and its record, `begin` where a transaction begins.
+    `prepare` is called with each new connection and its record, `begin` at the start of each transaction.
     """
     engine = sa.create_engine("sqlite://", creator=lambda: connect(file, mode, busy_seconds), poolclass=QueuePool)
     event.listen(engine, "connect", prepare)
@@ -140,18 +140,18 @@ def sqlite_engine(
 
 
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-    # A receipt that a power cut can take back would be answered with SUCCESS and lost; so would a row.
+    # Otherwise a power cut could take back a receipt or a row that has been answered with SUCCESS.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _begin(connection: sa.Connection) -> None:
-    # Immediate: what the receipt is looked up in must be what it is written to.
+    # Immediate: the receipt must be written to the same snapshot in which it was looked up.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
 
 
 def limit_statements(connection: sa.Connection, seconds: float) -> None:
-    """Limit the time of each statement until the end of the transaction; only PostgreSQL supports that."""
+    """Limit the time of each statement until the end of the transaction, which only PostgreSQL supports."""
     if connection.dialect.name == "postgresql":
         limit = f"{round(seconds * 1000)}ms"
         connection.exec_driver_sql(
@@ -162,7 +162,7 @@ def limit_statements(connection: sa.Connection, seconds: float) -> None:
 
 @contextmanager
 def statements_limited(connection: sa.Connection, seconds: float) -> Iterator[None]:
-    """A block whose statements have a lower limit, if they come to its end: after an error the transaction is over."""
+    """Limit the time of each statement in the block. After an error the limit stays, as the transaction is over."""
     before = connection.exec_driver_sql("SHOW statement_timeout").scalar_one()
     limit_statements(connection, seconds)
     yield
@@ -170,12 +170,12 @@ def statements_limited(connection: sa.Connection, seconds: float) -> Iterator[No
 
 
 def _forget(connection: sqlite3.Connection, _record: object, _state: object) -> None:
-    # SQLAlchemy takes a transaction whose COMMIT was refused for one that is over; in SQLite it still stands.
+    # SQLAlchemy considers a transaction over even if its COMMIT failed; in SQLite it is then still open.
     connection.rollback()
 
 
 def _limit_statements(connection: sa.Connection) -> None:
-    """Unless the URL or the server has a limit; for the transaction: a pooler may give the connection to others."""
+    """Limit statements in this transaction, unless the URL or server does. A pooler may share the connection."""
     connection.exec_driver_sql(
         f"SELECT set_config('statement_timeout', '{STATEMENT_SECONDS}s', true)"
         " WHERE current_setting('statement_timeout') = '0'"

@@ -1,4 +1,4 @@
-"""Kinds of trouble with an outside system, as they are reported to the service and to people."""
+"""The kinds of trouble with an outside system that are reported to the service and to users."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TroubleKind(StrEnum):
-    """Why a sink, a lookup or a database takes nothing."""
+    """The reason why a sink, a lookup or a database cannot be used."""
 
     UNREACHABLE = "unreachable"
     AUTHENTICATION = "authentication"

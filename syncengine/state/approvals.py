@@ -1,4 +1,4 @@
-"""The approvals that applies began with, and what they still cover, written in the caller's transaction."""
+"""Read and write the approvals that applies began with and the losses still covered, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _KEEP = sa.update(APPROVALS).where(APPROVALS.c.approval == sa.bindparam("of_text
 
 
 def records(connection: sa.Connection) -> list[ApprovalRecord]:
-    """All approvals that applies began with, oldest first."""
+    """Return all approvals that an apply began with, oldest first."""
     return [record_of(row, orjson.loads) for row in connection.execute(_ALL)]
 
 
 def begin(connection: sa.Connection, run: str, plan: str | None, approved: Approved, now: float) -> None:
-    """Record what the approvals of a run cover; end those whose removals nobody asks for any more.
+    """Record the losses that the approvals of a run cover. End approvals whose removals the plan no longer asks for.
 
-    One that a dead run began with stays as it is: it covers what is left of that.
+    An approval that a dead run began with stays, and covers the losses that remain.
     """
     pending = [record for record in records(connection) if record.used is None]
     for record in pending:
@@ -42,7 +42,7 @@ def begin(connection: sa.Connection, run: str, plan: str | None, approved: Appro
 
 
 def settle(connection: sa.Connection, rows_of: Callable[[Iterable[Key]], dict[Key, Recorded]], now: float) -> None:
-    """Take out of what approvals cover whatever has settled; one of which nothing is left is used."""
+    """Drop settled losses from all approvals. An approval without remaining losses becomes used."""
     pending = [record for record in records(connection) if record.used is None]
     if not pending:
         return
@@ -56,7 +56,7 @@ def settle(connection: sa.Connection, rows_of: Callable[[Iterable[Key]], dict[Ke
 
 
 def withdraw(connection: sa.Connection, keys: Iterable[Key], now: float) -> None:
-    """End what approvals cover of these resources, whose rows were written by hand."""
+    """Drop the losses of resources whose rows were written by hand from all approvals."""
     written = set(keys)
     for record in records(connection):
         if record.used is None:
@@ -64,7 +64,7 @@ def withdraw(connection: sa.Connection, keys: Iterable[Key], now: float) -> None
 
 
 def use_up(connection: sa.Connection, texts: Iterable[str], run: str, now: float) -> None:
-    """Count these approvals as used, and all that are under way."""
+    """Mark the given approvals as used, and all approvals in progress."""
     connection.execute(sa.update(APPROVALS).where(APPROVALS.c.used.is_(None)).values(remaining=NOTHING, used=now))
     begun = set(connection.execute(_TEXTS).scalars())
     new = [(text, run, None, now, NOTHING, NOTHING, now) for text in dict.fromkeys(texts) if text not in begun]
@@ -72,7 +72,7 @@ def use_up(connection: sa.Connection, texts: Iterable[str], run: str, now: float
 
 
 def _keep(connection: sa.Connection, record: ApprovalRecord, losses: list[Loss], now: float) -> None:
-    """Write what a record covers from now on, where that is another than before."""
+    """Store the losses that an approval covers from now on, unless nothing has changed."""
     if len(losses) == len(record.remaining) and losses:
         return
     values = {"remaining": to_json(to_list(losses)), "used": None if losses else now}

@@ -1,7 +1,7 @@
-"""Calls on record that the service may still execute: written before they are sent, kept until none of them can land.
+"""Record calls that the service may still execute, from before they are sent until they can no longer land.
 
-A run that ends a call with a certain answer drops it. A call without a known end stays for as long as the bound
-says, counted from when its sender could send no more, on a clock that its readers share or on their own.
+A call with a certain answer is dropped by its run. A call without a known outcome is kept for the landing bound,
+counted from the time when its sender could no longer send it, on a clock shared by all readers or on the reader's own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncengine.state.tables import ATTEMPTS, write_many
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
 
-# Made once: to build a statement takes longer than SQLite takes to execute it.
+# Built once: building a statement takes longer than SQLite takes to execute it.
 _OF_RUN = ATTEMPTS.c.run == sa.bindparam("of_run")
 _CLOCK = sa.bindparam("new_clock", type_=sa.String)
 _NOW = sa.bindparam("now", type_=sa.Double)
@@ -36,13 +36,13 @@ _EXPIRE = sa.delete(ATTEMPTS).where(ATTEMPTS.c.clock == _CLOCK, ATTEMPTS.c.since
 
 
 def begin(connection: sa.Connection, run: str, attempts: Mapping[str, Attempt]) -> None:
-    """Write calls that are about to be sent; one that is sent again in parts stays as it was."""
+    """Record calls that are about to be sent."""
     values = [(run, call, attempt.operation, _ENCODER.encode(attempt)) for call, attempt in attempts.items()]
     write_many(connection, ATTEMPTS, ("run", "call", "operation", "content"), values)
 
 
 def calls(connection: sa.Connection, run: str) -> set[str]:
-    """Calls of a run that are on record."""
+    """Return the recorded calls of a run."""
     return set(connection.execute(_CALLS, {"of_run": run}).scalars())
 
 
@@ -52,7 +52,7 @@ def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
 
 
 def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:
-    """Keep calls that have an attempt without a known end; `ages` are the seconds since the last was given up."""
+    """Keep calls without a known outcome. `ages` maps each to the seconds since its last attempt was given up."""
     if not ages:
         return
     now = clock.read(connection)
@@ -61,9 +61,9 @@ def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str,
 
 
 def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
-    """Date the calls of earlier runs: those under way have had no sender for `quiet` seconds.
+    """Date the calls of earlier runs. Calls under way have had no sender for `quiet` seconds.
 
-    A date of another machine's clock is replaced by now on this one's.
+    A date by another machine's clock is replaced by the current time on this machine's clock.
     """
     now = clock.read(connection)
     connection.execute(_DATE_UNDER_WAY, {"new_clock": clock.name, "now": now - quiet})
@@ -71,12 +71,12 @@ def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
 
 
 def expire(connection: sa.Connection, clock: Clock, window: float) -> None:
-    """Drop calls that can land no more."""
+    """Drop calls that can no longer land because `window` seconds have passed since their senders stopped."""
     connection.execute(_EXPIRE, {"new_clock": clock.name, "now": clock.read(connection) - window})
 
 
 def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[Outstanding]:
-    """Calls that may still be executed within `window` seconds; those without a date may be for all of it."""
+    """Return calls that may still be executed, with the seconds left of `window`. Undated calls have all of it left."""
     now = clock.read(connection)
     rows = [(row, _seconds_left(row, clock, now, window)) for row in connection.execute(_ALL)]
     return [
@@ -92,7 +92,7 @@ def _seconds_left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, win
 
 
 def in_question(connection: sa.Connection, clock: Clock, window: float, keys: Iterable[Key]) -> dict[Key, float]:
-    """Return those of `keys` that a late call may still touch, with the seconds until none can."""
+    """Return the keys that a late call may still change, each with the seconds after which none can."""
     requested = set(keys)
     seconds: dict[Key, float] = {}
     for late in outstanding(connection, clock, window):

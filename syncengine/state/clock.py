@@ -1,6 +1,6 @@
-"""Clocks that may be compared: a database server's, else this machine's since it was started.
+"""Clocks with comparable readings: a database server's clock, or else this machine's clock since its boot.
 
-Wall clocks of two machines differ, and one machine's is set forward and back: they judge neither a lease nor a bound.
+Wall clocks differ between machines and are set forward and back, so that no lease and no bound is judged by them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SERVER_SECONDS = sa.func.extract("epoch", sa.func.clock_timestamp())
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A clock and the name of its machine or server; readings under two names are not comparable."""
+    """A clock, named by its machine or server. Readings of clocks with different names are not comparable."""
 
     name: str
     read: Callable[[sa.Connection], float]
@@ -34,5 +34,5 @@ class Clock:
 
     @classmethod
     def of_database(cls, dialect: str, seconds: Callable[[], float]) -> Clock:
-        """Return the server's clock for a database server, else this machine's."""
+        """Return the server's clock for a database server, or this machine's clock for SQLite."""
         return cls.of_machine(seconds) if dialect == "sqlite" else cls.of_server()

@@ -1,4 +1,4 @@
-"""Recorded ↔ a row of plain values, and the digest of a recorded resource; pure."""
+"""A `Recorded` resource ↔ a database row of plain values, and the digest of a `Recorded` resource; pure."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ COLUMNS = (
     "plan",
     "body",
 )
-"""The order of a row's values."""
+"""The columns of a row, in the order of its values."""
 
 Values = tuple[Any, ...]
-"""A row in that order."""
+"""The values of a row in the order of `COLUMNS`."""
 
 _BODY = msgspec.json.Decoder(Body)
 _FORMER = msgspec.json.Decoder(tuple[str, ...])
@@ -42,7 +42,7 @@ _FORMER = msgspec.json.Decoder(tuple[str, ...])
 KINDS = {kind.value: kind for kind in Kind}
 STATUSES = {status.value: status for status in Status}
 WORDS: Mapping[Kind | Status, str] = {each: each.value for each in (*Kind, *Status)}
-"""Plain texts, which a driver takes faster than members."""
+"""The plain text of each enum member, which a driver binds faster than the member."""
 NO_SOURCE = (None, None, None)
 NO_DATA = (None, None)
 ABSENT = "absent"
@@ -50,22 +50,22 @@ ABSENT = "absent"
 
 
 def to_json(value: object) -> str:
-    """Canonical JSON: names sorted, nothing between tokens."""
+    """Return canonical JSON: names sorted, and no space between tokens."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def from_json(text: str | None) -> dict[str, Any]:
     value = orjson.loads(text) if text else {}
     if not isinstance(value, dict):
-        raise ValueError("this is not a JSON object")
+        raise ValueError("the text is not a JSON object")
     return value
 
 
 def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
     """Convert a resource to a row of the table, with the run and plan that write it.
 
-    `category` repeats a tag's first reference, so that an index finds members. The former categories are None where
-    that first reference is the only one.
+    `category` repeats a tag's first category reference, so that an index finds the members of a category. `former` is
+    `None` if that is the only reference.
     """
     (kind, name), body, former = recorded.key, recorded.body, recorded.former_categories
     file, line, data = recorded.source or NO_SOURCE
@@ -107,7 +107,7 @@ TYPES: Sequence[tuple[type, ...]] = (
     *((str, NoneType), (str, NoneType), (int, NoneType), (str, NoneType), (int, NoneType)),
     *((str, NoneType), (str, NoneType), (str,)),
 )
-"""The types allowed in each of COLUMNS: SQLite holds anything anywhere, once a file is damaged."""
+"""The types allowed in each column: SQLite may return any type from any column once its file is damaged."""
 
 
 @cache
@@ -116,9 +116,9 @@ def _fits(types: tuple[type, ...]) -> bool:
 
 
 def from_values(row: Sequence[Any]) -> Recorded:
-    """A row in the order of COLUMNS, as a value; ValueError or KeyError for a damaged one."""
+    """Convert a row in the order of `COLUMNS` to a resource. Raise `ValueError` or `KeyError` for a damaged row."""
     if not _fits(tuple(map(type, row))):
-        raise ValueError("a column holds a value of another type")
+        raise ValueError("a column has a value of the wrong type")
     kind, name, _, status, doubtful, confirmed, server_id, protect, former, *place, run, plan, body = row
     return Recorded(
         Key(KINDS[kind], name),
@@ -142,12 +142,12 @@ def _source(file: str | None, line: int, data_file: str | None, data_row: int) -
 
 
 def frozen(value: Any) -> Value:
-    """A field's value as read from JSON: lists are tuples here."""
+    """Return a field's value from JSON, with a list converted to a tuple."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def digest(row: Recorded | None) -> str:
-    """The digest of a row in a saved plan (docs/planning.md 6): equal for rows that mean the same."""
+    """Return the digest of a row in a saved plan (docs/planning.md 6). It is equal for rows with the same meaning."""
     if row is None:
         return ABSENT
     body = row.body

@@ -1,7 +1,7 @@
-"""The settings that the service named when this connector was registered last. Reads and writes.
+"""Read and write the settings that the service returned when this connector was last registered.
 
-The service tells them in the answer to a registration alone, so that they are plain for whoever delivers without one.
-Plain values only, and none whose name is that of a secret.
+The service returns them only in the answer to a registration, so they are stored for deliveries without one. Only plain
+values are stored, and none whose name looks like that of a secret.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 
 
 def settings_in(database: StateDatabase) -> dict[str, Any]:
-    """Read the connector's settings, by name; {} if it was never registered."""
+    """Return the connector's settings by name, or an empty dict if it was never registered."""
     with database.transaction() as connection:
         if not sa.inspect(connection).has_table(CONNECTOR.name):
             return {}
@@ -33,7 +33,7 @@ def settings_in(database: StateDatabase) -> dict[str, Any]:
 
 
 def remember_in(database: StateDatabase, settings: Mapping[str, Any], at: float) -> None:
-    """Keep the settings of a registration in place of the earlier ones."""
+    """Store the settings of a registration in place of earlier ones. `at` is in seconds since epoch."""
     plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
     if plain == settings_in(database):
         return
@@ -45,7 +45,7 @@ def remember_in(database: StateDatabase, settings: Mapping[str, Any], at: float)
 
 
 def remember(url: str, settings: Mapping[str, Any], *, now: Callable[[], float] = time.time) -> None:
-    """The same in the state at a path or URL."""
+    """Store the settings of a registration in the state at a path or URL."""
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
         remember_in(database, settings, now())

@@ -1,7 +1,7 @@
-"""A state's URL → a database that is open for reading or for writing.
+"""A state's URL → its database, open for reading or for writing.
 
-SQLite at rest is one file in rollback mode: it can be copied, cached by a pipeline and read in a read-only folder.
-While someone writes it is in WAL mode, so that a `plan` reads on while an `apply` commits.
+A SQLite state at rest is one file in rollback mode, which can be copied, cached by a pipeline and read in a read-only
+folder. While a process writes it is in WAL mode, so that a `plan` can read while an `apply` commits.
 """
 
 from __future__ import annotations
@@ -46,26 +46,27 @@ if TYPE_CHECKING:
     from syncengine.state.snapshots.working_copy import WorkingCopy
 
 BUSY_SECONDS = 20.0
-"""How long SQLite waits for another writer; well under a lease."""
+"""The seconds that SQLite waits for another writer, far fewer than a lease lasts."""
 
 SECRET = ("password", "sslpassword")
-"""Parameters of a URL that nobody may see."""
+"""URL parameters that are never shown."""
 
 COMPACT_SECONDS = 10
-"""How long PostgreSQL waits for readers of a table that it writes anew."""
+"""The seconds that PostgreSQL waits for the readers of a table that it rewrites."""
 
 POSTGRESQL = ("postgres", "postgresql")
 
 MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7305806421)"}
-"""What keeps two first runs from creating the same tables; released with the transaction."""
+"""By dialect, the statement that keeps two first runs from creating the same tables until the transaction ends."""
 
 
 @dataclass(slots=True)
 class StateDatabase:
-    """An engine under the name that people may see. `absent`: there is no state, and this is an empty one in memory.
+    """The open database of a state, with a `name` that is safe to show.
 
-    `version`: the schema, which is older only where a state is read that nobody has migrated. `snapshots`: it is a
-    private copy, and this publishes it.
+    `absent`: there is no state, and the database is an empty one in memory. `version` is the schema version, which is
+    older than `VERSION` only for a state that is read without being migrated. `snapshots` publishes the database where
+    it is the private copy of a state in Git.
     """
 
     name: str
@@ -78,13 +79,13 @@ class StateDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """One transaction; every error of the database is raised as one of ours."""
+        """Open a transaction in which every database error is raised as a `SyncengineError`."""
         with as_state_errors(self.name), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
-        """A transaction that waits for other writers before it reads: SQLite lets no reader wait to write."""
+        """Open a transaction that waits for other writers before it reads: SQLite lets no reader wait to write."""
         exclusive = sa.text(MIGRATING[self.engine.dialect.name])
         engine = self.engine.execution_options(began=True)
         with as_state_errors(self.name), engine.begin() as connection:
@@ -92,7 +93,7 @@ class StateDatabase:
             yield connection
 
     def compact(self) -> bool:
-        """Leave no byte of removed rows; False where others are in the way, or rights are missing."""
+        """Remove the bytes of deleted rows. Return `False` when other processes or missing rights prevent that."""
         with as_state_errors(self.name):
             return _compact_file(self.engine) if self.engine.dialect.name == "sqlite" else _compact_server(self.engine)
 
@@ -106,7 +107,7 @@ class StateDatabase:
 
 
 def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
-    """Open the state that a path or URL names, and create or migrate it if `write`. One in Git is no database."""
+    """Open the state at a path or URL, and create or migrate it if `write`. Raise an error for a state in Git."""
     if is_git_ref(url):
         raise NO_INBOX.error(read_ref(url).name)
     path = sqlite_path(url)
@@ -122,7 +123,7 @@ def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> S
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file that a path or a `sqlite:///` URL names; None for another URL."""
+    """Return the file that a path or a `sqlite:///` URL names, or `None` for another URL."""
     file = sqlite_file(url)
     if file is not None and "://" in url and str(file) in (".", ":memory:"):
         raise UNSUPPORTED.error(url)
@@ -142,7 +143,7 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
         engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
         batches.prepare(engine)
-        if write:  # one that reads may be read slowly, by a person with a pager
+        if write:  # a reader may be slow: a person with a pager
             end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
@@ -152,7 +153,7 @@ def _open_server(url: str, write: bool) -> StateDatabase:
 def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
     refuse_no_state(path)
     with as_state_errors(str(path)):
-        if path.is_dir():  # which SQLite would open, and then fail to read
+        if path.is_dir():  # SQLite would open a folder, and then fail to read it
             raise MISSING.error(str(path))
         if write:
             return _open_writable(path, new_lineage)
@@ -167,7 +168,7 @@ def _open_writable(path: Path, new_lineage: Callable[[], str]) -> StateDatabase:
 
 
 def _make(path: Path, new_lineage: Callable[[], str]) -> None:
-    """Make a state beside its place and give it its name when it is whole: an empty file is never one of ours."""
+    """Create a state under a temporary name and link it to `path` once complete: no empty file ever appears there."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}-")
     os.close(handle)
     engine = _sqlite(Path(name), "rw")
@@ -183,7 +184,7 @@ def _make(path: Path, new_lineage: Callable[[], str]) -> None:
 
 
 def _open_readable(path: Path) -> StateDatabase:
-    """Read in place; or a copy, where SQLite had to write for that: a crash left its journal in a read-only folder."""
+    """Open the file in place, or a copy if SQLite cannot recover it: a crash left a journal in a read-only folder."""
     engine = _sqlite(path, "ro")
     try:
         pragma(engine, "schema_version")
@@ -215,13 +216,13 @@ def _synchronous(connection: sqlite3.Connection, _record: object) -> None:
 
 def begin_transaction(connection: sa.Connection) -> None:
     """Begin a transaction in SQLite, unless one has begun."""
-    # The driver would begin at the first write only; then reads before it were of another snapshot.
+    # The driver would begin only at the first write; reads before that would see another snapshot.
     if not connection.get_execution_options().get("began"):
-        connection.connection.cursor().execute("BEGIN")  # SQLAlchemy's way takes ten times as long
+        connection.connection.cursor().execute("BEGIN")  # ten times as fast as SQLAlchemy's own way
 
 
 def _share(database: StateDatabase) -> None:
-    """Let others read while this process writes. A reader in the way at this moment costs that, and nothing else."""
+    """Switch to WAL mode, so that others can read while this process writes, unless a reader is in the way now."""
     engine = database.engine
     with as_state_errors(database.name):
         try:
@@ -233,7 +234,7 @@ def _share(database: StateDatabase) -> None:
 
 
 def pragma(engine: sa.Engine, *pragmas: str) -> None:
-    """Execute pragmas that must not be inside a transaction."""
+    """Execute pragmas outside a transaction."""
     connection = engine.raw_connection()
     try:
         for pragma in pragmas:
@@ -246,7 +247,7 @@ def pragma(engine: sa.Engine, *pragmas: str) -> None:
 
 
 def _compact_file(engine: sa.Engine) -> bool:
-    """Write the file anew. The log of writes is emptied only when nobody reads from it."""
+    """Rewrite the file and empty its write-ahead log. Return `False` when a reader or a full disk prevents that."""
     connection = engine.raw_connection()
     try:
         cursor = connection.cursor()
@@ -262,7 +263,7 @@ def _compact_file(engine: sa.Engine) -> bool:
 
 
 def _compact_server(engine: sa.Engine) -> bool:
-    """Write the tables anew: a plain VACUUM leaves the bytes of removed rows in their pages."""
+    """Rewrite the tables with VACUUM FULL: a plain VACUUM leaves the bytes of deleted rows in their pages."""
     try:
         with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             notices: list[object] = []
@@ -271,13 +272,13 @@ def _compact_server(engine: sa.Engine) -> bool:
             for table in tables.STATE:
                 connection.exec_driver_sql(f"VACUUM FULL {table.name}")
             connection.exec_driver_sql("RESET lock_timeout")
-            return not notices  # it only notes that a table is somebody else's
+            return not notices  # a table owned by another user only causes a notice
     except exc.DBAPIError:
         return False
 
 
 def empty(name: str) -> StateDatabase:
-    """Return an empty state in place of one that does not exist."""
+    """Return an empty in-memory state in place of a state that does not exist."""
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     with engine.begin() as connection:
         tables.upgrade(connection, lambda: "")
@@ -302,7 +303,7 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
 
 
 def _lacks_schema(connection: sa.Connection) -> bool:
-    """Whether `search_path` names no schema that is there; one that is there and may not be used is another trouble."""
+    """Return whether `search_path` names no existing schema. A schema that lacks permissions counts as existing."""
     found = (
         "SELECT current_schema() IS NULL AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname"
         " = ANY(string_to_array(translate(current_setting('search_path'), ' \"', ''), ',')))"

@@ -1,6 +1,6 @@
-"""Remove the name and the content of resources from a state, in the caller's transaction (docs/operate-state.md).
+"""Remove the names and contents of resources from a state, in the caller's transaction (docs/operate-state.md).
 
-The journal keeps that something happened: entries stay, under the name `(erased)`, without content.
+The entries of the journal stay without content, under the name `(erased)`.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ from syncengine.state.tables import APPROVALS, JOURNAL, QUARANTINE, REFUSALS, RO
 
 encoded = msgspec.msgpack.Encoder().encode
 SHORT = 4
-"""Characters below which a value is too common to be looked for in sentences."""
+"""The number of characters below which a value is too common to be searched for in sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a resource cannot be erased yet."""
+    """A resource that cannot be erased yet, and the reason."""
 
     key: Key
     reason: str
 
 
 def obstacles(connection: sa.Connection, clock: Clock, keys: Collection[Key], window: float) -> Iterator[Obstacle]:
-    """Reasons against erasing: still declared, undone, maybe changed within `window` seconds, or named by others."""
+    """Yield the reasons why `keys` cannot be erased. Earlier calls may be executed for `window` seconds."""
     rows = fetch(connection, keys, visible_rows(connection.dialect.name))
     for key, row in rows.items():
         if row.status is Status.ACTIVE:
-            yield Obstacle(key, "it is still declared: take it out of the manifests and apply, or `state forget` it")
+            yield Obstacle(key, "it is still declared (remove it from the manifests and apply, or run `state forget`)")
         elif row.doubtful and row.status is not Status.RELEASED:
-            yield Obstacle(key, "a call for it has no known end: apply first, or `state forget` it")
+            yield Obstacle(key, "the outcome of a call for it is unknown (apply first, or run `state forget`)")
     for change in undone_table.changes(connection):
         if change.key in keys:
-            yield Obstacle(change.key, f"run {change.run} was undone for it: merge the revert and apply")
+            yield Obstacle(change.key, f"its change by run {change.run} was undone (merge the revert and apply first)")
     late = [encoded(each.attempt) for each in attempts.outstanding(connection, clock, window)]
     for key in keys:
         if any(key.name.encode() in content for content in late):
-            yield Obstacle(key, "an earlier call may still be executed: apply, and repeat this then")
+            yield Obstacle(key, "an earlier call may still be executed (apply first, then repeat the command)")
         is_member = sa.or_(ROWS.c.category == str(key), ROWS.c.former.contains(to_json(str(key)), autoescape=True))
         if member := connection.execute(sa.select(ROWS.c.kind, ROWS.c.name).where(is_member).limit(1)).one_or_none():
-            yield Obstacle(key, f"{member.kind}/{member.name} is recorded in it: erase or forget that first")
+            yield Obstacle(key, f"{member.kind}/{member.name} is recorded in it (erase or forget that tag first)")
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """Numbers of erased entries of the history, and of the runs that made them."""
+    """The numbers of erased history entries, and of the runs that wrote them."""
 
     entries: int
     runs: int
 
 
 def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
-    """Remove all that is known of the resources; nothing may stand in the way of it any more."""
+    """Remove the names and contents of `keys` from all tables. The caller has checked that there are no obstacles."""
     erasure = _Erasure(frozenset(keys), {str(key) for key in keys})
     for row in fetch(connection, keys).values():
         erasure.learn(
@@ -87,14 +87,14 @@ def erase(connection: sa.Connection, keys: Collection[Key]) -> Erased:
 
 
 def _others() -> Iterable[sa.Table]:
-    """Further tables with a line for a resource."""
+    """Return the other tables that have a row per resource."""
     tables = (ROWS, JOURNAL)
     return [t for t in ROWS.metadata.tables.values() if t not in tables and {"kind", "name"} <= set(t.c.keys())]
 
 
 @dataclass(slots=True)
 class _Erasure:
-    """Resources to erase; `texts` are looked for in the messages of their calls."""
+    """The resources to erase and the traces found so far. `texts` are values to remove from messages of their calls."""
 
     keys: frozenset[Key]
     addresses: set[str]
@@ -111,7 +111,7 @@ class _Erasure:
         self.texts.update(each for each in flat if isinstance(each, str) and len(each) >= SHORT)
 
     def rewritten(self, line: StoredLine) -> dict[str, object] | None:
-        """The columns of a line that change."""
+        """Return the changed columns of a journal line, or `None` when it stays as it is."""
         if line.packed is None:
             return self._single(line)
         if line.verb in (SETTLED, FAILED):
@@ -123,7 +123,7 @@ class _Erasure:
         return {"packed": packed_lines.pack([self._part(line, part) for part in packed_lines.parts(line.packed)])}
 
     def _names(self) -> list[bytes]:
-        """The names as a packed line has them: by themselves, or in JSON."""
+        """Return the names as bytes in the two forms found in packed lines: plain, and escaped as in JSON."""
         return [form for key in self.keys for form in (key.name.encode(), orjson.dumps(key.name)[1:-1])]
 
     def _single(self, line: StoredLine) -> dict[str, object] | None:
@@ -152,7 +152,7 @@ class _Erasure:
         return CallLines(part.call, part.operation, addresses, lines)
 
     def _end(self, line: StoredLine, end: CallEnd) -> CallEnd:
-        """An end without the names; messages on these resources alone are dropped."""
+        """Return an end without the names. A message that concerns only erased resources is dropped."""
         addresses = [f"{k.partition('/')[0]}/{ERASED}" if k in self.addresses else k for k in end.keys]
         if not end.message:
             return CallEnd(end.call, addresses)
@@ -161,12 +161,12 @@ class _Erasure:
         return CallEnd(end.call, addresses, ERASED if is_own else self.without_names(end.message, texts))
 
     def without_names(self, sentence: str, texts: Iterable[str] = ()) -> str:
-        """A sentence without the names, and without these texts."""
+        """Return a sentence with all names, and all `texts`, replaced by `(erased)`."""
         words = sorted({*(key.name for key in self.keys), *texts}, key=len, reverse=True)
         return re.sub("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words), ERASED, sentence)
 
     def _without_categories(self, text: str | None) -> str | None:
-        """Return the differences, or the body, of another resource without the names of erased categories."""
+        """Return another resource's differences or body (JSON) without the names of erased categories."""
         names = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
         if text is None or not any(orjson.dumps(name).decode() in text for name in names):
             return text
@@ -180,7 +180,7 @@ class _Erasure:
 
 
 def _erase_approvals(connection: sa.Connection, erasure: _Erasure) -> None:
-    """Drop erased resources from approvals; that of a line under `removed:` goes with its name."""
+    """Drop erased resources from approvals, and delete approvals that name them in a line under `removed:`."""
     lines = {f"removed:{address}:" for address in erasure.addresses}
     erased = {(key.kind.value, key.name) for key in erasure.keys}
     query = sa.select(APPROVALS.c.approval, APPROVALS.c.covers, APPROVALS.c.remaining)
@@ -196,14 +196,14 @@ def _erase_approvals(connection: sa.Connection, erasure: _Erasure) -> None:
 
 
 def _erase_sentences(connection: sa.Connection, erasure: _Erasure, column: sa.Column[str]) -> None:
-    """Sentences on other resources that name an erased one."""
+    """Remove erased names from the sentences in a column."""
     for sentence in connection.execute(sa.select(column).distinct()).scalars().all():
         if (without := erasure.without_names(sentence, erasure.texts)) != sentence:
             connection.execute(sa.update(column.table).where(column == sentence).values({column: without}))
 
 
 def _erase_reasons(connection: sa.Connection, erasure: _Erasure) -> None:
-    """Reasons of refused runs."""
+    """Remove erased names from the reasons of refused runs."""
     query = sa.select(RUNS.c.id, RUNS.c.counts).where(RUNS.c.counts.contains('"reason"'))
     for run, text in connection.execute(query).all():
         about = from_json(text)

@@ -1,4 +1,4 @@
-"""A database's errors → SyncengineError with one plain sentence; no driver's traceback, no password."""
+"""Database errors → a SyncengineError with one plain sentence, without the driver's own message or a password."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from syncengine.database.errors import DatabaseFault
 from syncengine.errors import SyncengineError
 
 NEW_STATE = "new-state"
-"""The code of a state that is not there, and that nobody said to begin."""
+"""The error code of a missing state that the user has not asked to create."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateTrouble:
-    """The code of an error, and its message (`{state}` is the path or URL of the state)."""
+    """The code and the message of an error. In the message, `{state}` stands for the path or URL of the state."""
 
     code: str
     sentence: str
@@ -32,17 +32,13 @@ class StateTrouble:
 
 
 TOO_NEW = StateTrouble(
-    "state-too-new", "state {state} was written by a newer syncengine; upgrade this one. Nothing was changed"
+    "state-too-new", "state {state} was written by a newer syncengine; upgrade syncengine. Nothing was changed"
 )
-TOO_OLD = StateTrouble(
-    "state-too-old", "state {state} was written by an older syncengine; the next apply brings it up to date"
-)
+TOO_OLD = StateTrouble("state-too-old", "state {state} was written by an older syncengine; the next apply migrates it")
 FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state of syncengine")
-MISSING = StateTrouble(
-    "state-unreadable", "state {state} cannot be opened: it is not a file, or there is no permission"
-)
+MISSING = StateTrouble("state-unreadable", "state {state} cannot be opened: it is not a file, or permission is denied")
 UNSUPPORTED = StateTrouble(
-    "state-url", "state {state}: a path, sqlite:///, postgresql+psycopg:// or git+ref:// is expected"
+    "state-url", "state {state}: expected a path, or a sqlite:///, postgresql+psycopg:// or git+ref:// URL"
 )
 NO_DRIVER = StateTrouble(
     "state-driver",
@@ -50,37 +46,37 @@ NO_DRIVER = StateTrouble(
 )
 WRONG_PASSWORD = StateTrouble(
     "state-login",
-    "state {state}: the database does not accept this user or password; correct them in its URL",
+    "state {state}: the database rejects this user or password; correct them in the URL",
 )
 NO_DATABASE = StateTrouble(
-    "state-no-database", "state {state}: the server has no such database; make it with `createdb`, or correct its name"
+    "state-no-database", "state {state}: the server has no such database; create it with `createdb`, or correct the URL"
 )
 NOT_LET_IN = StateTrouble(
     "state-login",
-    "state {state}: the server lets this user in from nowhere, or not from this machine, or not without encryption:"
-    " pg_hba.conf there says which, and ?sslmode=require in the URL encrypts",
+    "state {state}: the server accepts no connections from this user, from this machine or without encryption; see"
+    " pg_hba.conf on the server, or add ?sslmode=require to the URL to encrypt the connection",
 )
 NO_INBOX = StateTrouble(
     "state-without-inbox",
-    "state {state}: posted time and registrations are kept in a database, and a state in Git has none; use a file or"
+    "state {state}: posted time and registrations need a database, which a state in Git does not have; use a file or"
     " PostgreSQL (docs/git-state.md)",
 )
 NO_RIGHTS = StateTrouble(
     "state-rights",
-    "state {state}: this user lacks rights in the database: an apply creates tables and writes (GRANT USAGE, CREATE ON"
-    " SCHEMA), a plan reads (GRANT SELECT ON ALL TABLES)",
+    "state {state}: the database user lacks rights: an apply creates and writes tables (GRANT USAGE, CREATE ON SCHEMA),"
+    " a plan reads them (GRANT SELECT ON ALL TABLES)",
 )
 READ_ONLY = StateTrouble(
-    "state-rights", "state {state}: the database is read-only, as a standby is: name the one that takes writes"
+    "state-rights", "state {state}: the database is read-only, like a standby; use the URL of the primary server"
 )
 NO_SCHEMA = StateTrouble(
     "state-no-schema",
-    "state {state}: the database has no schema of the name in `search_path`; make it with CREATE SCHEMA, or correct it",
+    "state {state}: no schema in `search_path` exists; create it with CREATE SCHEMA, or correct `search_path`",
 )
 NO_ENCRYPTION = StateTrouble(
     "state-tls",
-    "state {state}: no encrypted connection can be made: does the server support TLS, and is the certificate the one"
-    " that `sslmode` and `sslrootcert` in the URL ask for?",
+    "state {state}: no encrypted connection is possible; check that the server supports TLS and that its certificate"
+    " matches `sslmode` and `sslrootcert` in the URL",
 )
 
 
@@ -89,22 +85,23 @@ def _unreachable(why: str) -> StateTrouble:
 
 
 UNREACHABLE = _unreachable(
-    "the database cannot be reached, or it ended the connection; is the server running, and is the address right?"
+    "the database cannot be reached, or it ended the connection; check that the server is running and the address is"
+    " right"
 )
-REFUSED = StateTrouble("state-refused", "state {state}: the database refused a statement")
+REFUSED = StateTrouble("state-refused", "state {state}: the database rejected a statement")
 UNFIT = StateTrouble(
-    "state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or too large a number"
+    "state-refused", "state {state}: the database cannot store a value: invalid Unicode text, or too large a number"
 )
 CHANGED = StateTrouble(
     "state-changed",
-    "state {state} lacks a table or a column: another version of syncengine may have migrated it meanwhile; run this"
-    " again, and if that does not help, restore it from a backup",
+    "state {state} lacks a table or a column: another version of syncengine may have migrated it meanwhile; run the"
+    " command again, and if that does not help, restore the state from a backup",
 )
 BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
 DAMAGED = StateTrouble(
     "state-damaged",
-    "state {state} is damaged; restore it from a backup, or move it away and record what Git declares: `state rebuild`",
+    "state {state} is damaged; restore it from a backup, or move it away and run `syncengine state rebuild`",
 )
 FULL = StateTrouble("state-full", "state {state} cannot be written: the disk is full")
 DISK = StateTrouble("state-io", "state {state}: the disk reported an error")
@@ -118,13 +115,13 @@ BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.NO_RIGHT: NO_RIGHTS,
     faults.READ_ONLY: READ_ONLY,
     faults.NO_LISTENER: _unreachable(
-        "nothing listens at its address; is the server running, and are host and port right?"
+        "nothing listens at the server's address; check that the server is running and that host and port are right"
     ),
-    faults.NO_HOST: _unreachable("there is no such host; correct it in the URL, or is the name server out of reach?"),
-    faults.NO_ANSWER: _unreachable("the server does not answer in time; can it be reached from this machine?"),
-    faults.ENDED: _unreachable("the server ended the connection; repeat once it is up"),
-    faults.CHANGING: _unreachable("the server is starting or stopping; repeat in a moment"),
-    faults.CROWDED: _unreachable("the server has reached its limit of connections; repeat, or raise `max_connections`"),
+    faults.NO_HOST: _unreachable("the host name cannot be resolved; correct it in the URL, or check the name server"),
+    faults.NO_ANSWER: _unreachable("the server does not answer in time; check that this machine can reach it"),
+    faults.ENDED: _unreachable("the server ended the connection; retry once it is up"),
+    faults.CHANGING: _unreachable("the server is starting or stopping; retry in a moment"),
+    faults.CROWDED: _unreachable("the server has reached its connection limit; retry, or raise `max_connections`"),
     faults.NO_ROOM: _unreachable("the server is out of disk space or memory"),
     faults.TOO_LARGE: UNFIT,
     faults.NO_TABLE: CHANGED,
@@ -136,7 +133,7 @@ BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.CANNOT_OPEN: MISSING,
     faults.NO_PERMISSION: MISSING,
     faults.FORBIDDEN: MISSING,
-    faults.READ_ONLY_FILE: StateTrouble("state-read-only", "state {state} cannot be written: no permission"),
+    faults.READ_ONLY_FILE: StateTrouble("state-read-only", "state {state} cannot be written: permission denied"),
     faults.NOT_SQLITE: StateTrouble("state-foreign", "{state} is not a SQLite database"),
     faults.DAMAGED: DAMAGED,
     faults.DISK_FULL: FULL,
@@ -161,11 +158,11 @@ BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
     (LookupError, DAMAGED),
     (TypeError, DAMAGED),
 )
-"""Where the fault does not decide; the first class that fits."""
+"""The trouble for each class of error whose fault is unknown. The first matching class counts."""
 
 
 NO_SUCH = "no such "
-"""How SQLite begins to say which table or column is missing, for which it has no code."""
+"""The beginning of SQLite's message about a missing table or column, for which it has no code."""
 
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
 
@@ -175,19 +172,19 @@ def diagnose(error: Exception) -> StateTrouble:
         return FULL
     if trouble := BY_FAULT.get(faults.fault_of(error)):
         return trouble
-    if faults.sqlite_code(error) == sqlite3.SQLITE_ERROR:  # of the statement: no file is out of reach
+    if faults.sqlite_code(error) == sqlite3.SQLITE_ERROR:  # an error in the statement, not in the file
         return CHANGED if NO_SUCH in str(error) else REFUSED
     return next((of_class for family, of_class in BY_CLASS if isinstance(error, family)), REFUSED)
 
 
 def is_of_disk(error: Exception) -> bool:
-    """Whether the disk failed, and not what was read from it."""
+    """Return whether the disk or the access to it failed, rather than the data read from it."""
     return diagnose(error) in (FULL, DISK, MISSING, BUSY)
 
 
 @contextmanager
 def as_state_errors(state: str) -> Iterator[None]:
-    """Turn whatever the database or the disk raises inside into one of ours."""
+    """Turn every database or disk error raised inside the block into a `SyncengineError`."""
     try:
         yield
     except FAILURES as error:

@@ -1,4 +1,4 @@
-"""Runs, a resource's history, the acknowledged calls of a saved plan (docs/planning.md 1.3, 6)."""
+"""Runs, the history of a resource, and the acknowledged calls of a saved plan (docs/planning.md 1.3, 6)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
 PRUNED_RUN = ""
-"""The command of a run of which nothing but its plan and its end is left."""
+"""The command of a pruned run, of which only its plan and its end are left."""
 LARGE = 50
-"""Packed lines fetched at a time."""
+"""The number of packed lines fetched at a time."""
 
 UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
-"""Outcomes that do not use up a saved plan: it may be applied again."""
+"""The outcomes of a run after which its saved plan may be applied again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
+    """One run of a command that writes. Times are seconds since epoch.
 
-    `actor` had the CI job run, `approvals` are those that the run needed, `reviewed` the plans that it was not to go
-    beyond, `limits` those of its project. A run that was refused has the exit code of that, and the reason. `undoes` is
-    the run that it takes back.
+    `clean`: the work tree had no uncommitted changes. `actor` is the user who triggered the CI job. `approvals` are the
+    approvals that the run needed, `reviewed` the plans that it was not to go beyond, and `limits` the limits in the
+    project file. A refused run has an `exit_code` and a `reason`. `undoes` is the id of the run that this one undoes.
     """
 
     id: str
@@ -60,17 +60,17 @@ class Run:
 
     @classmethod
     def here(cls, id: str, started: float, holder: Holder, environ: Mapping[str, str]) -> Run:
-        """Return a run of this process, of no plan and no commit."""
+        """Return a run of this process that has no plan and no commit."""
         who = actor(environ)
         return cls(id, started, holder.command, None, holder.host, holder.user, holder.job_url, None, None, actor=who)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One thing that happened, or may have, to one resource.
+    """One event in the history of a resource, which happened or may have happened.
 
-    `outcome`: intended (nobody knows), settled, failed, recorded, doubted or forgotten. `detail` has the
-    differences of the row, and the reason of a failure.
+    `outcome` is intended (the result is unknown), settled, failed, recorded, doubted, forgotten, quarantined or
+    quarantine-ended. `detail` has the differences of the row, and the reason of a failure.
     """
 
     at: float
@@ -105,16 +105,16 @@ _CALLS_OF_PLAN = (
 
 
 def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool = False) -> None:
-    """Write a run's beginning; any other without an end is dead, since this one has the lock.
+    """Record the start of a run. Mark every other open run as dead, since this one has the lock.
 
-    `by_unit`: the removals that each of its approvals covers are recorded, too.
+    `by_unit`: the removals that each of the run's approvals covers are recorded, too.
     """
     connection.execute(_END_DEAD, {"ended": now, "outcome": DIED})
     connection.execute(_OPEN, _values(run, by_unit=by_unit))
 
 
 def refused_run(connection: sa.Connection, run: Run) -> None:
-    """Append a run that was refused, from its beginning to its end. It proves no lock: no other line is touched."""
+    """Append a refused run with its start and its end. No lock is proved, because no other row is touched."""
     connection.execute(_OPEN, _values(run) | {"ended": run.ended, "outcome": REFUSED})
 
 
@@ -150,14 +150,14 @@ def _values(run: Run, *, by_unit: bool = False) -> dict[str, Any]:
 
 
 def runs(connection: sa.Connection, limit: int) -> list[Run]:
-    """The last runs, latest first."""
+    """Return the last `limit` runs, latest first, without pruned runs."""
     query = sa.select(RUNS).where(RUNS.c.command != PRUNED_RUN)
     query = query.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(limit)
     return [_run(row) for row in connection.execute(query)]
 
 
 def runs_of(connection: sa.Connection, ids: Iterable[str]) -> list[Run]:
-    """The runs of these ids, as many as there are."""
+    """Return the runs with these ids. Unknown ids are skipped."""
     return [_run(row) for row in execute_among(connection, _RUNS, RUNS.c.id, list(ids))]
 
 
@@ -165,19 +165,19 @@ _RUNS = sa.select(RUNS)
 
 
 def pruned_until(connection: sa.Connection) -> int:
-    """The last line of the journal that was pruned; lines of rows in doubt stay among them."""
+    """Return the id of the last journal line that pruning may have removed, or 0. Lines of doubtful rows remain."""
     return connection.execute(sa.select(sa.func.max(JOURNAL.c.entry)).where(JOURNAL.c.kind == PRUNED)).scalar() or 0
 
 
 def runs_like(connection: sa.Connection, prefix: str) -> list[Run]:
-    """The runs whose ids begin so, latest first."""
+    """Return the runs whose ids begin with `prefix`, latest first."""
     query = sa.select(RUNS).where(RUNS.c.id.startswith(prefix, autoescape=True)).order_by(RUNS.c.started.desc())
     return [_run(row) for row in connection.execute(query)]
 
 
 def _run(row: sa.Row[Any]) -> Run:
     about = from_json(row.counts)
-    if not isinstance(about.get("counts"), dict):  # as it was written before there was more than counts
+    if not isinstance(about.get("counts"), dict):  # older states stored only the counts
         about = {"counts": about}
     return Run(
         id=row.id,
@@ -207,24 +207,24 @@ def plan_ended(connection: sa.Connection, plan: str) -> bool:
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
-    """Whether a run of it may have sent something; one that was refused has not."""
+    """Return whether some run of the plan may have sent a call. A refused run sends none."""
     return connection.execute(_OF_BEGUN_PLAN, {"of_plan": plan}).first() is not None
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
-    """Calls of a plan whose every key settled last, in whichever of its runs: by itself, or with the whole call."""
+    """Return the calls of a plan of which every key has settled, judged by the key's last event in any run."""
     last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
     for line in connection.execute(_CALLS_OF_PLAN, {"of_plan": plan}, execution_options={"yield_per": LARGE}):
         for call, addresses in _keys_of(line):
             of_call = last[call]
-            # An end without keys is that of all that the run has open of the call.
+            # An end without keys ends everything that the run has open of the call.
             keys = addresses or [each for each, state in of_call.items() if state == (line.run, INTENDED)]
             of_call.update(dict.fromkeys(keys, (line.run, line.verb)))
     return {call for call, of_call in last.items() if all(verb == SETTLED for _, verb in of_call.values())}
 
 
 def _keys_of(line: Any) -> Iterable[tuple[str | None, Sequence[str]]]:
-    """Calls of a line with the addresses that it names."""
+    """Return the calls in a journal line, each with the addresses that the line names for it."""
     if line.packed is None:
         return [(line.call, [] if line.kind == CALL else [f"{line.kind}/{line.name}"])]
     if line.verb == INTENDED:
@@ -237,11 +237,11 @@ SINGLE = (JOURNAL.c[name] for name in ("id", "run", "at", "verb", "call", "opera
 LINES = sa.select(*SINGLE, *ACTOR).join_from(JOURNAL, RUNS, JOURNAL.c.run == RUNS.c.id, isouter=True)
 
 ByLine = dict[int, list[HistoryEntry]]
-"""Entries of one resource, by the ids of the lines of the journal that tell of them."""
+"""The history entries of one resource, by the ids of their journal lines."""
 
 
 def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEntry]:
-    """The history of one resource, oldest first."""
+    """Return the history of one resource, oldest entry first."""
     of_key = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
     entries = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
     if version >= PACKED_SINCE:
@@ -251,14 +251,14 @@ def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEn
 
 
 def last_writer(entries: Sequence[HistoryEntry]) -> HistoryEntry | None:
-    """The last entry of a resource that says something of its row; that it was set aside says nothing of it."""
+    """Return the last history entry that tells about the resource's row, skipping quarantine entries."""
     return next((entry for entry in reversed(entries) if entry.outcome not in (QUARANTINED, QUARANTINE_ENDED)), None)
 
 
 def _packed(connection: sa.Connection, key: Key) -> ByLine:
-    """Entries of packed lines: from the last one of the row backwards, and from those of rows that were forgotten.
+    """Return the key's entries in packed lines, followed backwards from its row and from where it was forgotten.
 
-    LookupError or ValueError where they are damaged.
+    Raise `LookupError` or `ValueError` for damaged lines.
     """
     heads = [
         entry
@@ -276,7 +276,7 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
             if not of_key and 0 < head <= pruned:
                 continue
             if line is None:
-                raise LookupError("a row or a line points to a line that is gone")
+                raise LookupError("a row or a line points to a missing line")
             entries[head] = [
                 replace(
                     _entry(line),
@@ -289,13 +289,13 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
             ]
             previous = of_key[0].line.previous
             if previous is not None and previous >= head:
-                raise ValueError("a line points to a later one")
+                raise ValueError("a line points to a later line")
             heads.append(previous)
     return entries
 
 
 def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry], version: int) -> ByLine:
-    """Ends of these calls that name the key among others, or none since the call ended whole."""
+    """Return the ends of the intents' calls that name `key`, or that name no key because the call ended whole."""
     calls = {entry.call for entry in intents}
     whole = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.call, JOURNAL.c.at)
     lines = connection.execute(whole.where(JOURNAL.c.kind == CALL, JOURNAL.c.name.in_(calls)))

@@ -22,7 +22,7 @@ JOBS = (
     "{TRAVIS_JOB_WEB_URL}",
     "{BUILD_URL}",
 )
-"""Where CI services show a job: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Travis, Jenkins."""
+"""URL templates of a CI job's page: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Travis, Jenkins."""
 
 
 ACTORS = (
@@ -34,16 +34,16 @@ ACTORS = (
     "BUILDKITE_BUILD_CREATOR",
     "BUILD_USER_ID",
 )
-"""Who had CI services run a job: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Jenkins."""
+"""Environment variables with the user who triggered a CI job, for most of the services in `JOBS`."""
 
 
 def actor(environ: Mapping[str, str]) -> str | None:
-    """The user who had the CI job run that this process is part of; the process's own user is often nobody."""
+    """Return the user who triggered the CI job of this process, or `None` outside CI."""
     return next((environ[name] for name in ACTORS if environ.get(name)), None)
 
 
 def job_url(environ: Mapping[str, str]) -> str | None:
-    """The page of the CI job that runs this process."""
+    """Return the URL of the CI job that runs this process, or `None` outside CI."""
     for template in JOBS:
         try:
             return template.format_map(environ)
@@ -56,8 +56,8 @@ def job_url(environ: Mapping[str, str]) -> str | None:
 class Holder:
     """A process that may hold a lock.
 
-    `boot` tells machines and boots apart that share a host name, `space` is the process id's namespace (containers),
-    `start` the process's start: an id that was given out again is not the holder.
+    `boot` distinguishes machines and boots with the same host name. `space` is the namespace of the process id, as in
+    containers. `start` is the start of the process, since its id may be reused.
     """
 
     host: str
@@ -85,16 +85,16 @@ class Holder:
         )
 
     def has_ended(self) -> bool:
-        """Whether the process is known to have ended. Another machine's or container's process never is.
+        """Return whether the process is known to have ended, which is never known of another machine or container.
 
-        After a reboot `boot` differs, as it does on another machine of the same name; expiry decides then.
+        After a reboot `boot` differs as on another machine, so that only the expiry of the lease counts.
         """
         if (self.host, self.boot, self.space) != (socket.gethostname(), boot_id(), _space()):
             return False
         return not _exists(self.pid) or (self.start is not None and _start(self.pid) not in (None, self.start))
 
     def is_stopped(self) -> bool:
-        """Whether the process lives on this machine and does not run: SIGSTOP, or a debugger."""
+        """Return whether the process lives on this machine but is suspended, by SIGSTOP or a debugger."""
         here = (self.host, self.boot, self.space) == (socket.gethostname(), boot_id(), _space())
         return here and not self.has_ended() and _state(self.pid) in ("T", "t")
 
@@ -121,7 +121,7 @@ def _exists(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of proc(5)'s stat from the third on; none where there is no /proc or it hides the process."""
+    """Return the fields of the process's /proc stat file (proc(5)) from the third on, or none if it is unavailable."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -139,7 +139,7 @@ def _start(pid: int) -> str | None:
 
 
 def boot_id() -> str:
-    """An id of this boot of the machine, which no other machine and no earlier boot has."""
+    """Return an id of the machine's current boot, which no other machine and no earlier boot has."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""The inbox of posted time: offers of the service, deliveries to sinks, verdicts sent back. Reads and writes.
+"""Read and write the inbox of posted time: the service's offers, deliveries to sinks, and verdicts sent back.
 
-Every method is one transaction, which checks that a lease, if there is one, is still ours. `inbox_entries` defines
-groups, deliveries and events; `posted_time.delivery` decides which of them to write.
+Every method is one transaction, which checks that the lease, if this process has one, is still ours. `inbox_entries`
+defines groups, deliveries and events; `posted_time.delivery` decides which of them to write.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ __all__ = [
 ]
 
 OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
-"""Errors that one write may have by itself, while others of the same transaction have none."""
+"""The error codes that a single write may cause although the other writes in its transaction are fine."""
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
-    """The inbox in the state at a path or URL; like the state, it is created or migrated only with `write`."""
+    """Open the inbox in the state at a path or URL. Like the state, it is created or migrated only with `write`."""
     return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
 
 
 class Inbox(InboxQueries):
-    """Groups in the state's database. Also a context manager that closes."""
+    """The inbox in the state's database. Also a context manager that closes it."""
 
     def __init__(self, database: StateDatabase, now: Callable[[], float]) -> None:
         super().__init__(database)
@@ -72,14 +72,15 @@ class Inbox(InboxQueries):
         self._locks = Locks(database, now, INBOX_LOCK)
         self._lease: Lease | None = None
         self._turn = threading.Lock()
-        """Threads of this process take turns; SQLite would have them sleep and look again."""
+        """A lock by which threads of this process take turns to write; SQLite would have them sleep and poll."""
 
     # --- what delivery writes
 
     def write(self, writes: Sequence[Write]) -> list[Any]:
-        """Make all of them in one transaction: what comes of each, or the error of one that only it has.
+        """Execute all writes in one transaction, and return their results in order.
 
-        Where the database refuses what one of them holds, each is made by itself.
+        When the database rejects the content of one, execute each write in a transaction of its own, and return the
+        error of a rejected write in place of its result.
         """
         try:
             return self._written(writes)
@@ -111,10 +112,10 @@ class Inbox(InboxQueries):
         sleep: Callable[[float], None] = time.sleep,
         seconds: float = LEASE_SECONDS,
     ) -> Lease:
-        """Hold the inbox: a context manager with a heartbeat. Another holder that lives is waited for, as a standby.
+        """Take the inbox's lease, which a heartbeat renews, and wait as a standby while another process has it.
 
-        LockHeld, naming the holder, after `wait` seconds; 0 asks once. LockHeld too where a process was stopped in the
-        middle of a write: a lock on a file is nobody's to take before that process goes on or ends.
+        Raise `LockHeld`, naming the holder, after `wait` seconds; with 0, try once. Also raise `LockHeld` when a
+        process was suspended in the middle of a write: nobody can take its file lock until it continues or ends.
         """
         try:
             self._lease = self._locks.acquire(
@@ -126,14 +127,14 @@ class Inbox(InboxQueries):
         return self._lease
 
     def check_lease(self) -> None:
-        """LockLost once the lease has ended by this machine's clocks: somebody else may deliver from then on."""
+        """Raise `LockLost` once the lease has ended by this machine's clocks, as another process may then deliver."""
         if self._lease is not None and self._lease.remaining() <= 0:
-            raise LockLost("the inbox's lease has ended; this process delivers nothing more")
+            raise LockLost("the lease on the inbox has ended; this process stops delivering")
 
     # --- what people ask for
 
     def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
-        """Ask the lease's holder to deliver these groups to the sinks that lack them, and to `sink` in any case."""
+        """Ask the lease's holder to deliver groups to the sinks that lack them, and to `sink` in any case."""
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:
@@ -147,7 +148,7 @@ class Inbox(InboxQueries):
                 _tell(connection, group_id, entry.revision, at, EventKind.ASKED, sink=sink)
 
     def settle(self, group_ids: Sequence[str]) -> None:
-        """A person decided that the sinks' side of a conflict is right."""
+        """Settle conflicts in favour of the sinks, as a person decided: the content that the sinks have stays."""
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:
@@ -165,9 +166,9 @@ class Inbox(InboxQueries):
                 _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **answer)
 
     def reduce(self, before: float) -> int:
-        """Delete the content and events of groups delivered and acknowledged before that time; return their number.
+        """Delete the content and events of groups delivered and acknowledged before `before`; return their number.
 
-        Their ids and receipts stay.
+        The ids and receipts of the groups stay.
         """
         old = sa.and_(
             GROUPS.c.state.in_(FINAL),
@@ -198,18 +199,18 @@ class Inbox(InboxQueries):
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        """A transaction that proves the lease, if this process has one."""
+        """Open a transaction that proves the lease, if this process has one."""
         if self._lease is None:
             with self._exclusively() as connection:
                 yield connection
         else:
             with self.database.transaction() as connection:
-                prove(connection, self._lease)  # a write too: nobody else's comes between
+                prove(connection, self._lease)  # this writes, so that no other writer comes between
                 yield connection
 
     @contextmanager
     def _exclusively(self) -> Iterator[sa.Connection]:
-        """A transaction that writes first of all, so that what it reads is what its writes are based on."""
+        """Open a transaction that starts with a write, so that no other writer comes between its reads and writes."""
         with self.database.transaction() as connection:
             connection.execute(sa.update(LOCK).where(LOCK.c.id == INBOX_LOCK).values(epoch=LOCK.c.epoch))
             yield connection
@@ -217,7 +218,7 @@ class Inbox(InboxQueries):
 
 def _frozen(error: SyncengineError, holder: Holder) -> LockHeld:
     """Return the error for a database that stays locked, most likely by the holder of the inbox."""
-    cure = f", which is stopped: `kill -CONT {holder.pid}` continues it" if holder.is_stopped() else ""
+    cure = f", which is suspended; resume it with `kill -CONT {holder.pid}`" if holder.is_stopped() else ""
     return LockHeld(f"{error.message}. The inbox is locked by {holder}{cure}")
 
 

@@ -1,4 +1,4 @@
-"""The entries of the inbox as values: groups, deliveries, events, and their making from rows; pure."""
+"""The inbox's groups, deliveries and events as values, and their conversion from database rows; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncengine.state.inbox_states import FINAL, FIRST, EventKind, GroupState, P
 W = TypeVar("W", bound=StrEnum)
 
 PART = "/"
-"""What parts a sink's name from the tag in the key of a delivery for one of several tags; no sink's name has it."""
+"""The separator between a sink's name and a tag in the key of a delivery for one tag. No sink's name contains it."""
 
 
 BETWEEN_TAGS = ", "
@@ -23,12 +23,12 @@ BETWEEN_TAGS = ", "
 
 
 def sink_of(key: str) -> str:
-    """Return the name of the sink that a key belongs to; a key for one tag has a suffix after that name."""
+    """Return the sink's name in a delivery key, without the suffix that a key for one tag has."""
     return key.partition(PART)[0]
 
 
 class DeliveryStatus(StrEnum):
-    """The status of a revision of a group at a sink. `again`: it took it, and somebody wants it given once more."""
+    """The status of a group's revision at a sink. `again`: the sink took it, and somebody asked to deliver it again."""
 
     ATTEMPTING = "attempting"
     ACCEPTED = "accepted"
@@ -39,17 +39,18 @@ class DeliveryStatus(StrEnum):
 
 
 TAKEN = frozenset({DeliveryStatus.ACCEPTED, DeliveryStatus.AGAIN})
-"""The sink has it."""
+"""The statuses with which a sink has the group."""
 
 DOUBTFUL = frozenset({DeliveryStatus.ATTEMPTING, DeliveryStatus.UNKNOWN})
-"""The sink may have it: its answer was lost, or this process was."""
+"""The statuses with which a sink may have the group: its answer, or the process that waited for it, was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A group as it was offered. `digest` tells contents apart; `user_keys` are all the ways to name who posted it.
+    """A group as the service offered it.
 
-    `body` None: it cannot be read.
+    `digest` distinguishes contents. `user_keys` are all names and ids of the user who posted it. `body` is `None` when
+    the offer cannot be read.
     """
 
     group_id: str
@@ -61,7 +62,7 @@ class Offer:
     tag: str | None = None
 
     def content(self) -> dict[str, Any]:
-        """The columns of a group that an offer fills."""
+        """Return the columns of a group that an offer fills."""
         return {
             "digest": self.digest,
             "body": self.body,
@@ -73,7 +74,7 @@ class Offer:
 
 
 class DeliveryKey(NamedTuple):
-    """One revision of a group, or of one of its tags, at one sink: see `Delivered`."""
+    """The key of a delivery: one revision of a group, or of its part for one tag, at one sink."""
 
     group_id: str
     revision: int
@@ -82,9 +83,10 @@ class DeliveryKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One revision of a group, or of one of its tags, at one sink, which is `sink` or begins it: see `sink_of`.
+    """The delivery of one revision of a group, or of its part for one tag, to one sink.
 
-    Seconds since epoch; `memo` is the sink's own note for after a crash.
+    `sink` is the sink's name, followed by the tag for a part (see `sink_of`). Times are seconds since epoch. `memo` is
+    the sink's own note for use after a crash.
     """
 
     sink: str
@@ -100,7 +102,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A group in the inbox. `body` is None once it was reduced to id and receipts."""
+    """A group in the inbox. `body` is `None` once the group has been reduced to its id and receipts."""
 
     group_id: str
     state: GroupState
@@ -133,40 +135,40 @@ class InboxEntry:
         return cls(**{**columns, "group_id": offer.group_id, **content, **stands, "deliveries": ()})
 
     def with_content(self, offer: Offer) -> InboxEntry:
-        """The group with what was offered."""
+        """Return the group with the content of a new offer."""
         return replace(self, **{**offer.content(), "user_keys": offer.user_keys})
 
     @property
     def is_delivered(self) -> bool:
-        """Whether every sink took the group, so that the verdict for the service is SUCCESS."""
+        """Whether every sink has taken the group, so that the verdict for the service is SUCCESS."""
         return self.outcome is PostedTimeStatus.SUCCESS
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits and nothing failed: every sink has it, and the service knows."""
+        """Whether every sink has the group and the service has accepted the verdict, with nothing left to do."""
         return self.is_delivered and self.state in FINAL and not self.waiting and not self.has_trouble
 
     @property
     def has_trouble(self) -> bool:
-        """Whether the last delivery to some sink was not accepted, such as a repeat that somebody asked for."""
+        """Whether some sink's last delivery was not accepted, such as a requested repetition."""
         last = {found.sink: found.status for found in self.deliveries}
         return any(status is not DeliveryStatus.ACCEPTED for status in last.values())
 
     def delivered(self, sink: str) -> Delivered | None:
-        """The last delivery of the group to the sink, in whichever revision."""
+        """Return the last delivery of the group to the sink, of any revision, or `None` if there was none."""
         return next((found for found in reversed(self.deliveries) if found.sink == sink), None)
 
     def raw(self) -> dict[str, Any]:
-        """The group as the service sent it; empty once it was reduced."""
+        """Return the group as the service sent it, or an empty dict once the group has been reduced."""
         found = orjson.loads(self.body) if self.body else {}
         return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in the story of a group.
+    """An event in the history of a group.
 
-    `detail` of what was not accepted is how often, if more than once.
+    `detail` of an unaccepted status is the number of attempts, if there was more than one.
     """
 
     at: float
@@ -183,8 +185,8 @@ class Event:
 class Acknowledgement:
     """A verdict that the service has not accepted yet.
 
-    `decided` in seconds since epoch: it tells verdicts with the same status apart; `offers`, how often the group had
-    been offered, tells apart how often the same one is due.
+    `decided` (seconds since epoch) distinguishes verdicts with the same status. `offers`, how often the group had been
+    offered, distinguishes repetitions of one verdict.
     """
 
     group_id: str
@@ -197,7 +199,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class SinkReceipt:
-    """That a sink took a group, or its part for one tag. `at` in seconds since epoch; `external_id`: its reference."""
+    """The record that a sink took a group, or its part for one tag, `at` seconds since epoch, with its reference."""
 
     group_id: str
     sink: str
@@ -231,10 +233,10 @@ def acknowledgement_from(row: sa.Row[Any]) -> Acknowledgement:
 
 
 def _word(kind: type[W], text: str) -> W:
-    """The word as one of its kind; SyncengineError for one that nobody wrote, as in a damaged file."""
+    """Return the member of `kind` with this value. Raise `SyncengineError` for an unknown value in a damaged inbox."""
     try:
         return kind(text)
     except ValueError:
         raise SyncengineError(
-            f"the inbox is damaged: {text!r} is none of {', '.join(kind)}", code="state-damaged"
+            f"the inbox is damaged: found {text!r} instead of one of {', '.join(kind)}", code="state-damaged"
         ) from None

@@ -1,4 +1,4 @@
-"""Queries of the inbox: groups, deliveries, events and receipts. Reads only; an inbox that does not exist is empty."""
+"""Query the inbox for groups, deliveries, events and receipts. Reads only. A missing inbox reads as empty."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from syncengine.state.inbox_states import FINAL, UNDECIDED, PostedTimeStatus
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
 PIECE = 200
-"""Groups in one IN list."""
+"""The number of groups in one IN list."""
 
 
 _TROUBLED = sa.exists().where(
@@ -37,11 +37,11 @@ _TROUBLED = sa.exists().where(
 _MAY_BE_UNSETTLED = sa.or_(
     GROUPS.c.state.not_in(FINAL), GROUPS.c.outcome != PostedTimeStatus.SUCCESS, GROUPS.c.waiting, _TROUBLED
 )
-"""Few of many: what `InboxEntry.is_settled` then looks at."""
+"""The condition for groups that may be unsettled: the few groups for which `InboxEntry.is_settled` is then computed."""
 
 
 class InboxQueries:
-    """The queries of an inbox."""
+    """The read-only queries of an inbox."""
 
     def __init__(self, database: StateDatabase) -> None:
         self.database = database
@@ -49,7 +49,7 @@ class InboxQueries:
             self._is_there = sa.inspect(connection).has_table(GROUPS.name)
 
     def entry(self, group_id: str) -> InboxEntry | None:
-        """A group and its deliveries."""
+        """Return a group with its deliveries, or `None` if it is not in the inbox."""
         if not self._is_there:
             return None
         with self.database.transaction() as connection:
@@ -64,7 +64,7 @@ class InboxQueries:
         since: float | None = None,
         unsettled: bool = False,
     ) -> list[InboxEntry]:
-        """Groups, the last offered first; without states, all, or those that are not settled. `user` is any name."""
+        """Return the groups that match all given filters, last offered first. `user` is any name or id of the user."""
         query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
         if states:
             query = query.where(GROUPS.c.state.in_(states))
@@ -82,12 +82,12 @@ class InboxQueries:
             return [entry for entry in found if not (unsettled and entry.is_settled)]
 
     def story(self, group_id: str) -> list[Event]:
-        """All that happened to a group, oldest first."""
+        """Return the events of a group, oldest first."""
         query = sa.select(EVENTS).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id)
         return [event_from(row) for row in self._rows(query)]
 
     def receipts(self, sink: str, since: float) -> Iterator[SinkReceipt]:
-        """The deliveries that a sink took since then, oldest first, reduced ones too."""
+        """Yield the deliveries that a sink took since `since`, oldest first, including those of reduced groups."""
         columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
         took = sa.and_(of_sink(sink), DELIVERIES.c.status == DeliveryStatus.ACCEPTED, DELIVERIES.c.last >= since)
         return iter(
@@ -98,13 +98,13 @@ class InboxQueries:
         )
 
     def with_notes(self, sink: str, memos: Collection[str]) -> list[tuple[DeliveryKey, str]]:
-        """Deliveries of a sink that have one of these notes, and which. It looks at all of the sink's deliveries."""
+        """Return the deliveries of a sink whose memo is in `memos`, each with its memo. Scans all its deliveries."""
         columns = (DELIVERIES.c.group_id, DELIVERIES.c.revision, DELIVERIES.c.sink, DELIVERIES.c.memo)
         query = sa.select(*columns).where(of_sink(sink), DELIVERIES.c.memo.in_(memos))
         return [(DeliveryKey(*key), memo) for *key, memo in self._rows(query)]
 
     def last_troubles(self) -> dict[str, float]:
-        """Sinks whose last attempt was trouble, or has no known answer, and when that was."""
+        """Return the sinks whose last attempt met trouble or has no known answer, with the time of the attempt."""
         last = sa.func.max(DELIVERIES.c.last).label("at")
         newest = sa.select(DELIVERIES.c.sink, last).group_by(DELIVERIES.c.sink).subquery()
         same = sa.and_(DELIVERIES.c.sink == newest.c.sink, DELIVERIES.c.last == newest.c.at)
@@ -116,12 +116,12 @@ class InboxQueries:
         return {sink: at for sink, (at, failed) in attempts.items() if failed}
 
     def counts(self) -> dict[str, int]:
-        """Count the groups in each state."""
+        """Return the number of groups in each state."""
         query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)
         return {row[0]: row[1] for row in self._rows(query)}
 
     def waiting(self) -> Iterator[Acknowledgement]:
-        """Verdicts that the service has not accepted yet, oldest first. Only those of the fetch mechanism."""
+        """Yield the verdicts of the fetch mechanism that the service has not accepted yet, oldest first."""
         columns = (
             GROUPS.c.group_id,
             GROUPS.c.outcome.label("status"),
@@ -134,12 +134,12 @@ class InboxQueries:
         return iter([acknowledgement_from(row) for row in self._rows(query)])
 
     def redeliveries(self) -> list[str]:
-        """Groups that somebody wants delivered again, in the order of asking."""
+        """Return the ids of the groups that somebody asked to deliver again, in the order of the requests."""
         query = sa.select(GROUPS.c.group_id).where(GROUPS.c.asked.is_not(None))
         return [row.group_id for row in self._rows(query.order_by(GROUPS.c.asked, GROUPS.c.group_id))]
 
     def undecided(self, after: tuple[float, str] | None, most: int) -> list[tuple[float, str]]:
-        """Groups without a verdict, the first offered first: when that was, and their id; those after one, `most`."""
+        """Return up to `most` undecided groups as ordered pairs (time offered, id), only pairs later than `after`."""
         order = (GROUPS.c.offered, GROUPS.c.group_id)
         query = sa.select(*order).where(GROUPS.c.state.in_(UNDECIDED)).order_by(*order).limit(most)
         if after is not None:
@@ -154,7 +154,7 @@ class InboxQueries:
 
 
 def of_sink(sink: str) -> sa.ColumnElement[bool]:
-    """Deliveries of a sink, of whole groups and of single tags."""
+    """Return the condition for the deliveries of a sink, of whole groups and of parts for one tag."""
     return sa.or_(DELIVERIES.c.sink == sink, DELIVERIES.c.sink.startswith(sink + PART, autoescape=True))
 
 
@@ -172,7 +172,7 @@ def entry_of(connection: sa.Connection, group_id: str) -> InboxEntry | None:
 
 
 def entries_of(connection: sa.Connection, group_ids: Sequence[str]) -> dict[str, InboxEntry]:
-    """Groups by their ids; one that is not there is left out."""
+    """Return groups by their ids. Ids that are not in the inbox are left out."""
     found = dict[str, InboxEntry]()
     for start in range(0, len(group_ids), PIECE):
         piece = GROUPS.c.group_id.in_(group_ids[start : start + PIECE])
@@ -182,7 +182,7 @@ def entries_of(connection: sa.Connection, group_ids: Sequence[str]) -> dict[str,
 
 
 def last_of(connection: sa.Connection, group_id: str) -> sa.Row[Any] | None:
-    """The event that happened to a group last."""
+    """Return the latest event of a group, or `None` if it has none."""
     mine = sa.select(EVENTS).where(EVENTS.c.group_id == group_id)
     return connection.execute(mine.order_by(EVENTS.c.id.desc()).limit(1)).one_or_none()
 

@@ -1,6 +1,6 @@
-"""States of a group of posted time, and their transitions: one table (docs/posted-time.md 6). Pure.
+"""The states of a group of posted time, and a table of their transitions (docs/posted-time.md 6). Pure.
 
-A group may be offered again whatever became of it, so most triggers lead on from every state.
+A group may be offered again after any outcome, so that most triggers apply in every state.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from syncengine.project.delivery_schema import Mode
 
 FETCH, WEBHOOK = MECHANISMS = (Mode.FETCH.value, Mode.WEBHOOK.value)
-"""How posted time comes, as the inbox and the state keep it."""
+"""The names of the mechanisms by which posted time arrives, as stored in the inbox and the state."""
 
 
 class PostedTimeStatus(StrEnum):
-    """A verdict, as it is sent to the service."""
+    """A verdict in the form that is sent to the service."""
 
     SUCCESS = "SUCCESS"
     REFUSED = "FAILURE"
@@ -24,7 +24,7 @@ class PostedTimeStatus(StrEnum):
 
 
 class GroupState(StrEnum):
-    """The progress of a group. With `accepted` and `refused`, the status is still to be sent to the service."""
+    """The progress of a group. In `accepted` and `refused`, the status must still be sent to the service."""
 
     RECEIVED = "received"
     DELIVERING = "delivering"
@@ -39,14 +39,14 @@ class GroupState(StrEnum):
 FIRST = GroupState.RECEIVED
 
 UNDECIDED = (GroupState.RECEIVED, GroupState.DELIVERING)
-"""Nobody has come to the group, or a crash has stopped its delivery: it is resumed."""
+"""The states of a group whose delivery has not begun, or was interrupted and is resumed."""
 
 FINAL = frozenset({GroupState.ACKNOWLEDGED})
-"""Nothing more is to be done for a group that was delivered; in time it is reduced to its receipts."""
+"""The states in which a delivered group needs no more work, and is eventually reduced to its receipts."""
 
 
 class EventKind(StrEnum):
-    """The kind of an event in the story of a group."""
+    """The kind of an event in the history of a group."""
 
     OFFERED = "offered"
     REVISED = "revised"
@@ -61,7 +61,7 @@ class EventKind(StrEnum):
 
 
 class Trigger(Enum):
-    """A cause of a change of state. A webhook's verdict is its answer, so that the service knows it at once."""
+    """A cause of a change of state. `…_AT_ONCE` triggers belong to webhooks, whose answer is the verdict itself."""
 
     REVISE = auto()
     BEGIN = auto()
@@ -77,7 +77,7 @@ class Trigger(Enum):
 
 
 class Transition(NamedTuple):
-    """A step from any of `sources` to `target`, which may depend on the verdict; in other states nothing changes."""
+    """A step from any state in `sources` to `target`, which may depend on the verdict. Other states do not change."""
 
     sources: frozenset[GroupState]
     target: GroupState | Mapping[PostedTimeStatus, GroupState]
@@ -112,7 +112,7 @@ TRANSITIONS: Mapping[Trigger, Transition] = {
 
 
 def next_state(state: GroupState, trigger: Trigger, outcome: PostedTimeStatus | None = None) -> GroupState:
-    """Return the state that a group in `state` has after the trigger; `outcome` where there is a verdict."""
+    """Return the state that follows `state` after a trigger. `outcome` is the verdict, if there is one."""
     sources, target = TRANSITIONS[trigger]
     if state not in sources:
         return state

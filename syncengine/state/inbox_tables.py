@@ -1,6 +1,6 @@
 """The tables of the inbox, in the state's database (docs/posted-time.md 1). Data only.
 
-Seconds since epoch throughout. Groups are kept as JSON, as the service sent them, until they are reduced.
+All times are seconds since epoch. Groups are stored as the JSON that the service sent, until they are reduced.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ GROUPS = sa.Table(
     sa.Column("group_id", sa.Text, primary_key=True),
     sa.Column("state", sa.Text, nullable=False, index=True),
     sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("digest", sa.Text, nullable=False, comment="of what the user posted, in this revision"),
+    sa.Column("digest", sa.Text, nullable=False, comment="digest of the user's content in this revision"),
     sa.Column("mechanism", sa.Text, nullable=False),
     sa.Column("received", sa.Double, nullable=False),
     sa.Column("offered", sa.Double, nullable=False, index=True),
     sa.Column("offers", sa.Integer, nullable=False),
     sa.Column("user_name", sa.Text),
-    sa.Column("user_keys", sa.Text, comment="JSON: every way to name the user"),
+    sa.Column("user_keys", sa.Text, comment="JSON: every name and id of the user"),
     sa.Column("tag", sa.Text),
-    sa.Column("body", sa.Text, comment="JSON as it came, without the caller key; NULL once reduced"),
+    sa.Column("body", sa.Text, comment="JSON as received, without the caller key; NULL once reduced"),
     sa.Column("outcome", sa.Text),
     sa.Column("message", sa.Text),
     sa.Column("external_id", sa.Text),
     sa.Column("decided", sa.Double),
     sa.Column("waiting", sa.Boolean, nullable=False, index=True, comment="the service has not accepted the verdict"),
-    sa.Column("answered", sa.Double, comment="when the service accepted a verdict last"),
-    sa.Column("asked", sa.Double, index=True, comment="when somebody asked for it again; NULL: nobody, or it is done"),
-    sa.Column("note", sa.Text, comment="why it was given up, or what the conflict is"),
+    sa.Column("answered", sa.Double, comment="when the service last accepted a verdict"),
+    sa.Column("asked", sa.Double, index=True, comment="when somebody asked for another delivery; NULL: none is due"),
+    sa.Column("note", sa.Text, comment="why the group was given up, or the nature of its conflict"),
 )
 
 DELIVERIES = sa.Table(
@@ -46,7 +46,7 @@ DELIVERIES = sa.Table(
     sa.Column("last", sa.Double, nullable=False),
     sa.Column("external_id", sa.Text),
     sa.Column("message", sa.Text),
-    sa.Column("memo", sa.Text, comment="JSON: what the sink must know again after a crash"),
+    sa.Column("memo", sa.Text, comment="JSON: the sink's own note for use after a crash"),
     sa.Index("inbox_deliveries_sink", "sink", "last"),
     comment="One row for each group, revision and sink.",
 )
@@ -64,7 +64,7 @@ EVENTS = sa.Table(
     sa.Column("message", sa.Text),
     sa.Column("external_id", sa.Text),
     sa.Column("detail", sa.Text),
-    comment="Append-only until the group is reduced: its whole story.",
+    comment="The history of each group. Append-only until the group is reduced.",
 )
 
 MECHANISM = sa.Table(
@@ -84,7 +84,7 @@ CONNECTOR = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
     sa.Column("settings", sa.Text, nullable=False, comment="JSON: connectorConfiguration of the last registration"),
     sa.Column("registered", sa.Double, nullable=False),
-    comment="Made when a registration is answered first; no older engine needs to know of it.",
+    comment="Created at the first registration. Older versions do not need this table.",
 )
 
 INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

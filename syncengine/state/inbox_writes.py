@@ -1,7 +1,7 @@
-"""What is written into the inbox, as values; writes of many groups → few statements in one transaction.
+"""Writes to the inbox, as values, and their execution: many writes → few statements in one transaction.
 
-Writes of different groups do not touch each other, so that those of one kind are made together, whatever their number.
-Writes of one group keep their order.
+Writes to different groups are independent, so that those of one kind are executed together. Writes to one group keep
+their order.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from syncengine.state.inbox_queries import PIECE, entries_of, last_of
 from syncengine.state.inbox_states import FIRST, EventKind, GroupState, PostedTimeStatus, Trigger, next_state
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
-DIED = "no answer is known: this process ended before it came"
-"""What is told of an attempt of which nothing else is."""
+DIED = "no answer is known: syncengine stopped before one arrived"
+"""The message of an attempt without a recorded result."""
 
 TICK = 1e-6
-"""Seconds between the groups of one batch, so that they stay in the order in which they were offered."""
+"""Seconds between the times of the groups in one batch, so that they keep the order of the offers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Store an offer before anything else happens to it; the result is the group as stored.
+    """Store an offer before anything else happens to it. The result is the group as stored.
 
-    Content that differs from the stored one is kept with the event; the caller decides whether it replaces the first.
+    Content that differs from the stored content is kept with the event; the caller decides whether it replaces that.
     """
 
     offer: Offer
@@ -41,7 +41,7 @@ class Receive:
 
 @dataclass(frozen=True, slots=True)
 class Revise:
-    """The offered content is the group's next revision: no sink has any of it yet."""
+    """Make the offered content the group's next revision, which no sink has yet."""
 
     offer: Offer
 
@@ -61,7 +61,7 @@ class _OfEntry:
 
 @dataclass(frozen=True, slots=True)
 class Begin(_OfEntry):
-    """A sink is about to be given the group: from now on it may have it, until its answer is known."""
+    """Record that a group is about to be sent to a sink, which may have the group until its answer is known."""
 
     sink: str
 
@@ -78,9 +78,10 @@ class EndDelivery(_OfEntry):
 
 @dataclass(frozen=True, slots=True)
 class Decide(_OfEntry):
-    """The verdict, kept before anyone hears it; `waits`: the service is to be told by a status update.
+    """Store the verdict on a group before it is sent to anyone.
 
-    `note` is for people who look into the inbox. `ending`: of the delivery that it comes of, kept in the same moment.
+    `waits`: the service is to get the verdict by a status update. `note` is for people who inspect the inbox. `ending`
+    is the end of the delivery that led to the verdict, stored in the same transaction.
     """
 
     outcome: PostedTimeStatus
@@ -94,14 +95,14 @@ class Decide(_OfEntry):
 
 @dataclass(frozen=True, slots=True)
 class AnswerAgain(_OfEntry):
-    """The same verdict is due once more: it waits for the service, or the answer that it is hears it now."""
+    """Send the stored verdict again: by a status update if it `waits`, else in the answer to a webhook call."""
 
     waits: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """What a sink must know again after a crash, written before it does what it speaks of; None: nothing any more."""
+    """Store a sink's memo for use after a crash, before the sink acts on it. `memo` is `None` to drop the old one."""
 
     key: DeliveryKey
     memo: str | None
@@ -113,9 +114,10 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """The service accepted this status. A verdict that was `decided` since, or is due again since, goes on waiting.
+    """Record that the service accepted a status of a group.
 
-    `offers`: how often the group had been offered when the status was sent. None: whatever waits was meant.
+    A verdict that was `decided` later, or that became due again, goes on waiting. `offers` is how often the group had
+    been offered when the status was sent. `None` in either field matches whatever is waiting.
     """
 
     group_id: str
@@ -126,7 +128,7 @@ class Acknowledge:
 
 @dataclass(frozen=True, slots=True)
 class NotAccepted:
-    """A status was sent and not accepted. The same once more is the same event, counted and with its last time."""
+    """Record that the service did not accept a status. A repetition is counted in the same event."""
 
     group_id: str
     status: str
@@ -135,7 +137,7 @@ class NotAccepted:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The service will never accept a status of this group (404): it stays visible, and waits no more."""
+    """Stop sending statuses of a group because the service answers 404. The group stays visible."""
 
     group_id: str
     why: str
@@ -143,14 +145,14 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end of a person's wait for another delivery of this group."""
+    """End a person's request for another delivery of the group."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the group as stored, None if there is none. Writes nothing."""
+    """Read the group as stored, or `None` if there is none. Writes nothing."""
 
     group_id: str
 
@@ -172,7 +174,7 @@ Write = (
 
 
 def write_all(connection: sa.Connection, writes: Sequence[Write], at: float) -> list[Any]:
-    """Make all of them, `at` seconds since epoch; what comes of each, in their order."""
+    """Execute all writes at time `at` (seconds since epoch); return their results in order."""
     results = list[Any]([None] * len(writes))
     for layer in _layers(writes):
         for kind, places in layer.items():
@@ -185,7 +187,7 @@ def write_all(connection: sa.Connection, writes: Sequence[Write], at: float) -> 
 
 
 def _layers(writes: Sequence[Write]) -> Iterator[Mapping[type[Write], list[int]]]:
-    """The places of writes that may be made together, by kind: a group has at most one of them in each layer."""
+    """Yield layers of writes that can be executed together: per kind, their indexes, with at most one per group."""
     layer, groups = dict[type[Write], list[int]](), set[str]()
     for place, write in enumerate(writes):
         if write.group_id in groups:
@@ -198,7 +200,7 @@ def _layers(writes: Sequence[Write]) -> Iterator[Mapping[type[Write], list[int]]
 
 @dataclass(slots=True)
 class _Changes:
-    """Rows to be written, gathered so that alike ones are one statement."""
+    """A collection of rows to write, grouped so that rows with the same columns take one statement."""
 
     at: float
     updates: dict[tuple[str, ...], list[dict[str, Any]]] = field(default_factory=dict)
@@ -252,7 +254,7 @@ def _receive(connection: sa.Connection, writes: Sequence[Receive], changes: _Cha
             new.append({"group_id": offer.group_id, **offer.content(), **first})
             entry = InboxEntry.first(offer, at)
         else:
-            # What tells no contents apart may be newer: the group as it came last is what is yet to be delivered.
+            # Parts outside the digest may be newer: until the group is delivered, its latest form counts.
             again = same and not before.is_delivered
             offered: dict[str, Any] = {"offered": at, "offers": before.offers + 1, "mechanism": offer.mechanism}
             changes.update(offer.group_id, **{**(offer.content() if again else {}), **offered})
@@ -368,7 +370,7 @@ _TOLD = (
 
 
 def _answers_of(connection: sa.Connection, ids: Sequence[str]) -> dict[str, Any]:
-    """What is known of verdicts, by group."""
+    """Return the stored verdict of each group, by the group's id."""
     query = sa.select(*_TOLD)
     pieces = (ids[start : start + PIECE] for start in range(0, len(ids), PIECE))
     rows = (connection.execute(query.where(GROUPS.c.group_id.in_(piece))) for piece in pieces)

@@ -1,4 +1,4 @@
-"""The part of a state that planning reads. Values and a Protocol only."""
+"""The facts and the reading interface of a state that planning uses. Values and a Protocol only."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from syncengine.state.removals import RemovalLine
 from syncengine.state.undone import UndoneChange
 
 VERSION = 9
-"""The schema of the tables (`tables.MIGRATIONS`)."""
+"""The current schema version of the tables (`tables.MIGRATIONS`)."""
 
 PACKED_SINCE = 7
-"""The first schema whose journal has packed lines, and whose intents are kept by call."""
+"""The first schema version whose journal has packed lines, and whose intents are stored by call."""
 
 APPROVALS_SINCE = 8
-"""The first schema that knows what approvals cover."""
+"""The first schema version that stores the losses covered by approvals."""
 
 QUARANTINE_SINCE = 9
-"""The first schema that counts refusals."""
+"""The first schema version that counts refusals."""
 
 UNDONE_SINCE = 9
-"""The first schema that knows which runs were undone."""
+"""The first schema version that stores undone changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about a state. `commit` is that of the last run that applied; `generation` changes with every write.
+    """Facts about a state. `commit` is the last applied commit; `generation` changes with every write.
 
-    `ancestors` are commits before that one, as many as were kept. `sources` is the number of rows that each data source
-    had when it was last applied, by its identity. `limits` are those of the last apply that was complete, as they are
-    written in the project file.
+    `ancestors` are the stored commits before `commit`. `sources` is the number of rows of each data source, by its
+    identity, when it was last applied. `limits` are the limits of the last complete apply, as written in the project
+    file.
     """
 
     lineage: str
@@ -50,11 +50,11 @@ class Facts:
 
 
 FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation", "ancestors", "sources")
-"""The columns of Facts."""
+"""The columns that `Facts` is read from."""
 
 
 def facts_of(values: Sequence[Any]) -> Facts:
-    """Facts from the values of those columns; SQLite has no truth values of its own."""
+    """Return the facts with these values of the columns `FACTS`. SQLite has no booleans of its own."""
     lineage, base_url, team, owns, commit, generation, ancestors, sources = values
     before, rows = json.loads(ancestors or "[]"), json.loads(sources or "{}")
     texts = [lineage, base_url, team, commit, generation, *(before if isinstance(before, list) else [before])]
@@ -67,48 +67,48 @@ def facts_of(values: Sequence[Any]) -> Facts:
 LAST_LIMITS = """
 SELECT counts FROM state_runs WHERE outcome = 'complete' AND counts LIKE :says ORDER BY started DESC, id DESC LIMIT 1
 """
-"""The last run that was complete, and had limits."""
+"""The query for the last complete run that recorded limits."""
 SAYS_LIMITS = {"says": '%"limits"%'}
 
 
 def limits_of(counts: object) -> dict[str, str]:
-    """The limits of a run, of its column `counts`; none where there are none."""
+    """Return the limits in a run's column `counts`, or an empty dict if there are none."""
     about = json.loads(counts) if isinstance(counts, str) else {}
     limits = about.get("limits", {}) if isinstance(about, dict) else {}
     return {str(name): str(limit) for name, limit in limits.items()} if isinstance(limits, dict) else {}
 
 
 class StateReader(Protocol):
-    """A state that is read. `exists`: there is one; a state that is not there reads as empty."""
+    """A state that can be read. A missing state reads as empty, with `exists` false."""
 
     exists: bool
 
     def facts(self) -> Facts: ...
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
-        """All rows, or a kind's, by kind and name, read as they are asked for."""
+        """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
         ...
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
-        """The rows of these keys; a key that is not recorded is left out."""
+        """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
         ...
 
     def removals(self, since: float) -> list[RemovalLine]:
-        """Lines of runs of plans that may have taken something away since then, oldest first."""
+        """Return journal lines of plan runs that may have removed something after `since`, oldest first."""
         ...
 
     def approvals(self) -> list[ApprovalRecord]:
-        """The approvals that applies began with, oldest first."""
+        """Return the approvals that an apply began with, oldest first."""
         ...
 
     def refusals(self) -> dict[Key, Refusal]:
-        """Resources that were refused, and not applied since."""
+        """Return the refusals of resources that have not been applied since they were refused."""
         ...
 
     def quarantine(self) -> list[QuarantineRecord]:
-        """Resources that are set aside, and entries of the project file that count no more."""
+        """Return the quarantined resources, and the quarantine entries of the project file that no longer apply."""
         ...
 
     def undone(self) -> list[UndoneChange]:
-        """Undone changes, by kind and name."""
+        """Return the undone changes, ordered by kind and name."""
         ...

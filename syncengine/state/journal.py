@@ -1,7 +1,7 @@
-"""The two verbs of the journal, and its lesser ones: each writes rows and appends lines in the caller's transaction.
+"""Write to the journal: intend, settle, and lesser verbs. Each changes rows and appends lines in one transaction.
 
-The row after a verb is that of `effects.intended` and `effects.settled`; this module writes it to the tables in
-batches: one SELECT a piece of keys, one statement a table (docs/planning.md 1.2).
+`effects.intended` and `effects.settled` compute the rows; this module writes them in batches, with one SELECT per piece
+of keys and one statement per table (docs/planning.md 1.2). The transaction is the caller's.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
 QUARANTINED, QUARANTINE_ENDED = "quarantined", "quarantine-ended"
 
 ANSWERED, PATH = "answered", "path"
-"""Verb and kind of a line for an operation's method and path, once it has answered with a 2xx for this state."""
+"""The verb and the kind of a line saying that an operation has answered at a path with a 2xx."""
 
 CALL = "call"
-"""The kind of a line, named by a call, that ends whatever is open of it, from before lines were packed."""
+"""The kind of a line, older than packed lines, that ends everything open of the call that is its name."""
 
 PACKED = "packed"
 """The kind of a packed line."""
 
 PRUNED = "pruned"
-"""Verb and kind of a line up to whose `entry` lines may have been removed, or entries in them."""
+"""The verb and the kind of a line whose `entry` is the last journal line that pruning may have removed or reduced."""
 
 ERASED = "(erased)"
-"""The name of a line whose resource was erased; nothing is left of what it told."""
+"""The name in a line whose resource was erased, together with all content of the line."""
 
 LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
-"""The columns of a line that is not packed."""
+"""The columns of a single (not packed) line."""
 
 STAYS = ROWS.c.status == Status.ACTIVE.value
 
@@ -68,14 +68,14 @@ _OPEN_KEYS = sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names)
 _DROP_OPEN = sa.delete(OPEN)
 
 SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categories", "body")
-"""All of a row but its flags and its last writer."""
+"""The parts of a row apart from its flags and its last writer."""
 
 Rows = dict[Key, Recorded]
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The effects of a call that a 2xx acknowledged, all or some, and the ids that the service gave."""
+    """The effects of a call that a 2xx acknowledged, all or some of them, and the ids that the service assigned."""
 
     call: str
     effects: tuple[Effect, ...]
@@ -84,9 +84,9 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """The keys of a call that were refused, or have no known outcome for good.
+    """The keys of a call that were refused, or whose outcome will never be known.
 
-    `refused`: the keys that the service refused itself, each with the content of that (`refusals.content_of`).
+    `refused` maps the keys that the service itself refused to the refused content (`refusals.content_of`).
     """
 
     call: str
@@ -108,12 +108,12 @@ class Stamp:
         return to_values(row, self.run, self.plan)
 
     def line(self, verb: str, key: tuple[str, str], operation: str | None = None, entry: int | None = None) -> Values:
-        """The values of LINE."""
+        """Return the values of a line in the order of `LINE`."""
         return (self.run, self.epoch, self.at, verb, operation, str(key[0]), key[1], entry)
 
 
 def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attempt]) -> None:
-    """Record calls, by name, before they are sent: rows gain their additions, and their keys are in flight."""
+    """Record calls before they are sent: rows gain the additions, and their keys become in flight."""
     rows, last = fetch_chained(connection, _intended_keys(attempts.values()))
     values_of: dict[Key, Values] = {}
     parts = []
@@ -133,7 +133,7 @@ def intend(connection: sa.Connection, stamp: Stamp, attempts: Mapping[str, Attem
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
-    """Record acknowledged calls (2xx): rows lose their removals, and their keys are no longer in flight."""
+    """Record calls acknowledged with a 2xx: rows lose the removed parts, and their keys are no longer in flight."""
     confirmed = _confirm(connection, stamp, _only_confirmed(entries))
     before = fetch(
         connection, (effect.key for entry in entries for effect in entry.effects if effect.key not in confirmed)
@@ -143,7 +143,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
         for effect in entry.effects:
             if effect.key in confirmed:
                 continue
-            # A row that somebody forgot meanwhile is nevertheless held by the service.
+            # The service has the resource even if somebody forgot its row meanwhile.
             row = rows.get(effect.key) or intended(None, effect)
             rows[effect.key] = _identified(settled(row, effect), entry.server_ids.get(effect.key))
     _rewrite(connection, stamp, before, rows)
@@ -152,14 +152,14 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
-    """Record refused calls: rows keep their content, are marked doubtful, and are no longer in flight."""
+    """Record refused calls: rows keep their content, become doubtful and are no longer in flight."""
     doubt(connection, (key for entry in entries for key in entry.keys))
     ends = [CallEnd(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)
 
 
 def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -> None:
-    """Record facts about rows without a request. Changes no doubt, creates nothing."""
+    """Record effects that need no call on existing rows. No row is created, and doubts stay as they are."""
     rows, last = fetch_chained(connection, (effect.key for effect in effects))
     values_of: dict[Key, Values] = {}
     keys, lines = [], []
@@ -173,7 +173,7 @@ def record(connection: sa.Connection, stamp: Stamp, effects: Sequence[Effect]) -
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
-    """Write whole rows, as `adopt` and `state import` bring them."""
+    """Write whole rows over the recorded ones, as `adopt` and `state import` do."""
     rows, last = fetch_chained(connection, (row.key for row in recorded))
     values_of = {row.key: stamp.signed(row) for row in recorded}
     lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
@@ -186,23 +186,23 @@ def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
 
 
 def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    """Doubt categories and their recorded ids, which are compared with the next ones, and not sent."""
+    """Doubt categories and their recorded ids, which are then compared with the next ids but not sent."""
     change_keyed(connection, _UPDATE, ROWS, keys, doubtful=True, confirmed=False)
 
 
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
-    """Append a line for each key that says no more than the verb."""
+    """Append, for each key, a line with no content but the verb."""
     write_many(connection, JOURNAL, LINE, [stamp.line(verb, key) for key in keys])
 
 
 def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:
-    """Append that an operation is at this path, where it is not known yet."""
+    """Append a line saying that the operation has answered at this path, unless there is one already."""
     if (operation, path) not in paths(connection):
         write_many(connection, JOURNAL, LINE, [stamp.line(ANSWERED, (PATH, path), operation)])
 
 
 def paths(connection: sa.Connection) -> set[tuple[str, str]]:
-    """Operations with the paths at which they have answered."""
+    """Return pairs of an operation and a path at which it has answered."""
     return {(operation, path) for operation, path in connection.execute(_PATHS)}
 
 
@@ -210,7 +210,7 @@ _PATHS = sa.select(JOURNAL.c.operation, JOURNAL.c.name).where(JOURNAL.c.kind == 
 
 
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
-    """Drop rows and return their number. Their lines point to the earlier ones."""
+    """Delete rows and return their number. A new line for each points to its earlier ones."""
     _, last = fetch_chained(connection, keys)
     change_keyed(connection, _DROP, ROWS, last)
     write_many(connection, JOURNAL, LINE, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
@@ -218,7 +218,7 @@ def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
 
 
 def abandon(connection: sa.Connection) -> None:
-    """Doubt the rows of open calls for good: their run is over, or dead."""
+    """Mark the rows of open calls as doubtful and close the calls, because their run is over or dead."""
     connection.execute(_doubt_in_flight(connection.dialect.name))
     connection.execute(_DROP_OPEN)
 
@@ -229,7 +229,7 @@ def _doubt_in_flight(dialect: str) -> sa.Update:
 
 
 def open_calls(connection: sa.Connection) -> set[str]:
-    """Calls that have intents without an end."""
+    """Return the calls that have intents without an end."""
     return set(connection.execute(sa.select(OPEN.c.call)).scalars())
 
 
@@ -242,7 +242,7 @@ def _intended_keys(attempts: Iterable[Attempt]) -> Iterable[Key]:
 
 
 def _takes(effect: Effect, row: Recorded) -> bool:
-    """Whether the row after the answer differs from `row`, the one before, in more than its doubt."""
+    """Return whether the call's answer changes more of the row than its doubt."""
     moves = effect.status is Status.DELETED or effect.status not in (None, row.status)
     return moves or bool(effect.cleared or effect.keywords_dropped or effect.metadata_dropped)
 
@@ -278,7 +278,7 @@ def _line(
 def _write(
     connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[CallLines]
 ) -> None:
-    """Append the lines of rows, and write the rows with a pointer to them."""
+    """Append the rows' journal lines, and write the rows with a pointer to the lines."""
     if parts:
         takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
         entry = _append(connection, stamp, verb, packed_lines.pack(parts), takes)
@@ -286,13 +286,13 @@ def _write(
 
 
 def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool = False) -> int:
-    """Append a packed line; its id."""
+    """Append a packed line and return its id."""
     line = (*stamp.line(verb, (PACKED, "")), packed, takes)
     return insert_one(connection, JOURNAL, (*LINE, "packed", "takes"), line)
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows) -> None:
-    """Write changed rows; those that were only confirmed, as nearly all are, without their bodies."""
+    """Write changed rows. Rows that were only confirmed, as most are, are written without their bodies."""
     confirmed: dict[tuple[bool, bool], list[Key]] = defaultdict(list)
     others: list[Recorded] = []
     for key, row in rows.items():
@@ -308,7 +308,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows
 
 
 def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
-    """Return the keys whose acknowledgement changes nothing but the end of a doubt, as for nearly all of them."""
+    """Return the keys whose acknowledgement only ends a doubt, as is true of most keys."""
     plain: set[Key] = set()
     others: set[Key] = set()
     for entry in entries:
@@ -327,7 +327,7 @@ def _takes_or_gives(effect: Effect) -> bool:
 
 
 def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key]:
-    """Confirm the rows of these keys without reading them; return the keys of those that could be."""
+    """Confirm the rows of `keys` without reading them; return the keys of the rows confirmed."""
     confirmed: set[Key] = set()
     for kind, names in by_kind(keys):
         written = execute_keyed(connection, _CONFIRM, ROWS, kind, names, run=stamp.run, plan=stamp.plan)
@@ -340,7 +340,7 @@ def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key
 
 
 def _open(connection: sa.Connection, addresses_of: Mapping[str, Iterable[str]]) -> None:
-    """Write the open keys of each call, from addresses."""
+    """Record the addresses of each call as open."""
     names: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for call, addresses in addresses_of.items():
         for address in addresses:
@@ -351,7 +351,7 @@ def _open(connection: sa.Connection, addresses_of: Mapping[str, Iterable[str]]) 
 
 
 def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[CallEnd]) -> None:
-    """Close ended keys of calls, with one line for all; the keys of a call that ends whole are not named."""
+    """Close the ended keys of calls and append one line for all. Keys are omitted for a call that ended whole."""
     ends = [end for end in ends if end.keys]
     if not ends:
         return

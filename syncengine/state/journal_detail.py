@@ -1,4 +1,4 @@
-"""The differences of one row in a journal line: before, after → JSON, and back as a value; pure."""
+"""A row before and after a change ↔ its differences as JSON, for a journal line; pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MESSAGE_LIMIT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Differences between two states of a row. A field's pair is before and after, None where it was not held.
+    """The differences between a row before and after a change. A field's pair has `None` where the field was absent.
 
-    `metadata_before` has the former value of each name that is set or deleted, None where there was none; lines of
-    earlier versions do not tell (None). `server_id` is the one that the row lost.
+    `metadata_before` maps each name that is set or deleted to its former value, `None` if it had none; it is itself
+    `None` in lines of older versions. `server_id` is the id that the row lost.
     """
 
     fields: Mapping[str, tuple[Value | None, Value | None]] = field(default_factory=dict)
@@ -33,13 +33,13 @@ class Detail:
 
     @property
     def changes_something(self) -> bool:
-        """Whether the row means something else than before."""
+        """Whether the change alters the meaning of the row."""
         parts = (self.fields, self.keywords_added, self.keywords_deleted, self.metadata_set, self.metadata_deleted)
         return any(parts) or self.status is not None or self.protect is not None
 
 
 def difference(before: Recorded | None, after: Recorded) -> str | None:
-    """The detail of a line as JSON, with differences only; None where there are none."""
+    """Return the differences as JSON for a journal line, or `None` if there are none."""
     if before is None:
         return _written(_appearance(after))
     old, new = before.body, after.body
@@ -81,7 +81,7 @@ def _written(parts: Mapping[str, object]) -> str | None:
 
 
 def read(text: str | None) -> Detail:
-    """A line's detail as a value; parts that a later engine added are passed over."""
+    """Decode the detail of a journal line. Parts added by later versions are ignored."""
     parts = from_json(text)
     return Detail(
         fields={name: (frozen(before), frozen(after)) for name, (before, after) in parts.get("fields", {}).items()},
@@ -98,7 +98,7 @@ def read(text: str | None) -> Detail:
 
 
 def appeared(body: str, status: str) -> Detail:
-    """The detail of a row that was not there before, from its body as the row holds it."""
+    """Return the detail of a new row, from its encoded body and its status."""
     parts = from_json(body)
     return Detail(
         fields={name: (None, frozen(value)) for name, value in parts["fields"].items()},

@@ -1,4 +1,4 @@
-"""Lines of the journal, read in pieces and written anew in the caller's transaction: for `prune` and `erase` alone."""
+"""Read journal lines in pieces and rewrite them, in the caller's transaction. Only `prune` and `erase` do that."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from syncengine.state.tables import JOURNAL
 
 AT_ONCE = 100
-"""Lines in memory at a time: each may hold all keys of a run."""
+"""The number of lines in memory at a time. Each may contain all keys of a run."""
 
 
 class StoredLine(NamedTuple):
-    """A line as it is stored."""
+    """A journal line as stored."""
 
     id: int
     run: str | None
@@ -26,7 +26,7 @@ class StoredLine(NamedTuple):
 
 
 def lines(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Iterator[StoredLine]:
-    """The lines for which the condition is true, oldest first. They may be changed meanwhile."""
+    """Yield the journal lines that meet a condition, oldest first. Lines may be changed during the iteration."""
     columns = [JOURNAL.c[name] for name in StoredLine._fields]
     ids = list(connection.execute(sa.select(JOURNAL.c.id).where(condition).order_by(JOURNAL.c.id)).scalars())
     for start in range(0, len(ids), AT_ONCE):

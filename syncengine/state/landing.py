@@ -1,7 +1,7 @@
-"""The resources that late execution of earlier calls would disturb; pure.
+"""Find the resources that a late execution of earlier calls would disturb; pure.
 
-A call whose sender was killed, or got no answer that tells its outcome, may be executed later than calls that were
-sent after it (docs/planning.md 1.8). A late call that agrees with the aim does no harm.
+If a call's sender was killed, or got no conclusive answer, the call may be executed later than calls sent after it
+(docs/planning.md 1.8). A late call that agrees with the aim does no harm.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from syncengine.resource import Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 
 DEFAULT_SECONDS = 60.0
-"""How long calls may take to land where no project says."""
+"""The seconds that a call may take to land if the project file does not set a bound."""
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """One call as it is sent, with its effects. `ids`: the server's id for each category that it names.
+    """A call as sent, with its effects. `ids` maps each category that the call names to the server's id.
 
-    `survivors`: of the completion of a sync session, the codes that were uploaded in it.
+    `survivors` are the codes uploaded in a sync session, if the call completes that session.
     """
 
     operation: str
@@ -43,7 +43,7 @@ class Outstanding(NamedTuple):
 
 
 def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], effects: Iterable[Effect]) -> dict[Key, Recorded | None]:
-    """The rows of `keys` once all `effects` are acknowledged."""
+    """Return the rows that `keys` will have once all `effects` are acknowledged."""
     aims: dict[Key, Recorded | None] = {key: rows.get(key) for key in keys}
     for effect in effects:
         if effect.key in aims:
@@ -52,9 +52,9 @@ def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], effects: Iterable
 
 
 def disturbs(late: Effect, aim: Recorded | None) -> bool:
-    """Whether executing `late` after everything else would leave the service with something else than `aim`."""
+    """Return whether executing `late` after everything else would leave the service with other content than `aim`."""
     if aim is None or aim.status is Status.DELETED:
-        return late.whole  # an upsert makes it anew; every other call for what is not there comes to nothing
+        return late.whole  # an upsert would create the resource; other calls do nothing if it does not exist
     if late.status is Status.DELETED:
         return True
     return _overwrites(late, aim) or _takes_or_adds(late, aim)
@@ -79,7 +79,7 @@ def _takes_or_adds(late: Effect, aim: Recorded) -> bool:
 
 
 class _Late(NamedTuple):
-    """A part of an attempt that may be executed `until`, on the clock of this run."""
+    """One effect of an attempt that may be executed up to the time `until`, on this run's clock."""
 
     until: float
     effect: Effect
@@ -87,7 +87,7 @@ class _Late(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A resource that a late call may still touch, and until when, on the clock of this run."""
+    """A resource that a late call may still change, up to the time `until` on this run's clock."""
 
     key: Key
     operation: str
@@ -95,9 +95,9 @@ class Question(NamedTuple):
 
 
 class Questions:
-    """Questions about the resources that a late call would disturb.
+    """The index of late calls by the resources that they would disturb.
 
-    `aim_of` gives the aim for a key, `id_of` the server's id that a category has by now.
+    `aim_of` returns the aim of a key, `id_of` the current server id of a category.
     """
 
     def __init__(self, aim_of: Callable[[Key], Recorded | None], id_of: Callable[[str], str | None]) -> None:
@@ -111,10 +111,10 @@ class Questions:
         return bool(self._by_key or self._completions)
 
     def add(self, attempt: Attempt, until: float) -> None:
-        """Count with an attempt until then."""
+        """Add an attempt that may be executed up to the time `until`."""
         if attempt.operation == COMPLETE_SYNC_SESSION.id:
             self._completions.append(_Late(until, _ANY_CODE, attempt))
-        # The members that a category takes along are disturbed where they are in it, and nowhere else.
+        # The members deleted together with a category are disturbed only if they are still in that category.
         own = attempt.effects[:1] if attempt.operation == DELETE_TAG_CATEGORY.id else attempt.effects
         for effect in own:
             late = _Late(until, effect, attempt)
@@ -125,7 +125,7 @@ class Questions:
                     self._categories[f"id/{server_id}"].append(late)
 
     def of(self, effects: Iterable[Effect], now: float) -> Question | None:
-        """The question that is open longest, of all that these effects bring about; None where there is none."""
+        """Return the question raised by `effects` that stays open longest, or `None` if they raise none."""
         questions = [question for effect in effects for question in self._about(effect) if question.until > now]
         return max(questions, key=lambda question: question.until, default=None)
 
@@ -148,7 +148,7 @@ class Questions:
         return disturbs(late.effect, aim) or (aim is not None and self._has_another_id(late))
 
     def _has_another_id(self, late: _Late) -> bool:
-        """Whether a late upsert names a category by an id that it has no more."""
+        """Return whether a late upsert names a category by an id that the category no longer has."""
         if not late.effect.whole:
             return False
         category = late.effect.key.name if late.effect.key.kind is Kind.CATEGORY else late.effect.fields.get("category")
@@ -157,4 +157,4 @@ class Questions:
 
 
 _ANY_CODE = Effect(key=Key(Kind.ACTIVITY_TYPE, ""))
-"""Stands for all that the completion of a session may remove."""
+"""The stand-in for every activity type that completing a sync session may remove."""

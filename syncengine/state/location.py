@@ -1,6 +1,6 @@
-"""Refuse paths at which no state can be read; standard library only.
+"""Refuse paths that cannot be a state; standard library only.
 
-Every opening of a state asks here first: a path that is not there begins as an empty state, and nothing else does.
+Every opening of a state checks its path here first. Only a path that does not exist begins as an empty state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from syncengine.project.references import BESIDE
 
 
 def refuse_no_state(path: Path) -> None:
-    """SyncengineError for a path that can be no state: a lost link, a pipe, an empty file, a file under Git."""
+    """Raise `SyncengineError` for a path that cannot be a state: a dangling link, a pipe, an empty or tracked file."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -22,24 +22,24 @@ def refuse_no_state(path: Path) -> None:
             raise _unfit(path, "is a link to a file that does not exist") from None
         return
     except OSError:
-        return  # whoever opens it says why
+        return  # opening the file reports the reason
     if stat.S_ISDIR(status.st_mode):
         return
     if not stat.S_ISREG(status.st_mode):
         raise _unfit(path, "is not a regular file")
     if status.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
-        raise _unfit(path, "is an empty file, which no state ever is: restore it, or remove it to begin a new state")
+        raise _unfit(path, "is empty, so it cannot be a state: restore it, or remove it to begin a new state")
     _refuse_committed(path)
 
 
 def _refuse_committed(path: Path) -> None:
-    """Refuse a state under Git: the author of a change could use it to claim that nothing has to be done."""
+    """Refuse a state tracked by Git: the author of a change could use it to claim that nothing has to be done."""
     real = path.resolve()
     if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
-        is_under_git = f"is under Git, and is not used: `git rm --cached {real.name}` in its folder takes it out, and"
-        why = f"{is_under_git} .gitignore keeps it out"
+        cure = f"run `git rm --cached {real.name}` in its folder, and add it to .gitignore"
+        why = f"is tracked by Git and is not used: {cure}"
         if refusal := git.refusal(real.parent):
-            why = f"may be under Git, and is not used: Git does not read its checkout ({refusal}; {git.CURE})"
+            why = f"may be tracked by Git and is not used: Git cannot read the checkout ({refusal}; {git.CURE})"
         raise SyncengineError(f"state {path} {why}", code="state-in-git")
 
 

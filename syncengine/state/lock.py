@@ -1,4 +1,4 @@
-"""The lock of a state: a lease with a heartbeat, and the epoch that every writer proves (docs/planning.md 1.5)."""
+"""The lock of a state: a lease kept by a heartbeat, and an epoch that every writer proves (docs/planning.md 1.5)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 __all__ = ["Holder", "Lease", "LockInfo", "LockLost", "Locks"]
 
 POLL_SECONDS, REMOTE_POLL_SECONDS = 0.25, 2.0
-"""Pauses between two looks at a lock: in a database, and in a repository."""
+"""Seconds between two reads of a lock: in a database, and in a Git repository."""
 HELD = {STATE_LOCK: "the state", INBOX_LOCK: "the inbox"}
 BEATS = 4
-"""Renewals in the time of one lease."""
+"""The number of renewals during one lease."""
 
 LONGEST_LEASE = 60.0
-"""Seconds that a lease is taken for where the lock's row does not say."""
+"""The assumed length of a lease in seconds where the lock's row does not record one."""
 
 
 class LockLost(SyncengineError):
-    """The lock was taken over, or never held: nothing of the transaction that found out is kept."""
+    """The error of a write whose lock was taken over, or never held. Its transaction is rolled back."""
 
     exit_code, code = ExitCode.LOCKED, "lock-lost"
 
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """A lock and its holder. `expires` is None for a lock made by hand, which lasts until somebody unlocks it.
+    """A lock and its holder. `expires` is `None` for a lock taken by hand, which lasts until somebody unlocks it.
 
-    `since` and `expires` are seconds since epoch by the holder's clock, or the server's, and only shown to people.
+    `since` and `expires` are seconds since epoch by the holder's or the server's clock, for display only.
     """
 
     id: str
@@ -53,7 +53,7 @@ class LockInfo:
     expires: float | None
 
     def seems_at_work(self, now: float) -> bool:
-        """Whether its holder may be at work, as far as one look tells. Only who takes the lock knows for certain."""
+        """Return whether the holder may still be working, judged from one read. Only taking the lock is proof."""
         return self.expires is not None and self.expires > now and not self.holder.has_ended()
 
     def __str__(self) -> str:
@@ -68,10 +68,11 @@ def _instant(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at the lock's row. `info` None: it is free; `broken`: it was unlocked by force, its holder may live.
+    """One read of the lock's row.
 
-    `beat` is another after every renewal of `seconds`; `overdue`: seconds since the lease ended by the server's clock,
-    None where there is no server.
+    `info` is `None` for a free lock. `beat` changes with every renewal, which lasts `seconds`. `broken`: the lock was
+    unlocked by force, so that its former holder may still be running. `overdue` is the seconds since the lease ended by
+    the server's clock, or `None` where there is no server.
     """
 
     epoch: int
@@ -83,10 +84,10 @@ class _Look:
 
 
 class _Watch:
-    """Looks at one lock, timed by this machine's own clock: how long it has been quiet.
+    """A watch on one lock, which measures by this machine's clock how long its holder has been unable to send.
 
-    A holder that renews is at work. One whose heartbeat stood still for its lease's time, or whose process is gone,
-    can send no more from then on; where there is a server, its clock tells at the first look.
+    A holder that renews the lock is working. A holder can send nothing more once its heartbeat has stopped for the
+    length of its lease, or once its process is gone. A server's clock tells this at the first read.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
@@ -96,12 +97,15 @@ class _Watch:
         self._ended: float | None = None
 
     def quiet(self, look: _Look) -> float | None:
-        """Seconds for which nobody could send under the lock; None while its holder may. Below 0: from then on."""
+        """Return for how many seconds nobody could send under the lock, or `None` while its holder may send.
+
+        A negative number means that nobody can send once that many seconds have passed.
+        """
         now = self._seconds()
         if self._beat != look.beat:
             self._beat, self._since, self._ended = look.beat, now, None
         if look.info is None:
-            # A holder that was unlocked by force learns of it at its next renewal, and until then goes on.
+            # A holder whose lock was ended by force learns that at its next renewal, and goes on until then.
             return now - self._since - (look.seconds if look.broken else 0.0)
         if look.info.expires is None:
             return None
@@ -113,9 +117,9 @@ class _Watch:
 
 
 class Locks:
-    """A lock's row: looking, taking, renewing, releasing.
+    """The operations on one row of the lock table: read, take, renew, release.
 
-    `now` is the wall clock, for people to read; `seconds` is this machine's own clock, by which others are watched.
+    `now` is the wall clock, for display; `seconds` is this machine's monotonic clock, used to watch other holders.
     """
 
     def __init__(
@@ -134,18 +138,18 @@ class Locks:
         self.row = row
 
     def current(self) -> LockInfo | None:
-        """Return the current lock, also from a state of an older version."""
+        """Return the current lock, or `None` when nobody holds it. States of older versions work, too."""
         with self._database.transaction() as connection:
             return _info(connection.execute(_CURRENT, {"of_id": self.row}).one())
 
     def hold(self, holder: Holder, *, lock_id: str, request_timeout: float) -> LockInfo:
-        """Take the lock by hand: it does not expire. LockHeld if another has it."""
+        """Take the lock by hand, so that it does not expire. Raise `LockHeld` if somebody else has it."""
         look = self._look()
         if not _is_free(look, _Watch(self._seconds).quiet(look), request_timeout):
             assert look.info is not None, "only a lock that somebody holds is not free"
             raise LockHeld(self._refusal(look.info))
         if not self._take(look, holder, lock_id, None):
-            raise LockHeld(f"{HELD[self.row]} was locked by someone else at the same moment")
+            raise LockHeld(f"{HELD[self.row]} was locked by another process at the same moment")
         return self._own_info(lock_id)
 
     def acquire(
@@ -159,9 +163,9 @@ class Locks:
         seconds: float,
         on_wait: Callable[[LockInfo], None] = lambda info: None,
     ) -> Lease:
-        """Take the lock for `seconds`, again and again for `wait` seconds; then LockHeld naming the holder.
+        """Take the lock for `seconds`, retrying for `wait` seconds. Then raise `LockHeld`, naming the holder.
 
-        A lock that was taken by hand is not waited for. `on_wait` hears once of each holder that is.
+        A lock taken by hand raises `LockHeld` at once. `on_wait` is called once for each holder that is waited for.
         """
         until, watch = self._seconds() + wait, _Watch(self._seconds)
         waited_for: str | None = None
@@ -181,23 +185,23 @@ class Locks:
             sleep(max(0.0, min(self._poll, until - self._seconds())))
 
     def renew(self, lock: LockInfo, seconds: float) -> bool:
-        """Whether the lock was still ours to renew."""
+        """Renew the lock for `seconds`; return whether it was still ours."""
         return self._change(mine(self.row, lock.epoch, lock.id), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
 
     def release(self, lock: LockInfo) -> bool:
         return self._change(mine(self.row, lock.epoch, lock.id), released=self._wall())
 
     def break_open(self, lock_id: str) -> bool:
-        """Take the lock from its holder, whose epoch is then over; False when another lock is held, or none."""
+        """End the lock with this id and its holder's epoch. Return `False` when it is not the current lock."""
         condition = sa.and_(LOCK.c.id == self.row, LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
         return self._change(condition, epoch=LOCK.c.epoch + 1, lock_id=None, released=self._wall())
 
     def clocks(self) -> tuple[float, float]:
-        """The wall clock and this machine's own."""
+        """Return the readings of the wall clock and of this machine's monotonic clock."""
         return self.now(), self._seconds()
 
     def _wall(self, seconds: float = 0.0) -> Any:
-        """The time for people to read, `seconds` from now: the server's where there is one."""
+        """Return the wall-clock time `seconds` from now, by the server's clock if there is a server."""
         return SERVER_SECONDS + seconds if self._has_server else self.now() + seconds
 
     def _look(self) -> _Look:
@@ -217,7 +221,7 @@ class Locks:
         return info
 
     def _take(self, look: _Look, holder: Holder, lock_id: str, seconds: float | None) -> bool:
-        """Compare and swap: a holder that renewed meanwhile, or another one, keeps the lock."""
+        """Take the lock unless it changed since `look` (compare and swap); return whether it was taken."""
         names = ("epoch", "beats", "expires")
         same = (LOCK.c[name].is_not_distinct_from(value) for name, value in zip(names, look.beat, strict=True))
         condition = sa.and_(LOCK.c.id == self.row, *same)
@@ -245,7 +249,7 @@ class Locks:
 
     def _refusal(self, info: LockInfo) -> str:
         if info.expires is None:
-            return f"{HELD[self.row]} is locked by hand by {info}; `syncengine state unlock {info.id}` unlocks it"
+            return f"{HELD[self.row]} is locked by hand by {info}; unlock it with `syncengine state unlock {info.id}`"
         return f"{HELD[self.row]} is locked by {info}"
 
 
@@ -267,7 +271,7 @@ def _info(row: sa.Row[Any]) -> LockInfo | None:
 
 
 def _is_free(look: _Look, quiet: float | None, request_timeout: float) -> bool:
-    """Whether the lock may be taken: nobody holds it, or the last request of its holder has ended."""
+    """Return whether the lock may be taken: nobody holds it, or its holder's last request has timed out."""
     if look.info is None:
         return True
     if quiet is None:
@@ -277,9 +281,9 @@ def _is_free(look: _Look, quiet: float | None, request_timeout: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """The end of a lease by two clocks, wall and monotonic: whichever comes first.
+    """The end of a lease by the wall clock and by the monotonic clock. The earlier of the two counts.
 
-    A monotonic clock may stop while the machine is suspended; the wall clock goes on.
+    A monotonic clock may stop while the machine is suspended, while the wall clock goes on.
     """
 
     wall: float
@@ -287,10 +291,10 @@ class _Term:
 
 
 class Lease:
-    """A held lock, renewed by a daemon thread until it is released. Also a context manager.
+    """A held lock, renewed by a daemon thread until it is released. Also a context manager that releases it.
 
-    `quiet`: seconds for which, when it was taken, no holder before could send any more; below 0, one may still.
-    `before_release` writes pending changes; None: there are none.
+    `quiet` is the number of seconds for which no earlier holder could send when the lock was taken; when it is
+    negative, an earlier holder may still send. `before_release` writes pending changes, if there are any.
     """
 
     before_release: Callable[[], None] | None = None
@@ -314,7 +318,7 @@ class Lease:
         return self._locks.row
 
     def remaining(self) -> float:
-        """Seconds that the last renewal is still good for; 0 once lost, released, or slept through."""
+        """Return the seconds for which the last renewal is still valid, 0 once the lease is lost, released or over."""
         term = self._term
         if self._over.is_set():
             return 0.0
@@ -322,18 +326,18 @@ class Lease:
         return max(0.0, min(term.wall - wall, term.monotonic - monotonic))
 
     def release(self) -> None:
-        """Give the lock back if it is still ours. A database that is gone must not hide why: the lease expires."""
+        """Release the lock if it is still ours. When the database fails, leave the lease to expire."""
         if self._over.is_set():
             return
         self._over.set()
         self._heart.join()
         try:
             self._locks.release(self.info)
-        except SyncengineError:
+        except SyncengineError:  # it must not hide the error that ends this process
             return
 
     def abandon(self) -> None:
-        """Renew it no more, and leave it to expire."""
+        """Stop renewing the lease, and let it expire."""
         self._over.set()
         self._heart.join()
 
@@ -349,17 +353,17 @@ class Lease:
             self.release()
 
     def term(self) -> _Term:
-        """The end of the lease if it is renewed by a request that begins now."""
+        """Return the end that the lease has when it is renewed by a request that begins now."""
         wall, monotonic = self._locks.clocks()
         return _Term(wall + self._seconds, monotonic + self._seconds)
 
     def renewed(self, term: _Term) -> None:
-        """Count a write that proved the lock as a renewal; `term` was asked before it."""
+        """Count a write that proved the lock as a renewal. `term` was computed before that write."""
         self._term = term
 
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / BEATS):
-            # Taken before the request: a renewal that was long under way must not count as a fresh one.
+            # Computed before the request: a renewal that took long must not count as a fresh one.
             term = self.term()
             try:
                 renewed = self._locks.renew(self.info, self._seconds)
@@ -372,7 +376,7 @@ class Lease:
 
 
 def prove(connection: sa.Connection, lease: Lease | None) -> None:
-    """Fail unless the lock is still held under this lease's epoch, and keep others from taking it until the commit."""
+    """Raise `LockLost` unless the lease still holds the lock; keep others from taking it until the commit."""
     if lease is None:
         raise LockLost("the state is not locked by this run")
     names = {"its_row": lease.row, "its_epoch": lease.epoch, "its_id": lease.info.id}
@@ -381,12 +385,12 @@ def prove(connection: sa.Connection, lease: Lease | None) -> None:
 
 
 def mine(row: Any, epoch: Any, lock_id: Any) -> sa.ColumnElement[bool]:
-    """Whether the lock is this one: another has its own id, though a state that was set back may give it our epoch."""
+    """Return the condition that a row is this unreleased lock. A set-back state may repeat an epoch, but not an id."""
     return sa.and_(LOCK.c.id == row, LOCK.c.epoch == epoch, LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
 
 
 _PROOF = sa.update(LOCK).where(mine(*map(sa.bindparam, ("its_row", "its_epoch", "its_id")))).values(epoch=LOCK.c.epoch)
-"""Made once: every write begins with it."""
+"""The statement that every write begins with, built once."""
 
 
 def _holder(text: str) -> Holder:

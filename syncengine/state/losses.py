@@ -1,4 +1,4 @@
-"""Losses and the approvals of them, as a state keeps them. Values only; pure."""
+"""The losses that plans cause and the approvals of losses, as a state stores them. Values only; pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from syncengine.state.codec import KINDS
 LEAVES_AS: Mapping[Kind, str] = MappingProxyType(
     {Kind.CATEGORY: "categories", Kind.ACTIVITY_TYPE: "activityTypes", Kind.TAG: "tags"}
 )
-"""The kinds of loss that are whole resources."""
+"""The kinds of loss that are whole resources, by the kind of the resource."""
 
 STRENGTH: Mapping[str, int] = MappingProxyType({"forget": 0, "retire": 1, "delete": 2})
-"""How much an action takes: who approved a deletion approved a retirement of the same thing as well."""
+"""The actions by how much they remove: the approval of a deletion also covers a retirement of the same resource."""
 
 GONE: Mapping[str, frozenset[Status]] = MappingProxyType(
     {
@@ -30,32 +30,31 @@ GONE: Mapping[str, frozenset[Status]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One thing that a plan takes away. `of` is the total that it counts in: tags, keywords, …"""
+    """One thing that a plan removes. `of` is the total in which it is counted: tags, keywords, …"""
 
     of: str
     key: Key
     what: str = ""
 
     def covers(self, other: Loss) -> bool:
-        """Whether an approval of this one is good for the other."""
+        """Return whether an approval of this loss also approves the `other` loss."""
         if (self.of, self.key) != (other.of, other.key):
             return False
         return self.what == other.what or STRENGTH.get(other.what, 9) <= STRENGTH.get(self.what, -1)
 
 
 RULED = "rules"
-"""A change that a rule asks an approval for: what it makes, or the action that takes it away, behind the rule's name.
-"""
+"""The `of` of a change for which a rule asks approval. Its `what` is the rule's name, then a digest or an action."""
 
 
 def content_digest(body: Body) -> str:
-    """The digest of a body, in whatever order its keywords stand."""
+    """Return the digest of a body, which does not depend on the order of its keywords."""
     parts = (sorted(body.fields.items()), sorted(body.keywords), sorted(body.metadata.items()))
     return sha256_of(repr(parts))[:20]
 
 
 def _is_made(loss: Loss, row: Recorded | None) -> bool:
-    """Whether a change that a rule asked about was made, without a doubt."""
+    """Return whether a change that needed approval by a rule was certainly made."""
     content = loss.what.rpartition(" ")[2]
     if content in GONE:
         return row is None or (not row.doubtful and row.status in GONE[content])
@@ -67,25 +66,25 @@ FORMER = "visibility of the former name "
 
 
 def opened_as(former: str) -> str:
-    """The part of a new name that is lost where it opens a tag that was private under a former one.
+    """Return the `what` of the loss when a renamed tag becomes public that was private under its former name.
 
-    A digest, since `state erase` of the former name looks for no names here.
+    It contains a digest of the former name, because `state erase` does not search for names here.
     """
     return f"{FORMER}{sha256_of(former)[:20]}"
 
 
 SWEPT = "everything that this project does not know"
 SWEEP = Loss("sweep", Key(Kind.ACTIVITY_TYPE, ""), SWEPT)
-"""The loss of activity types that nobody recorded, by completing a sync session."""
+"""The loss of unrecorded activity types that completing a sync session causes."""
 
 
 def leaves(loss: Loss) -> bool:
-    """Whether it is a whole resource, not a part of one that stays."""
+    """Return whether the loss is a whole resource rather than a part of one."""
     return loss.of in LEAVES_AS.values()
 
 
 def holds(row: Recorded, loss: Loss) -> bool:
-    """Whether a row still has the part of it that was to go."""
+    """Return whether a row still has the part that the loss removes."""
     body = row.body
     if loss.of == "fields":
         names = (loss.what, ALTERNATIVES.get(loss.what, loss.what))
@@ -96,7 +95,7 @@ def holds(row: Recorded, loss: Loss) -> bool:
 
 
 def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -> bool:
-    """Whether nothing of a removal is under way any more: the thing is gone, without a doubt."""
+    """Return whether the removal is complete: the lost thing is certainly gone."""
     if loss == SWEEP:
         return owns_activity_types
     if loss.of == RULED:
@@ -109,14 +108,15 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
     if leaves(loss):
         unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
         return row.status in GONE.get(loss.what, ()) and not unfinished
-    is_gone = row.status in GONE["forget"] and loss.of != "opened"  # one that was let go comes back by being opened
+    is_gone = row.status in GONE["forget"] and loss.of != "opened"  # opening a released tag takes it back
     return is_gone or not holds(row, loss)
 
 
 class ApprovalRecord(NamedTuple):
-    """An approval that an apply began with: what it covers, what of that has not settled yet, and when it was used.
+    """An approval that an apply began with: the losses that it covers, and those that have not settled yet.
 
-    `run` and `plan` are those that began first; a use without an end (`used` None) covers what is left.
+    `run` and `plan` are the first that began with it. `used` is the time at which it was used up; while it is `None`,
+    the approval covers the remaining losses.
     """
 
     text: str
@@ -136,8 +136,9 @@ ALL_RECORDS = f"SELECT {', '.join(COLUMNS)} FROM state_approvals ORDER BY at, ap
 class Approved:
     """The removals of a plan when its apply begins, and the approvals of them.
 
-    `touched` are the keys of all its changes; `is_whole`: no selection, so that whatever it leaves alone nobody wants
-    removed, unless it is `set_aside`. `taken_back` is a run that it takes back whole, with all that it was approved.
+    `uses` are the losses that each approval covers. `touched` are the keys of all changes of the plan. `is_whole`: the
+    plan has no selection, so that nobody wants other resources removed, except those `set_aside`. `taken_back` is the
+    run that the plan undoes as a whole, whose approvals end as well.
     """
 
     uses: Mapping[str, tuple[Loss, ...]]
@@ -151,7 +152,7 @@ class Approved:
         return loss in self.losses or any(loss.covers(each) for each in self.losses if each.key == loss.key)
 
     def drops(self, loss: Loss, run: str) -> bool:
-        """Whether nobody asks any more for this removal, approved when `run` began, so that its approval ends."""
+        """Return whether the plan no longer asks for a removal approved when `run` began, so that its approval ends."""
         is_whole = self.is_whole or run == self.taken_back
         is_left_alone = not is_whole or loss.key in self.set_aside
         return not self.asks_for(loss) and (loss.key in self.touched or not is_left_alone)
@@ -162,13 +163,13 @@ def to_list(losses: Iterable[Loss]) -> list[list[str]]:
 
 
 def from_lists(lists: Iterable[Sequence[str]]) -> Iterator[Loss]:
-    """The losses again; ValueError or LookupError where they are damaged."""
+    """Yield the losses that `to_list` encoded. Raise `ValueError` or `LookupError` for damaged ones."""
     for of, kind, name, what in lists:
         yield Loss(of, Key(KINDS[kind], name), what)
 
 
 def record_of(values: Sequence[Any], loads: Any) -> ApprovalRecord:
-    """A record from the values of COLUMNS; `loads` reads JSON."""
+    """Return the record with these values of `COLUMNS`. `loads` decodes JSON."""
     text, run, plan, at, covers, remaining, used = values
     covered, rest = (tuple(from_lists(loads(each))) for each in (covers, remaining))
     return ApprovalRecord(text, run, plan, float(at), covered, rest, None if used is None else float(used))

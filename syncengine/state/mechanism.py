@@ -1,7 +1,8 @@
-"""Which way of delivering posted time this state registered last, fetch or webhook, and for whom. Reads and writes.
+"""Read and write the mechanism for posted time, fetch or webhook, that this state last registered.
 
-The service cannot be asked (docs/interface.md 4), and ending somebody else's webhook would lose their time: only a
-mechanism registered from here is unregistered unasked. The caller key is kept as a salted digest, to know a new one.
+The service has no query for it (docs/interface.md 4), and ending somebody else's webhook would lose their time, so that
+only a mechanism registered from here is unregistered automatically. The caller key is stored as a salted digest, by
+which a new key is recognized.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from syncengine.state.tables import FACTS
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """`name`: fetch or webhook. `base_url` is the service it was registered at."""
+    """A registered mechanism. `name` is fetch or webhook; `base_url` is the service at which it was registered."""
 
     name: str
     base_url: str
@@ -31,21 +32,21 @@ class Mechanism:
     key_digest: str | None = None
 
     def has_key(self, caller_key: str) -> bool:
-        """Whether it was registered with this key."""
+        """Return whether the mechanism was registered with this caller key."""
         return self.key_digest is not None and hmac.compare_digest(
             self.key_digest, digest(caller_key, self.key_digest.partition("$")[0])
         )
 
 
 def digest(caller_key: str, salt: str | None = None) -> str:
-    """A digest that nobody turns back into the key; of a fresh salt unless one is given."""
+    """Return an irreversible digest of the caller key, with a fresh salt unless `salt` is given."""
     salt = salt or secrets.token_hex(16)
     key = hashlib.scrypt(caller_key.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1)
     return f"{salt}${key.hex()}"
 
 
 def registered(url: str) -> Mechanism | None:
-    """The mechanism that the state at `url` registered last and did not end since."""
+    """Return the mechanism that the state at `url` registered last, or `None` if it has since been ended."""
     database = open_database(url, write=False, new_lineage=new_lineage)
     try:
         with database.transaction() as connection:
@@ -59,7 +60,7 @@ def registered(url: str) -> Mechanism | None:
 
 
 def bind(url: str, team: str) -> None:
-    """Bind the state to this team, unless it belongs to one already."""
+    """Bind the state to a team, unless it already belongs to one."""
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
         with database.alone() as connection:
@@ -69,7 +70,7 @@ def bind(url: str, team: str) -> None:
 
 
 def remember(url: str, mechanism: Mechanism | None, *, now: Callable[[], float] = time.time) -> None:
-    """Record the registered mechanism; None: none."""
+    """Record the registered mechanism, or that there is none if `mechanism` is `None`."""
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
         with database.alone() as connection:

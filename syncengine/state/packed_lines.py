@@ -1,7 +1,7 @@
-"""A packed line of the journal, as bytes: one verb on all keys of the calls that are written together; pure.
+"""Journal entries ↔ a packed journal line as bytes: one verb for all keys of the calls written together; pure.
 
-The entry of a key points to the packed line of its last change, so that a resource's history is followed from
-its row (`state_rows.entry`). Ends are not chained: they are looked up among those of the run.
+Each entry points to the packed line with the previous change of its key, so that a resource's history can be followed
+from its row (`state_rows.entry`). Ends of calls are not chained, but looked up among those of the run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from syncengine.state.journal_detail import Detail
 
 
 class JournalLine(Struct, frozen=True, gc=False, array_like=True):
-    """The journal entry of one key. `previous` is the id of the packed line that holds its previous change.
+    """The journal entry of one key. `previous` is the id of the packed line with the key's previous change.
 
-    `detail` holds the differences, in the form of `journal_detail`; a new row has its `body` and `status` instead.
+    `detail` contains the differences, in the form of `journal_detail`. A new row has `body` and `status` instead.
     """
 
     previous: int | None
@@ -42,7 +42,7 @@ class JournalLine(Struct, frozen=True, gc=False, array_like=True):
 
 
 class CallLines(Struct, frozen=True, gc=False, array_like=True):
-    """The journal entries of one call, one for each address in `keys`; `call` is None for changes without a call."""
+    """The journal entries of one call, one per address in `keys`. `call` is `None` for changes without a call."""
 
     call: str | None
     operation: str | None
@@ -51,7 +51,7 @@ class CallLines(Struct, frozen=True, gc=False, array_like=True):
 
 
 class CallEnd(Struct, frozen=True, gc=False, array_like=True):
-    """Addresses of a call that ended together; without any, all that was open of it. `message`: why it failed."""
+    """The end of some addresses of a call, or without any address, of all that was open. `message`: why it failed."""
 
     call: str
     keys: Sequence[str]
@@ -60,7 +60,7 @@ class CallEnd(Struct, frozen=True, gc=False, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _PARTS = msgspec.msgpack.Decoder(tuple[tuple[str | None, str | None, tuple[str, ...], tuple[msgspec.Raw, ...]], ...])
-"""The fields of `CallLines`, whose lines are decoded one by one."""
+"""The decoder of `CallLines` as tuples, which leaves the lines to be decoded one by one."""
 _ALL = msgspec.msgpack.Decoder(list[CallLines])
 _LINE = msgspec.msgpack.Decoder(JournalLine)
 _ENDS = msgspec.msgpack.Decoder(tuple[CallEnd, ...])
@@ -79,17 +79,17 @@ def ends(packed: bytes) -> tuple[CallEnd, ...]:
 
 
 def keys(packed: bytes) -> Iterator[tuple[str | None, Sequence[str]]]:
-    """Calls with the addresses that they name."""
+    """Yield the packed calls, each with its addresses."""
     return ((call, addresses) for call, _, addresses, _ in _PARTS.decode(packed))
 
 
 def parts(packed: bytes) -> list[CallLines]:
-    """All that is packed, as `pack` takes it."""
+    """Return the packed calls with all their lines: the inverse of `pack`."""
     return _ALL.decode(packed)
 
 
 class PackedEntry(NamedTuple):
-    """The entry of one key, with its call. `previous`: the key before it, in a call that may rename categories."""
+    """The entry of one key, with its call. `previous` is the key before it in a call that may rename categories."""
 
     key: Key
     line: JournalLine
@@ -99,7 +99,7 @@ class PackedEntry(NamedTuple):
 
 
 def entries(packed: bytes, addresses: Set[str] | None = None) -> Iterator[PackedEntry]:
-    """The entries of these addresses, or of all."""
+    """Yield the packed entries of the given addresses, or of all addresses."""
     for call, operation, keys_of_call, lines in _PARTS.decode(packed):
         if addresses is not None and addresses.isdisjoint(keys_of_call):
             continue

@@ -1,7 +1,7 @@
-"""Remove history from before an instant, in the caller's transaction (docs/operate-state.md).
+"""Remove history before a point in time, in the caller's transaction (docs/operate-state.md).
 
-Rows, calls, gate and approvals keep what they need: entries of rows in doubt, answers of paths, the last limits. A run
-that used up a saved plan leaves a line without content, so that the plan stays used up.
+Everything that rows, calls, the gate and approvals need is kept: the entries of rows in doubt, the paths that have
+answered, and the last limits. A run that used up a saved plan leaves an empty row, so that the plan stays used up.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from syncengine.state.queries import doubtful
 from syncengine.state.tables import JOURNAL, ROWS, RUNS, SESSIONS, write_many
 
 GATE_SECONDS = 86_400.0
-"""The gate counts what was taken within this time (docs/planning.md 5)."""
+"""The seconds for which the gate counts removals (docs/planning.md 5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Numbers of removed runs and entries of resources, and of rows in doubt, whose entries stay.
+    """The numbers of removed runs and history entries, and of rows in doubt, whose entries stay.
 
-    `before`: seconds since epoch, the last day being left alone.
+    `before` is the time (seconds since epoch) before which history was removed, at least a day ago.
     """
 
     before: float
@@ -38,7 +38,7 @@ class Pruned:
 
 @dataclass(slots=True)
 class _Remains:
-    """The part that must stay: entries of addresses in doubt, the ends of their calls, and the runs of both."""
+    """The history that must stay: entries of addresses in doubt, the ends of their calls, and the runs of both."""
 
     addresses: set[str]
     calls: set[tuple[str | None, str | None]] = field(default_factory=set)
@@ -46,7 +46,7 @@ class _Remains:
 
 
 def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Pruned:
-    """Remove it; without a stamp, only count it."""
+    """Remove history before `before` (seconds since epoch). Without a stamp, only count it."""
     remains = _Remains(_in_doubt(connection))
     old = sa.and_(JOURNAL.c.at < before, JOURNAL.c.kind.not_in((PATH, PRUNED)))
     entries = last = 0
@@ -72,13 +72,13 @@ def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Prun
 
 
 def _in_doubt(connection: sa.Connection) -> set[str]:
-    """Addresses of rows of which some call has no known end, or was refused."""
+    """Return the addresses of doubtful rows: a call for them has no known outcome, or was refused."""
     query = sa.select(ROWS.c.kind, ROWS.c.name).where(doubtful(connection.dialect.name))
     return {f"{kind}/{name}" for kind, name in connection.execute(query)}
 
 
 def _without(line: StoredLine, remains: _Remains) -> tuple[int, bool, bytes | None]:
-    """Return the number of entries that go, whether the line stays, and its packed entries then."""
+    """Return the number of entries removed from a line, whether the line stays, and its remaining packed entries."""
     if line.packed is None:
         is_end = line.kind == CALL
         stays = (line.run, line.name) in remains.calls if is_end else f"{line.kind}/{line.name}" in remains.addresses
@@ -99,7 +99,7 @@ def _without(line: StoredLine, remains: _Remains) -> tuple[int, bool, bytes | No
 
 
 def _old_runs(connection: sa.Connection, before: float, remaining: set[str | None]) -> list[str]:
-    """Runs that ended and of which nothing is left, but for the last one that records limits."""
+    """Return the ended runs before `before` with no remaining lines, except the last run that records limits."""
     limits = sa.select(RUNS.c.id).where(RUNS.c.outcome == "complete", RUNS.c.counts.contains('"limits"'))
     last = connection.execute(limits.order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(1)).scalar_one_or_none()
     younger = sa.select(JOURNAL.c.run).where(JOURNAL.c.at >= before, JOURNAL.c.run.is_not(None)).distinct()

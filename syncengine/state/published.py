@@ -1,4 +1,4 @@
-"""The calls of a run that a state in Git knows of before the first is sent. Values; pure."""
+"""The calls of a run that a state in Git announces before the first call is sent. Values; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.state.landing import Attempt
 
 @dataclass(frozen=True, slots=True)
 class PublishedCalls:
-    """Calls, by name, that are published together, and effects to record with them, which intents bring along."""
+    """The announced calls of a run, by name, and effects without calls that are recorded together with them."""
 
     attempts: Mapping[str, Attempt] = field(default_factory=dict)
     records: Sequence[Effect] = ()
@@ -26,7 +26,7 @@ class PublishedCalls:
         object.__setattr__(self, "_by_key", by_key)
 
     def covers(self, attempts: Iterable[Attempt]) -> bool:
-        """Whether a reader of the published state would expect everything that these calls may do."""
+        """Return whether the published calls include every effect of `attempts`."""
         effects = (effect for attempt in attempts for effect in attempt.effects)
         return all(
             any(effect is each or effect == each for each in self._by_key.get(effect.key, ())) for effect in effects

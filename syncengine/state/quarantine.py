@@ -1,4 +1,4 @@
-"""Refusals of resources, and the quarantine, written in the caller's transaction."""
+"""Read and write refusals of resources and the quarantine, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _DROPS = {table: sa.delete(table) for table in (REFUSALS, QUARANTINE)}
 
 
 def refusals(connection: sa.Connection) -> dict[Key, Refusal]:
-    """All resources that were refused and not applied since."""
+    """Return the refusals of all resources that have not been applied since they were refused."""
     return refusals_of(connection.execute(_REFUSALS).all())
 
 
 def quarantine(connection: sa.Connection) -> list[QuarantineRecord]:
-    """All records of the quarantine, with those of entries of the project file that no longer count."""
+    """Return all quarantine records, including those for entries of the project file that no longer apply."""
     return quarantine_of(connection.execute(_QUARANTINE).all())
 
 
 def refuse(
     connection: sa.Connection, run: str | None, refused: Mapping[Key, str], messages: Mapping[Key, str], now: float
 ) -> None:
-    """Count refusals: `refused` are the keys with the content that was refused, once a run."""
+    """Count refusals, at most one per run and resource. `refused` maps keys to the refused content."""
     if not refused:
         return
     before = {(row.kind, row.name): row for row in select_keyed(connection, _ALL_REFUSALS, REFUSALS, refused)}
@@ -61,25 +61,25 @@ def refuse(
 
 
 def begin(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
-    """Count calls that are about to be sent: until they end, the outcome for these resources is unknown."""
+    """Mark earlier refusals as pending, because calls for their resources are about to be sent."""
     if here := _refused_before(connection, run, keys):
         change_keyed(connection, _UPDATE_REFUSALS, REFUSALS, here, pending=run)
 
 
 def settle(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> None:
-    """Count calls that were acknowledged and carried all of a resource; a later refusal of this run counts on."""
+    """Mark earlier refusals as settled, because calls with all of a resource's content were acknowledged."""
     if here := _refused_before(connection, run, keys):
         change_keyed(connection, _UPDATE_REFUSALS, REFUSALS, here, settled=run)
 
 
 def _refused_before(connection: sa.Connection, run: str | None, keys: Iterable[Key]) -> list[Key]:
-    """Those of `keys` that an earlier run was refused: refusals of this one stay to its end."""
+    """Return the keys that were refused in an earlier run. Refusals in this run stay until its end."""
     earlier = {tuple(row) for row in connection.execute(_OF_OTHER_RUNS, {"of_run": run})}
     return [key for key in keys if (key.kind.value, key.name) in earlier] if earlier else []
 
 
 def tidy(connection: sa.Connection) -> bool:
-    """Drop the refusals of resources applied since; return whether there were any."""
+    """Drop the refusals of resources applied since. Return whether there were any refusals before."""
     if connection.execute(_ANY_REFUSAL).first() is None:
         return False
     connection.execute(_DROP_SETTLED)
@@ -87,7 +87,7 @@ def tidy(connection: sa.Connection) -> bool:
 
 
 def put(connection: sa.Connection, records: Sequence[QuarantineRecord]) -> None:
-    """Set resources aside, or say of entries that they are over."""
+    """Write quarantine records over earlier ones of the same key and origin."""
     rows = [
         (each.key.kind.value, each.key.name, each.origin, each.reason, each.until, each.at, each.content, each.ended)
         for each in records
@@ -101,7 +101,7 @@ def end(connection: sa.Connection, key: Key, origin: str) -> None:
 
 
 def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> None:
-    """Write the refusals of another state."""
+    """Write refusals imported from another state."""
     rows = [
         (
             *(each.key.kind.value, each.key.name, each.times, each.since, each.at, each.message[:LONGEST_WORDS]),
@@ -113,7 +113,7 @@ def import_refusals(connection: sa.Connection, refusals: Iterable[Refusal]) -> N
 
 
 def forget(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    """Drop all that is known of the refusals of these resources, whose rows are written by hand or dropped."""
+    """Drop the refusals and quarantine records of resources whose rows are written by hand or dropped."""
     keys = list(keys)
     for table, drop in _DROPS.items():
         change_keyed(connection, drop, table, keys)

@@ -1,4 +1,4 @@
-"""Queries of recorded rows, in pieces that any database takes."""
+"""Query recorded rows, in pieces of a size that every database accepts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from syncengine.state.info import PACKED_SINCE, VERSION
 from syncengine.state.tables import MOVING, ROWS
 
 PIECE = 5000
-"""Names looked up at a time."""
+"""The number of names looked up at a time."""
 
 STREAM = 2000
-"""Rows fetched at a time."""
+"""The number of rows fetched at a time."""
 
 Query = sa.Select[Any]
 Change = sa.Update | sa.Delete
 
 STORED: Query = sa.select(*(ROWS.c[name] for name in COLUMNS))
-"""Rows with their own doubt only: what the verbs of the journal fold over."""
+"""The query for rows as stored, without doubts from calls in flight, for the verbs of the journal."""
 
 CHAINED: Query = STORED.add_columns(ROWS.c.entry)
-"""The same, with the last packed line that tells of each."""
+"""The query for stored rows, each with the id of the last packed journal line about it."""
 
 IN_FLIGHT = {
     "sqlite": "(state_rows.kind || '/' || state_rows.name)"
@@ -35,17 +35,17 @@ IN_FLIGHT = {
     "postgresql": '(state_rows.kind, state_rows.name) IN (SELECT o.kind, n.value COLLATE "C"'
     " FROM state_open o, json_array_elements_text(CAST(o.names AS json)) AS n(value))",
 }
-"""Made once a statement; of a pair, SQLite would look through all that is open for each row that is not among it."""
+"""By dialect, the condition that a row is in flight. Its subquery runs once per statement: with a pair of columns in
+place of a joined text, SQLite would scan all open keys for each row that is not open."""
 
 KEY_BY_KEY = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = state_rows.kind AND o.name = state_rows.name)"
-"""The same in a state of before its intents were kept by call."""
+"""The condition that a row is in flight in states whose schema has no packed lines."""
 
 
 def in_flight(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
-    """Some call for the row was sent, or is about to be, and its outcome is not known.
+    """Return the condition that a call for the row was sent, or is about to be, and has no known outcome.
 
-    Asked in the statement that reads the rows: to PostgreSQL two statements are two instants, and between them a call
-    may begin.
+    It belongs in the statement that reads the rows: in PostgreSQL, a call may begin between two statements.
     """
     return sa.literal_column(IN_FLIGHT[dialect] if version >= PACKED_SINCE else KEY_BY_KEY, sa.Boolean)
 
@@ -56,14 +56,14 @@ def doubtful(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
 
 @cache
 def visible_rows(dialect: str, version: int = VERSION) -> Query:
-    """Rows as everyone else sees them: an intent without an end is a doubt."""
+    """Return the query for rows as readers see them, where an intent without an end makes a row doubtful."""
     is_doubtful = doubtful(dialect, version).label("doubtful")
     return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
 
 
 @cache
 def _in_order(dialect: str, kind: Kind | None, version: int) -> Query:
-    """All rows, or a kind's, by kind and name: made once, as every plan and every apply reads them several times."""
+    """Return the query for all rows or those of a kind, ordered by kind and name. Cached, as it is used often."""
     query = visible_rows(dialect, version).order_by(ROWS.c.kind, ROWS.c.name)
     return query if kind is None else query.where(ROWS.c.kind == kind.value)
 
@@ -77,13 +77,13 @@ AMONG = {
     "sqlite": "{column} IN (SELECT value FROM json_each(:of_names))",
     "postgresql": "{column} = ANY(CAST(:of_names AS TEXT[]))",
 }
-"""Names go as one parameter, so that a statement of one length is prepared once."""
+"""By dialect, the condition that a column is one of many names, given as one parameter so that the SQL never varies."""
 
 
 def execute_among(
     connection: sa.Connection, statement: Query | Change, column: sa.Column[str], names: Sequence[str], **values: object
 ) -> sa.CursorResult[*tuple[Any, ...]]:
-    """Execute a statement, which is a constant, where a column is one of these names; `values` are its parameters."""
+    """Execute a constant statement for the rows whose column is one of `names`. `values` are its other parameters."""
     dialect = connection.dialect.name
     of_names = to_json(names) if dialect == "sqlite" else list(names)
     return connection.execute(_among(statement, column, dialect), {**values, "of_names": of_names})
@@ -97,7 +97,7 @@ def execute_keyed(
     names: Sequence[str],
     **values: object,
 ) -> sa.CursorResult[*tuple[Any, ...]]:
-    """Execute a statement, which is a constant, for keys of a kind; `values` are its parameters."""
+    """Execute a constant statement for the rows of one kind with these names. `values` are its other parameters."""
     of_kind = _of_kind(statement, table)
     return execute_among(connection, of_kind, table.c.name, names, of_kind=kind.value, **values)
 
@@ -105,7 +105,7 @@ def execute_keyed(
 def select_keyed(
     connection: sa.Connection, query: Query, table: sa.Table, keys: Iterable[Key]
 ) -> Iterator[sa.Row[*tuple[Any, ...]]]:
-    """The rows of a query, which is a constant, for these keys, each once, in pieces."""
+    """Yield the rows that a constant query finds for `keys`, queried in pieces. Repeated keys count once."""
     for kind, piece in by_kind(keys):
         yield from execute_keyed(connection, query, table, kind, piece)
 
@@ -113,12 +113,12 @@ def select_keyed(
 def change_keyed(
     connection: sa.Connection, change: Change, table: sa.Table, keys: Iterable[Key], **values: object
 ) -> None:
-    """Execute a change, which is a constant, for these keys, each once, in pieces; `values` are new ones of columns."""
+    """Execute a constant change for `keys`, in pieces. `values` are the columns' new values."""
     for kind, piece in by_kind(keys):
         execute_keyed(connection, change, table, kind, piece, **values)
 
 
-# To build a statement takes as long as to execute it, with what SQLAlchemy then does to find its compiled form.
+# Building a statement, and finding its compiled form in SQLAlchemy, takes as long as executing it.
 @cache
 def _among(statement: Query | Change, column: sa.Column[str], dialect: str) -> Query | Change:
     return statement.where(sa.text(AMONG[dialect].format(column=column)))
@@ -130,7 +130,7 @@ def _of_kind(statement: Query | Change, table: sa.Table) -> Query | Change:
 
 
 def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
-    """The names of each kind, each once, in pieces."""
+    """Yield the names of each kind in pieces, without repetitions."""
     names: defaultdict[Kind, dict[str, None]] = defaultdict(dict)
     for kind, name in keys:
         names[kind][name] = None
@@ -140,12 +140,12 @@ def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
 
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
-    """The rows of these keys that are recorded."""
+    """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
     return {recorded.key: recorded for recorded in map(from_values, select_keyed(connection, query, ROWS, keys))}
 
 
 def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[Key, Recorded], dict[Key, int | None]]:
-    """The rows of these keys that are recorded, and the last packed line that tells of each."""
+    """Return the recorded rows of `keys`, and the id of the last packed journal line about each, or `None`."""
     rows: dict[Key, Recorded] = {}
     last: dict[Key, int | None] = {}
     for row in select_keyed(connection, CHAINED, ROWS, keys):
@@ -155,7 +155,7 @@ def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[
 
 
 def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterator[Recorded]:
-    """All rows, or a kind's, by kind and name."""
+    """Yield all rows, or the rows of one kind, ordered by kind and name."""
     query = _in_order(connection.dialect.name, kind, version)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
 
@@ -173,7 +173,7 @@ def _contents(dialect: str, version: int) -> Query:
 
 
 def members(connection: sa.Connection, categories: Iterable[str], version: int) -> list[Recorded]:
-    """Tags that the service may still hold in one of these categories, by name."""
+    """Return the tags that the service may still hold in one of `categories`, ordered by name."""
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
     by_category, moving = _held_tags(connection.dialect.name, version)
     parts = [execute_among(connection, by_category, ROWS.c.category, piece) for piece in pieces(sorted(references))]
@@ -184,14 +184,14 @@ def members(connection: sa.Connection, categories: Iterable[str], version: int) 
 
 @cache
 def _held_tags(dialect: str, version: int) -> tuple[Query, Query]:
-    """Tags that the service may still hold, and those of them that are on their way to another category."""
+    """Return the queries for tags that the service may still hold, and for those that are changing their category."""
     is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(dialect, version))
     tags = visible_rows(dialect, version).where(ROWS.c.kind == Kind.TAG.value, is_held)
     return tags, tags.where(MOVING)
 
 
 def _references(connection: sa.Connection, categories: Sequence[Key]) -> set[str]:
-    """Return the references that tags may use for these categories: externalIds and the server's ids."""
+    """Return the references by which tags may name `categories`: by externalId, or by the server's id."""
     ids = {f"id/{row.server_id}" for row in fetch(connection, categories).values() if row.server_id}
     return ids.union(map(str, categories))
 

@@ -1,4 +1,4 @@
-"""Refusals of resources, and the quarantine, as a state keeps them. Values only; pure."""
+"""The refusals of resources and the quarantine, as a state stores them. Values only; pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from syncengine.resource import Body, Key
 from syncengine.state.codec import KINDS, to_json
 
 REMOVAL = "removal/"
-"""What the content of a refused removal begins with; behind it the way: retire, delete, sweep."""
+"""The prefix of a refused removal's content. The action follows it: retire, delete or sweep."""
 
 LONGEST_WORDS = 500
-"""Letters of the service's words that are kept."""
+"""The number of characters of the service's message that are stored."""
 
 BY_HAND = "state"
-"""The origin of a quarantine that the command set."""
+"""The origin of a quarantine that was set by the command `state quarantine`."""
 
 
 class Refusal(Struct, frozen=True, gc=False, kw_only=True):
     """The refusals of one resource since it was last applied.
 
-    `times` counts runs, `since` is the first of them and `at` the last, in seconds since epoch. `message` has the
-    service's words of the last, `content` the digest of the refused content (`content_of`). `is_last`: no call for it
-    has been sent since then, so that nothing is unknown.
+    `times` is the number of refused runs; `since` and `at` are the times of the first and the last refusal, in seconds
+    since epoch. `message` is the service's message at the last refusal, `content` the digest of the refused content
+    (`content_of`). `is_last`: no call for the resource has been sent since, so that its outcome is certain.
     """
 
     key: Key
@@ -40,10 +40,11 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
-    """A resource that is set aside. `origin`: BY_HAND, or the digest of an entry of the project file.
+    """A quarantined resource. `origin` is `BY_HAND`, or the digest of an entry of the project file.
 
-    `until`: seconds since epoch, None without an end. `content` is the refused content; once the manifests ask
-    for another, it is over. `ended`: the time from which an entry of the project file no longer counts.
+    `until` is in seconds since epoch, or `None` without an end. `content` is the digest of the refused content; the
+    quarantine is over once the manifests ask for other content. `ended` is the time at which an entry of the project
+    file stopped applying.
     """
 
     key: Key
@@ -62,20 +63,20 @@ ALL_QUARANTINE = f"SELECT {', '.join(QUARANTINE_COLUMNS)} FROM state_quarantine 
 
 
 def content_of(body: Body) -> str:
-    """The digest of a resource's declared content, whatever its place and order in the manifest."""
+    """Return the digest of a resource's declared content, which does not depend on its place or order."""
     about = {"fields": body.fields, "keywords": sorted(body.keywords), "metadata": body.metadata}
     return sha256_of(to_json(about))[:32]
 
 
 def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
-    """The refusals of rows in the order of REFUSAL_COLUMNS; ValueError or LookupError where they are damaged.
+    """Convert rows in the order of `REFUSAL_COLUMNS` to refusals, without resources that were applied since.
 
-    One whose resource was applied since is none.
+    Raise `ValueError` or `LookupError` for damaged rows.
     """
     refusals = {}
     for kind, name, times, since, at, message, content, _, pending, applied_at in rows:
         if not (isinstance(name, str) and isinstance(message, str) and isinstance(content, str)):
-            raise ValueError("a refusal holds a value of another type")
+            raise ValueError("a refusal has a value of the wrong type")
         if applied_at is None:
             key = Key(KINDS[kind], name)
             refusals[key] = Refusal(
@@ -91,11 +92,11 @@ def refusals_of(rows: Sequence[Sequence[Any]]) -> dict[Key, Refusal]:
 
 
 def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
-    """The records of rows in the order of QUARANTINE_COLUMNS; ValueError or LookupError where they are damaged."""
+    """Convert rows in the order of `QUARANTINE_COLUMNS` to records. Raise `ValueError` or `LookupError` if damaged."""
     records = []
     for kind, name, origin, reason, until, at, content, ended in rows:
         if not all(isinstance(text, str) for text in (name, origin, reason, content)):
-            raise ValueError("a quarantine holds a value of another type")
+            raise ValueError("a quarantine record has a value of the wrong type")
         end, over = (None if each is None else float(each) for each in (until, ended))
         key = Key(KINDS[kind], name)
         record = QuarantineRecord(
@@ -106,7 +107,7 @@ def quarantine_of(rows: Sequence[Sequence[Any]]) -> list[QuarantineRecord]:
 
 
 def with_end(record: QuarantineRecord, now: float) -> QuarantineRecord:
-    """The record of one that is over."""
+    """Return the record of a quarantine that ended at `now`."""
     return replace(record, ended=now)
 
 

@@ -1,4 +1,4 @@
-"""Query the journal for lines by which runs of plans removed something."""
+"""Query the journal for lines of plan runs that removed something."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from syncengine.state.codec import KINDS, from_json
 from syncengine.state.journal_detail import Detail, read
 
 LONGEST_RUN = 86_400.0
-"""Seconds that a run takes at most: the index of runs is by their beginning."""
+"""The assumed maximum duration of a run in seconds, needed because the index of runs is by their start."""
 
 SIGNS = ('"status":["', '"deleted":[', '"unset":[', ",null]", ',""]', ",[]]")
-"""Each detail that records a loss contains one of these, in canonical JSON."""
+"""Substrings of canonical JSON, one of which occurs in every detail that records a loss."""
 
 RUNS_OF_PLANS = """
 FROM state_runs r JOIN state_journal j ON j.run = r.id
 WHERE r.started >= :began AND r.plan IS NOT NULL AND j.at >= :since AND j.verb IN ('intended', 'recorded')
 """
-"""Adoption and imports make no plan, and `state forget` writes other lines. `at` is the wall clock of whoever wrote:
-what it is off by is minutes of a day."""
+"""The clause that selects lines of plan runs. Adoption and imports have no plan, and `state forget` writes other verbs.
+`at` is the writer's wall clock, whose error of minutes does not matter within a day."""
 
 PACKED = f"SELECT j.at, j.verb, j.packed, r.counts {RUNS_OF_PLANS} AND j.takes ORDER BY j.id"
 
@@ -29,11 +29,11 @@ SINGLE = f"""
 SELECT j.at, j.verb, j.kind, j.name, j.detail, r.counts {RUNS_OF_PLANS}
 AND ({" OR ".join(f"j.detail LIKE '%{sign}%'" for sign in SIGNS)}) ORDER BY j.id
 """
-"""A line for each key, as all were before they were packed."""
+"""The query for single lines, one per key, which older versions wrote."""
 
 
 class RemovalLine(NamedTuple):
-    """A line that may tell of a loss. `is_sent`: with a call; `approved`: its run asked for approval and had it."""
+    """A journal line that may record a loss. `is_sent`: by a call. `approved`: its run needed approval and had it."""
 
     at: float
     is_sent: bool
@@ -43,17 +43,17 @@ class RemovalLine(NamedTuple):
 
 
 def may_take(detail: str) -> bool:
-    """Whether the differences of a row may be a loss; a new row has none."""
+    """Return whether a row's encoded differences may contain a loss."""
     return any(sign in detail for sign in SIGNS)
 
 
 def removals_since(
     since: float, execute: Callable[[str, Mapping[str, float]], Iterable[Any]], *, packed: bool = True
 ) -> Iterator[RemovalLine]:
-    """Lines of runs of plans, oldest first; ValueError, LookupError or TypeError for a damaged one.
+    """Yield lines of plan runs that may record a loss, oldest first.
 
-    `execute` gives the rows of a query with its parameters. `packed`: the schema has packed lines, all of which are
-    later than the others.
+    `execute` returns the rows of a query with parameters. `packed`: the schema has packed lines, which are all later
+    than the single ones. Raise `ValueError`, `LookupError` or `TypeError` for a damaged line.
     """
     bounds = {"since": since, "began": since - LONGEST_RUN}
     for at, verb, kind, name, detail, about in execute(SINGLE, bounds):
@@ -65,6 +65,6 @@ def removals_since(
 
 
 def _is_approved(about: str) -> bool:
-    """Whether all of a run was approved; of those that tell what each approval covers, the approvals know."""
+    """Return whether a run was approved as a whole. With approvals by unit, the approvals list the losses."""
     found = from_json(about)
     return "approvals" in found and not found.get("units")

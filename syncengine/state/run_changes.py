@@ -1,7 +1,7 @@
-"""The changes of a run, from the journal: each row as it was before the run, and as the run made it.
+"""Reconstruct the changes of a run from the journal: each row before the run, and after it.
 
-A row of today is followed backwards through the lines that tell of it, down to those of the run (docs/undo.md). It does
-not matter whether a call settled: a row holds all that its call adds, and the line has the former content.
+Each current row is followed backwards through its journal lines to those of the run (docs/undo.md). It does not matter
+whether a call settled: the row contains all that its call adds, and the line has the former content.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SINGLE = ("id", "run", "verb", "call", "operation", "kind", "name", "detail")
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
-    """A row that a run touched: `before` and `after` the run, and `now`; None where there is none.
+    """A row that a run touched: `before` the run, `after` it and `now`, each `None` where the row did not exist.
 
-    `others` are later runs that changed it since, oldest first; not those that were all taken back again. `forgotten`:
-    its row was removed by hand since. `renamed_to`: the new name of a category. `unknown`: names of metadata whose
-    former values nothing tells.
+    `others` are the later runs that changed the row, oldest first, unless they were all undone again. `forgotten`: the
+    row was since removed by hand. `renamed_to` is the new name of a category. `unknown` names the metadata whose former
+    values are not recorded.
     """
 
     key: Key
@@ -50,17 +50,17 @@ class ChangedRow:
 
     @property
     def is_erased(self) -> bool:
-        """Whether it stands for resources that were erased."""
+        """Whether this row stands for resources that were erased."""
         return self.now is None and self.key.name == ERASED
 
     @property
     def is_changed(self) -> bool:
-        """Whether the run made something else of it, as far as anybody knows."""
+        """Whether the run changed the row, as far as the journal tells."""
         return self.unknown != () or content_of(self.before) != content_of(self.after)
 
 
 def content_of(row: Recorded | None) -> object:
-    """All of a row that a run can take back."""
+    """Return the parts of a row that an undo can restore, or `None` for a deleted or missing row."""
     if row is None or row.status is Status.DELETED:
         return None
     body = row.body
@@ -68,15 +68,12 @@ def content_of(row: Recorded | None) -> object:
 
 
 def fields_as(status: Status, row: Recorded) -> dict[str, Value]:
-    """The fields of a row that count where its resource has a status: a retired tag tags nothing, whatever its name.
-
-    An undo says so of one that it retires again, where the run before had not.
-    """
+    """Return the fields that a row has in effect under a status: a retired tag's name never counts as a keyword."""
     return {**row.body.fields, "excludeTagNameKeyword": True} if status is Status.RETIRED else dict(row.body.fields)
 
 
 class _Line(NamedTuple):
-    """One entry of one key. `previous`: the address before it, in a call that may rename categories."""
+    """One journal entry of one key. `previous` is the key before it in a call that may rename categories."""
 
     run: str | None
     detail: Detail
@@ -86,7 +83,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Lines:
-    """Lines of the journal by key, from the first line of the run on."""
+    """The journal's lines by key, each list starting with the first line of the run."""
 
     run: str
     by_key: dict[Key, list[_Line]] = field(default_factory=lambda: defaultdict(list))
@@ -97,12 +94,12 @@ class _Lines:
 
 
 def family_of(connection: sa.Connection, run: str) -> set[str]:
-    """The run, the runs that took it back, those that took back these, and so on."""
+    """Return the ids of the run, of the runs that undid it, of the runs that undid those, and so on."""
     return _family(run, _undoes(connection))
 
 
 def _undoes(connection: sa.Connection) -> dict[str, str | None]:
-    """The runs that took another one back, each with that."""
+    """Return the runs that undid another run, each with the undone run's id."""
     query = sa.select(RUNS.c.id, RUNS.c.counts).where(RUNS.c.counts.contains('"undoes"')).order_by(RUNS.c.started)
     return {id: from_json(about).get("undoes") for id, about in connection.execute(query)}
 
@@ -115,10 +112,10 @@ def _family(run: str, undoes: Mapping[str, str | None]) -> set[str]:
 
 
 def writing_run(connection: sa.Connection, runs: Iterable[Run], version: int) -> Run | None:
-    """The first of these runs of a plan that made something else of a resource, or the first that wrote at all.
+    """Return the first plan run among `runs` that changed a resource, or else the first that wrote at all.
 
-    One that sends everything again as it was, as `apply --reassert` does, takes no run's place. What an erased line
-    told counts as a change: nobody knows.
+    A run that sends everything again unchanged, as `apply --reassert` does, therefore comes second. An erased line
+    counts as a change, since its content is unknown.
     """
     first: Run | None = None
     for run in runs:
@@ -134,13 +131,13 @@ def _makes_something(connection: sa.Connection, run: str, version: int) -> bool:
 
 
 def was_erased(connection: sa.Connection, run: str, version: int) -> bool:
-    """Whether all that a run wrote about was erased."""
+    """Return whether every resource that the run wrote about has been erased."""
     erased = [name == ERASED and not detail.changes_something for name, detail in _written(connection, run, version)]
     return erased != [] and all(erased)
 
 
 def _written(connection: sa.Connection, run: str, version: int) -> Iterator[tuple[str, Detail]]:
-    """The names that a run wrote about, each with the differences."""
+    """Yield the name of each resource that a run wrote about, with the differences."""
     names = ("kind", "name", "detail", *(("packed",) if version >= PACKED_SINCE else ()))
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.run == run, JOURNAL.c.verb.in_(WRITES))
     for line in connection.execute(query, execution_options={"yield_per": LARGE}):
@@ -151,19 +148,19 @@ def _written(connection: sa.Connection, run: str, version: int) -> Iterator[tupl
 
 
 def has_changed(connection: sa.Connection, run: str) -> bool:
-    """Whether a run wrote anything about a resource."""
+    """Return whether the run wrote anything about a resource."""
     return _first_line(connection, run) is not None
 
 
 def was_pruned(connection: sa.Connection, run: Run) -> bool:
-    """Whether lines of a run were removed from the history, all or some."""
+    """Return whether some or all journal lines of the run were pruned."""
     until, first = pruned_until(connection), _first_line(connection, run.id)
     is_empty = run.command == PRUNED_RUN or run.counts.get("applied", 0) > 0
     return until > 0 and (is_empty if first is None else first <= until)
 
 
 def changes_of(connection: sa.Connection, run: str, version: int) -> list[ChangedRow]:
-    """All rows that a run touched, in the order of its lines."""
+    """Return all rows that the run touched, in the order of its journal lines."""
     first = _first_line(connection, run)
     if first is None:
         return []
@@ -181,7 +178,7 @@ def changes_of(connection: sa.Connection, run: str, version: int) -> list[Change
 
 
 def _without_taken_back(row: ChangedRow, undoes: Mapping[str, str | None]) -> ChangedRow:
-    """The row without later runs that were taken back, where it is again as the run made it."""
+    """Return the row without its later runs, if those were all undone and the row is again as the run made it."""
     others = set(row.others)
     taken_back = {run for undo in others if (run := undoes.get(undo)) in others}
     is_in_pairs = all(run in taken_back or undoes.get(run) in others for run in others)
@@ -201,7 +198,7 @@ def _first_line(connection: sa.Connection, run: str) -> int | None:
 
 
 def _read(connection: sa.Connection, first: int, lines: _Lines, version: int) -> None:
-    """Read the lines of the run, and later ones of the same keys; LookupError or ValueError for damaged ones."""
+    """Read the run's lines and later lines on the same keys. Raise `LookupError` or `ValueError` for a damaged line."""
     names = (*SINGLE, "packed") if version >= PACKED_SINCE else SINGLE
     query = sa.select(*(JOURNAL.c[name] for name in names)).where(JOURNAL.c.id >= first, JOURNAL.c.verb.in_(WRITES))
     before: Any = None
@@ -251,7 +248,7 @@ def _counts(line: _Line) -> bool:
 
 
 def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
-    """The row before a line of the journal."""
+    """Return the row as it was before a journal line with these differences."""
     if row is None or (detail.status is not None and detail.status[0] is None):
         return None
     fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
@@ -272,7 +269,7 @@ def _without(row: Recorded | None, detail: Detail) -> Recorded | None:
 
 
 def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
-    """The row after a line of the journal, once all that it tells is true."""
+    """Return the row as it is after all differences of a journal line have been applied."""
     row = row or Recorded(key)
     fields = {name: value for name, value in row.body.fields.items() if name not in detail.fields}
     fields |= {name: after for name, (_, after) in detail.fields.items() if after is not None}
@@ -290,7 +287,7 @@ def _with(row: Recorded | None, key: Key, detail: Detail) -> Recorded:
 def _with_former(
     row: Recorded, names: Iterable[str], history: Sequence[HistoryEntry], run: str
 ) -> tuple[Recorded, dict[str, None]]:
-    """The row with the metadata that lines of before the run tell, and the names of which none does."""
+    """Return the row with the metadata recorded before the run, and the names whose earlier values are unknown."""
     until = next((number for number, entry in enumerate(history) if entry.run == run), len(history))
     values = {name: next(_former_values(name, history[:until]), ...) for name in names}
     former = {name: value for name, value in values.items() if isinstance(value, str)}
@@ -300,7 +297,7 @@ def _with_former(
 
 
 def _former_values(name: str, history: Sequence[HistoryEntry]) -> Iterator[str | None]:
-    """The values that lines tell of a name, latest first; None where it was not there."""
+    """Yield the recorded values of a metadata name, latest first. `None` means that the name did not exist."""
     for entry in reversed(history):
         detail = entry.detail
         if name in detail.metadata_set:

@@ -1,6 +1,6 @@
-"""When rows were last made so: keys → the time of the end of the call, or of the record, that their content is from.
+"""Keys → the times at which their rows got their current content, by the end of a call or by a record without a call.
 
-Followed from a row's last packed line backwards, many rows at a time: each line is read once for all of them.
+The journal is followed backwards from the rows' last packed lines, for many rows at a time: each line is read once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from syncengine.state.queries import select_keyed
 from syncengine.state.tables import JOURNAL, ROWS
 
 PIECE = 20
-"""Packed lines read at a time."""
+"""The number of packed lines read at a time."""
 
 Ends = Mapping[str, Sequence[tuple[float, CallEnd]]]
-"""Of one run, by call: when some or all of it settled."""
+"""The times and ends at which calls of one run settled as a whole or in part, by call."""
 
 
 def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
-    """Seconds since epoch from which on each row is as it is recorded. A key of which nothing says that is left out."""
+    """Return the time (seconds since epoch) at which each row got its current content, if that time is known."""
     all_keys = set(keys)
     ends_of = cache(partial(_ends, connection))
     times: dict[Key, float] = {}
@@ -47,7 +47,7 @@ def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> 
 
 
 def forgotten(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
-    """Those of the keys that `state forget` ever dropped."""
+    """Return the subset of `keys` that `state forget` has ever dropped."""
     return {Key(key.kind, key.name) for key in map(_key, select_keyed(connection, _FORGOTTEN, JOURNAL, keys))}
 
 
@@ -60,7 +60,7 @@ def _key(row: Any) -> Key:
 
 
 def _heads(connection: sa.Connection, keys: Collection[Key]) -> dict[int, set[Key]]:
-    """The last packed line of each key that has one."""
+    """Return the ids of the last packed lines of `keys`, each with the keys that end there."""
     heads = defaultdict(set)
     for row in select_keyed(connection, _ENTRIES, ROWS, keys):
         heads[int(row.entry)].add(_key(row))
@@ -68,7 +68,7 @@ def _heads(connection: sa.Connection, keys: Collection[Key]) -> dict[int, set[Ke
 
 
 def _entries(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) -> Iterator[tuple[Any, PackedEntry]]:
-    """Packed lines of the journal, with their entries for these keys."""
+    """Yield the packed lines with the ids in `heads`, each with its entry for every key there."""
     query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
     ids = sorted(heads)
     for start in range(0, len(ids), PIECE):
@@ -78,7 +78,7 @@ def _entries(connection: sa.Connection, heads: Mapping[int, Collection[Key]]) ->
 
 
 def _time_of(line: Any, entry: PackedEntry, ends_of: Callable[[str | None], Ends]) -> float | None:
-    """None for a call that did not settle, and for a record that changed nothing but the place of the resource."""
+    """Return the time at which an entry took effect: `None` if its call did not settle, or only the place changed."""
     if line.verb != INTENDED:
         return float(line.at) if entry.line.detail or entry.line.body else None
     ends = ends_of(line.run).get(entry.call or "", ())
@@ -95,7 +95,7 @@ def _ends(connection: sa.Connection, run: str | None) -> Ends:
 
 
 def _of_old_lines(connection: sa.Connection, key: Key, version: int) -> float | None:
-    """The same of a row from before lines were packed: when its last call settled, alone or with all of the call."""
+    """Return the time at which the last call for a key settled, alone or as a whole, from lines older than packing."""
     calls = [entry for entry in history.history(connection, key, version) if entry.outcome == SETTLED]
     if not calls:
         return None

@@ -1,7 +1,7 @@
-"""A SQLite state, read without SQLAlchemy: a plan of ten tags is over before that is imported.
+"""Read a SQLite state without SQLAlchemy, whose import takes longer than a plan of ten tags.
 
-For a state that is plainly in order: none at all, or one at rest, of this version. Everything else (servers, damage,
-other versions, a journal that a crash left) is the business of `database`. Its queries mean those of `queries`.
+Only a missing state, or a state of this version at rest, is read here. Everything else (servers, damage, other
+versions, a journal left by a crash) is left to `database`. The queries are equivalent to those of `queries`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from syncengine.state.undone import UndoneChange, undone_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
-"""Names in one IN list."""
+"""The number of names in one IN list."""
 
 IN_FLIGHT = "(r.kind || '/' || r.name) IN (SELECT o.kind || '/' || n.value FROM state_open o, json_each(o.names) n)"
 SEEN = ", ".join(f"(r.doubtful OR {IN_FLIGHT})" if column == "doubtful" else f"r.{column}" for column in COLUMNS)
@@ -53,7 +53,7 @@ SELECT = f"SELECT {SEEN} FROM state_rows r"  # noqa: S608 - names of columns
 
 
 class SqliteReader:
-    """The rows of a state at rest, in one transaction; without a connection, those of a state that is not there."""
+    """A reader of a state at rest, in one transaction. Without a connection, it reads as a missing state: empty."""
 
     def __init__(self, connection: sqlite3.Connection | None, name: str = "") -> None:
         self._connection = connection
@@ -120,7 +120,7 @@ class SqliteReader:
 
 
 def addresses_like(path: str, prefix: str, most: int) -> list[str]:
-    """Addresses of rows that begin so, the first of them; sqlite3.Error where the file cannot be read at once."""
+    """Return the first `most` addresses that begin with `prefix`. Raise `sqlite3.Error` if the file is not readable."""
     pattern = re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
     query = "SELECT kind || '/' || name AS address FROM state_rows WHERE address LIKE ? ESCAPE '\\' ORDER BY 1 LIMIT ?"
     with closing(connect(Path(path), "ro", seconds=0.2)) as connection:
@@ -128,7 +128,7 @@ def addresses_like(path: str, prefix: str, most: int) -> list[str]:
 
 
 def _recorded(row: tuple[object, ...]) -> Recorded:
-    """Convert a database row to a recorded resource; SQLite has no booleans, so 0 and 1 become False and True."""
+    """Convert a database row to a recorded resource. SQLite has no booleans, so 0 and 1 become `False` and `True`."""
     kind, name, category, status, doubtful, confirmed, server_id, protect, *others = row
     return from_values(
         (kind, name, category, status, bool(doubtful), bool(confirmed), server_id, bool(protect), *others)
@@ -137,7 +137,7 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 @contextmanager
 def as_state_errors(state: str) -> Iterator[None]:
-    """Damage as one sentence, as `errors.as_state_errors` has it; SQLAlchemy is imported only then."""
+    """Turn errors as `errors.as_state_errors` does, but import SQLAlchemy only when an error occurs."""
     try:
         yield
     except (sqlite3.Error, ValueError, RecursionError, LookupError, TypeError) as error:
@@ -148,12 +148,12 @@ def as_state_errors(state: str) -> Iterator[None]:
 
 @contextmanager
 def recollection(url: str, now: Callable[[], float], *, create: bool = False) -> Iterator[StateReader]:
-    """The state at a path or URL, only to be read; SyncengineError when it cannot be.
+    """Open the state at a path or URL for reading. Raise `SyncengineError` when it cannot be read.
 
-    `create`: one in Git may be absent.
+    `create`: a state in Git may be missing.
     """
     path = None if "://" in url else Path(url)
-    is_shared = is_git_ref(url)  # then a file that is not there any more is no empty state: others may drop it
+    is_shared = is_git_ref(url)  # others may drop its file, so that a missing file does not mean an empty state
     if is_shared:
         from syncengine.state.snapshots.open import reading_file
         from syncengine.state.snapshots.place import GitPlace
@@ -180,7 +180,7 @@ def recollection(url: str, now: Callable[[], float], *, create: bool = False) ->
 
 
 def _at_rest(path: Path) -> sqlite3.Connection | None:
-    """The state's connection in a reading transaction; None if there is anything special about it."""
+    """Return a connection in a reading transaction, or `None` if the state is not at rest or not of this version."""
     if any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-journal")):
         return None
     connection = None

@@ -1,4 +1,4 @@
-"""The cached prior state, as the engine uses it: rows and history to read, and verbs that write under a lease."""
+"""The cached prior state for the engine: reads of rows and history, and writes made under a lease."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "open_state"]
 
-# Statements of every run are made once: to build one takes longer than SQLite takes to execute it.
+# Statements that every run needs are built once: building a statement takes longer than SQLite takes to execute it.
 NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
 _SET_FACTS = sa.update(FACTS)
 _SOURCES = sa.select(FACTS.c.sources)
@@ -79,7 +79,7 @@ _OPEN_SESSIONS = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).ord
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 RECENT = 1000
-"""Runs that are looked through for the last one that changed something."""
+"""The number of latest runs searched for the last run that changed something."""
 
 
 def new_lineage() -> str:
@@ -96,12 +96,14 @@ def open_state(
     create: bool = False,
     allows_rewound: bool = False,
 ) -> State:
-    """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
+    """Open the state at a path, a SQLAlchemy URL or a Git ref.
 
-    With `write` it is created or migrated; without, nothing is written and a missing one reads as empty. `now` is the
-    wall clock, which people read; `seconds` this machine's own, by which others are watched. One in Git is private
-    until its rows are published; where there is none, `create` allows to begin it, and `allows_rewound` to look at one
-    that somebody set back.
+    With `write`, create or migrate the state; without, write nothing and read a missing state as empty. `now` is the
+    wall clock for times shown to people; `seconds` is this machine's monotonic clock, used to watch other lock holders.
+    Rows of a state in Git stay private until they are published. For such a state, `create` permits beginning a new one
+    where none exists, and `allows_rewound` permits reading a ref that was set back to an earlier version.
+
+    Raise `SyncengineError` when the place holds something other than a state, or a state of a newer version.
     """
     if is_git_ref(url):
         from syncengine.state.snapshots.open import open_to_read, open_to_write
@@ -114,10 +116,9 @@ def open_state(
 
 
 class State:
-    """Recorded rows, their journal, runs and the lock. Also a context manager that closes.
+    """An open state: recorded rows, their journal, runs and the lock. Also a context manager that closes the state.
 
-    `doubted`: some row was doubted here that no call had left in doubt. Whether there are any refusals is asked once a
-    run, which has the lock.
+    `doubted` is true once a row was marked doubtful through this object although no call had left it in doubt.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class State:
         self._clock = Clock.of_database(database.engine.dialect.name, seconds)
         self._run: Run | None = None
         self._ancestors: tuple[str, ...] = ()
-        self._knows_refusals = True
+        self._knows_refusals = True  # queried once per run: nobody else writes refusals while the run has the lock
         self._shared: sa.Connection | None = None
         self._published = PublishedCalls()
         self._must_publish = False
@@ -151,7 +152,7 @@ class State:
             return replace(facts_of(facts), limits=limits_of(last))
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
-        """All rows, or a kind's, by kind and name, read as they are asked for."""
+        """Yield all recorded rows, or the rows of one kind, ordered by kind and name and read lazily."""
         with self.database.transaction() as connection:
             yield from queries.stream(connection, kind, self.database.version)
 
@@ -161,12 +162,12 @@ class State:
             yield from queries.contents(connection, self.database.version)
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
-        """The rows of these keys; a key that is not recorded is left out."""
+        """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
         with self.database.transaction() as connection:
             return queries.fetch(connection, keys, queries.visible_rows(connection.dialect.name, self.database.version))
 
     def removals(self, since: float) -> list[RemovalLine]:
-        """Lines of runs of plans that may have taken something away since then, oldest first."""
+        """Return journal lines of plan runs that may have removed something after `since`, oldest first."""
         with self.database.transaction() as connection:
             packed = self.database.version >= PACKED_SINCE
             options = {"yield_per": history.LARGE}
@@ -177,35 +178,35 @@ class State:
             return list(removals_since(since, execute, packed=packed))
 
     def approvals(self) -> list[ApprovalRecord]:
-        """The approvals that applies began with, oldest first."""
+        """Return the approvals that an apply began with, oldest first."""
         if self.database.version < APPROVALS_SINCE:
             return []
         with self.database.transaction() as connection:
             return approvals.records(connection)
 
     def refusals(self) -> dict[Key, Refusal]:
-        """Resources that were refused, and not applied since."""
+        """Return the refusals of resources that have not been applied since they were refused."""
         if self.database.version < QUARANTINE_SINCE:
             return {}
         with self.database.transaction() as connection:
             return quarantine.refusals(connection)
 
     def quarantine(self) -> list[QuarantineRecord]:
-        """Resources that are set aside, and entries of the project file that count no more."""
+        """Return the quarantined resources, and the quarantine entries of the project file that no longer apply."""
         if self.database.version < QUARANTINE_SINCE:
             return []
         with self.database.transaction() as connection:
             return quarantine.quarantine(connection)
 
     def undone(self) -> list[UndoneChange]:
-        """Undone changes, by kind and name."""
+        """Return the undone changes, ordered by kind and name."""
         if self.database.version < UNDONE_SINCE:
             return []
         with self.database.transaction() as connection:
             return undone_table.changes(connection)
 
     def members(self, categories: Iterable[str]) -> list[Recorded]:
-        """Tags of these categories that the service may still hold, whatever their status, by name."""
+        """Return the tags of `categories` that the service may still hold, of any status, ordered by name."""
         with self.database.transaction() as connection:
             return queries.members(connection, categories, self.database.version)
 
@@ -214,88 +215,88 @@ class State:
             return queries.counts(connection)
 
     def open_sessions(self) -> list[str]:
-        """Sync sessions that were opened and never closed, oldest first."""
+        """Return the ids of sync sessions that were opened and never closed, oldest first."""
         with self.database.transaction() as connection:
             return list(connection.execute(_OPEN_SESSIONS).scalars())
 
     def answering_paths(self) -> set[tuple[str, str]]:
-        """Operations, and the paths at which they have answered with a 2xx."""
+        """Return pairs of an operation and a path at which it has answered with a 2xx."""
         with self.database.transaction() as connection:
             return journal.paths(connection)
 
     def plan_ended(self, plan_id: str) -> bool:
-        """Whether a run of this plan ran to its end: it is used up (docs/planning.md 6)."""
+        """Return whether some run of the plan ran to its end, which uses the plan up (docs/planning.md 6)."""
         with self.database.transaction() as connection:
             return history.plan_ended(connection, plan_id)
 
     def plan_began(self, plan_id: str) -> bool:
-        """Whether a run of this plan began, however it ended; a refusal is no beginning."""
+        """Return whether some run of the plan began, however it ended. A refused run does not count."""
         with self.database.transaction() as connection:
             return history.plan_began(connection, plan_id)
 
     def settled_calls(self, plan_id: str) -> set[str]:
-        """Calls of this plan that need not be sent again: all that they intended has settled."""
+        """Return the calls of the plan whose every intent has settled, so that they need not be sent again."""
         with self.database.transaction() as connection:
             return history.settled_calls(connection, plan_id)
 
     def runs(self, limit: int) -> list[Run]:
-        """The last runs, latest first."""
+        """Return the last `limit` runs, latest first."""
         with self.database.transaction() as connection:
             return history.runs(connection, limit)
 
     def runs_of(self, ids: Iterable[str]) -> list[Run]:
-        """The runs of these ids, as many as there are."""
+        """Return the runs with these ids. Unknown ids are skipped."""
         with self.database.transaction() as connection:
             return history.runs_of(connection, ids)
 
     def writing_run(self) -> Run | None:
-        """The last run of a plan that changed something."""
+        """Return the last plan run that changed something, or `None` when there is none."""
         with self.database.transaction() as connection:
             runs = history.runs(connection, RECENT)
             return run_changes.writing_run(connection, runs, self.database.version)
 
     def has_changed(self, run: str) -> bool:
-        """Whether a run wrote anything about a resource."""
+        """Return whether the run wrote anything about a resource."""
         with self.database.transaction() as connection:
             return run_changes.has_changed(connection, run)
 
     def was_pruned(self, run: Run) -> bool:
-        """Whether something of a run was removed from the history."""
+        """Return whether some of the run's history was pruned."""
         with self.database.transaction() as connection:
             return run_changes.was_pruned(connection, run)
 
     def was_erased(self, run: str) -> bool:
-        """Whether all that a run wrote about was erased."""
+        """Return whether every resource that the run wrote about has been erased."""
         with self.database.transaction() as connection:
             return run_changes.was_erased(connection, run, self.database.version)
 
     def family_of(self, run: str) -> set[str]:
-        """The run, the runs that took it back, those that took back these, and so on."""
+        """Return the ids of the run, of the runs that undid it, of the runs that undid those, and so on."""
         with self.database.transaction() as connection:
             return run_changes.family_of(connection, run)
 
     def runs_like(self, prefix: str) -> list[Run]:
-        """Runs whose ids begin with `prefix`, latest first."""
+        """Return the runs whose ids begin with `prefix`, latest first."""
         with self.database.transaction() as connection:
             return history.runs_like(connection, prefix)
 
     def changes_of(self, run: str) -> list[ChangedRow]:
-        """The rows that a run touched, as they were before it and as it made them."""
+        """Return the rows that the run touched, each before and after the run."""
         with self.database.transaction() as connection:
             return run_changes.changes_of(connection, run, self.database.version)
 
     def history(self, key: Key) -> list[HistoryEntry]:
-        """The history of one resource, oldest first."""
+        """Return the history of one resource, oldest entry first."""
         with self.database.transaction() as connection:
             return history.history(connection, key, self.database.version)
 
     def settled_at(self, keys: Iterable[Key]) -> dict[Key, float]:
-        """Seconds since epoch from which on each of these rows is as recorded; one of unknown time is left out."""
+        """Return the time (seconds since epoch) at which each row got its current content, if that time is known."""
         with self.database.transaction() as connection:
             return settling.settled_at(connection, keys, self.database.version)
 
     def forgotten(self, keys: Iterable[Key]) -> set[Key]:
-        """Those of the keys that `state forget` ever dropped."""
+        """Return the subset of `keys` that `state forget` has ever dropped."""
         with self.database.transaction() as connection:
             return settling.forgotten(connection, keys)
 
@@ -313,7 +314,7 @@ class State:
         new_id: Callable[[], str] = short_id,
         on_wait: Callable[[LockInfo], None] = lambda lock: None,
     ) -> Lease:
-        """Take the lock, so that the verbs below may write; LockHeld names who has it after `wait` seconds."""
+        """Take the lock that every writing method needs. Raise `LockHeld`, naming the holder, after `wait` seconds."""
         self.lease = self._locks.acquire(
             holder,
             lock_id=new_id(),
@@ -329,11 +330,11 @@ class State:
         return self.lease
 
     def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
-        """Lock by hand, until `force_unlock`."""
+        """Lock the state by hand. The lock lasts until `force_unlock` ends it."""
         return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
 
     def force_unlock(self, lock_id: str) -> bool:
-        """End the lock of this id, whoever holds it; the holder's next write fails. False: no such lock."""
+        """End the lock with this id, whoever holds it, so that the holder's next write fails. `False`: no such lock."""
         return self._locks.break_open(lock_id)
 
     def begin_run(
@@ -344,11 +345,11 @@ class State:
         undone: UndoneRecord | None = None,
         ancestors: Sequence[str] = (),
     ) -> None:
-        """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
+        """Start a run. Every write until its end is recorded under it.
 
-        `sources`: the rows that sources have, of which the run may make something however it ends. `approved`: what the
-        approvals of its plan cover. `undone`: changes that it undoes, and those that it lifts. `ancestors`:
-        commits before its own.
+        Runs that died are closed first, and the rows of their open calls become doubtful. `sources`: the number of rows
+        in each data source. `approved`: the removals that the approvals of the plan cover. `undone`: changes that the
+        run marks as undone, and marks that it lifts. `ancestors`: the commits before the run's own.
         """
         with self._writing() as connection:
             journal.abandon(connection)
@@ -361,7 +362,7 @@ class State:
             if undone is not None:
                 undone_table.write(connection, undone.lifted, undone.changes)
             if sources:
-                existing = self._sources(connection)
+                existing = self._sources(connection)  # the larger number stays: the run may end half-way
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
                 self._remember(connection, {**existing, **most})
         self._run, self._ancestors, self._published = run, tuple(ancestors), PublishedCalls()
@@ -369,7 +370,7 @@ class State:
             self.database.snapshots.run = run.id
 
     def record_refusal(self, run: Run) -> None:
-        """Append a run that was refused; without the lock, which may be the reason."""
+        """Append a refused run to the history. No lock is needed: a held lock may be the reason for the refusal."""
         if (snapshots := self.database.snapshots) is not None:
             snapshots.run = run.id
 
@@ -384,13 +385,13 @@ class State:
             history.refused_run(connection, run)
 
     def announce(self, calls: Callable[[], PublishedCalls]) -> None:
-        """Publish all calls of a plan as if they were under way, where intents stay here else; before the first."""
+        """Publish all calls of a plan as under way, before the first is sent. Only a state in Git needs this."""
         if self.database.snapshots is not None:
             self._published = calls()
             self._publish()
 
     def intend(self, calls: Mapping[str, Attempt]) -> None:
-        """Record the additions of calls, by name, before they are sent, and that they are in flight."""
+        """Record that calls are about to be sent: write their additions and mark their rows as in flight."""
         self._must_publish = self._must_publish or not self._published.covers(calls.values())
         with self._writing() as connection:
             self._mark_applied(connection)
@@ -400,14 +401,14 @@ class State:
             journal.intend(connection, self._stamp(), calls)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
-        """Record the removals of calls that were answered with a 2xx. Effects that are not passed stay in flight."""
+        """Record the removals of calls that were answered with a 2xx. Effects not passed here stay in flight."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
             if self._knows_refusals:
                 quarantine.settle(connection, self._run_id, _keys_of(entries))
 
     def fail(self, entries: Sequence[CallFailure]) -> None:
-        """Record that calls were refused: their rows become doubtful and keep all their content."""
+        """Record that calls were refused. Their rows keep their content and become doubtful."""
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)
             self._count_refusals(connection, entries)
@@ -421,14 +422,14 @@ class State:
         quarantine.begin(connection, run, (key for entry in entries for key in entry.keys if key not in entry.refused))
 
     def set_aside(self, records: Sequence[QuarantineRecord]) -> None:
-        """Set resources aside, in the place of earlier records of their quarantine."""
+        """Quarantine resources, replacing earlier quarantine records of the same origin."""
         with self._writing() as connection:
             quarantine.put(connection, records)
             by_hand = [record.key for record in records if record.origin == BY_HAND]
             journal.note(connection, self._stamp(), journal.QUARANTINED, by_hand)
 
     def end_quarantine(self, over: Sequence[QuarantineRecord]) -> None:
-        """End these; of an entry of the project file it is remembered that it counts no more."""
+        """End quarantines. A record made by hand is dropped; one of the project file is kept, marked as ended."""
         with self._writing() as connection:
             now = self._now()
             quarantine.put(connection, [with_end(record, now) for record in over if record.origin != BY_HAND])
@@ -438,26 +439,26 @@ class State:
             journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, by_hand)
 
     def import_quarantine(self, aside: SetAsideRows) -> None:
-        """Write the refusals of another state, after its rows."""
+        """Write the refusals and the quarantine imported from another state. Call this after importing its rows."""
         with self._writing() as connection:
             quarantine.import_refusals(connection, aside.refusals.values())
             quarantine.put(connection, aside.quarantine)
 
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
-        """Drop calls that can land no more; keep `lingering` ones, with the seconds since each was given up."""
+        """Drop `ended` calls. Keep `lingering` calls, each with the seconds since its sender gave it up."""
         run = self._current().id
         with self._writing() as connection:
             attempts.end(connection, run, ended)
             attempts.linger(connection, self._clock, run, lingering)
 
     def outstanding(self, window: float) -> list[Outstanding]:
-        """Calls that the service may still execute, `bound` seconds after their sender could send no more."""
+        """Return the calls that the service may still execute within `window` seconds after their sender stopped."""
         with self._writing() as connection:
             attempts.expire(connection, self._clock, window)
             return attempts.outstanding(connection, self._clock, window)
 
     def under_way(self, window: float) -> float:
-        """Seconds for which some call may still be executed; reads only, also from an older state."""
+        """Return for how many more seconds some call may be executed. Reads only; works with older schemas."""
         with self.database.transaction() as connection:
             if tables.version(connection) < ARRIVED["attempts"]:
                 return 0.0
@@ -465,7 +466,7 @@ class State:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Make the verbs called within one transaction: one write to the disk for ends and beginnings."""
+        """Run all writes made inside the block in one transaction, so that they reach the disk together."""
         if self._shared is not None:
             yield
             return
@@ -478,32 +479,32 @@ class State:
         self._publish_intents()
 
     def record(self, effects: Sequence[Effect]) -> None:
-        """Record effects without a request; one whose key is not recorded is passed over."""
+        """Record effects that no call was sent for. Effects on unrecorded keys are skipped."""
         with self._writing() as connection:
             journal.record(connection, self._stamp(), effects)
 
     def put(self, rows: Sequence[Recorded]) -> None:
-        """Write whole rows in place of whatever is recorded: `adopt`, `state import`."""
+        """Write whole rows over the recorded ones, as `adopt` and `state import` do."""
         with self._writing() as connection:
             journal.put(connection, self._stamp(), rows)
             quarantine.forget(connection, (row.key for row in rows))
-            # Whatever stands in the row, a call that may still be executed for it has another content.
+            # A call that may still be executed for a row carries other content than the new row.
             late = attempts.in_question(connection, self._clock, math.inf, [row.key for row in rows])
             journal.doubt(connection, late)
             approvals.withdraw(connection, (row.key for row in rows), self._now())
 
     def add_undone(self, changes: Sequence[UndoneChange]) -> None:
-        """Write undone changes, as `state import` brings them."""
+        """Add undone changes that `state import` has read."""
         with self._writing() as connection:
             undone_table.write(connection, (), changes)
 
     def use_up_approvals(self, texts: Iterable[str]) -> None:
-        """Count these approvals as used, and all that are under way: what they were for is recorded anew."""
+        """Mark the given approvals as used, and all approvals in progress: their removals are recorded anew."""
         with self._writing() as connection:
             approvals.use_up(connection, texts, self._current().id, self._now())
 
     def doubt(self, keys: Iterable[Key]) -> None:
-        """Have these sent again by the next plan."""
+        """Mark the rows of `keys` as doubtful, so that the next plan sends them again."""
         doubted = list(keys)
         self.doubted = self.doubted or bool(doubted)
         with self._writing() as connection:
@@ -511,7 +512,7 @@ class State:
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
     def doubt_ids(self, categories: Iterable[Key]) -> None:
-        """Have these categories sent again by the next plan, by their names alone: their ids may be others."""
+        """Doubt categories and their recorded ids, so that the next plan sends the categories again by name alone."""
         doubted = list(categories)
         self.doubted = self.doubted or bool(doubted)
         with self._writing() as connection:
@@ -519,35 +520,36 @@ class State:
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
     def doubt_all(self) -> int:
-        """Doubt every row that the service is to hold (docs/planning.md 7); deleted ones stay deleted."""
+        """Doubt every row except deleted ones, and return the number of rows changed (docs/planning.md 7)."""
         may_be_held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
     def restore(self, version: Snapshot) -> None:
-        """Take the rows of a version of a state in Git."""
+        """Replace the rows by those of an earlier version of a state in Git."""
         from syncengine.state.snapshots.restore import copy_of, restore
 
         with self._writing() as connection:
             restore(copy_of(self.database), connection, self._stamp(), version)
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
-        """Delete rows and return how many there were; their journal stays.
+        """Delete the rows of `keys` and return their number. Their journal stays.
 
-        SyncengineError if a call that may be executed within `window` seconds would bring back a forgotten resource.
+        Raise `SyncengineError` if a call that may be executed within `window` seconds would bring back a forgotten
+        resource.
         """
         keys = list(keys)
         with self._writing() as connection:
             if late := attempts.in_question(connection, self._clock, window, keys):
                 key, seconds = next(iter(late.items()))
-                message = f"{key}: an earlier call for it may still be executed; forget it in {math.ceil(seconds)} s"
+                message = f"{key}: an earlier call may still be executed; retry in {math.ceil(seconds)} s"
                 raise SyncengineError(message, code="landing")
             quarantine.forget(connection, keys)
             return journal.forget(connection, self._stamp(), keys)
 
     def prune(self, before: float, *, is_trial: bool = False) -> Pruned:
-        """Remove history from before then, but for entries that rows, gate and approvals need; a trial only counts."""
+        """Remove history before `before`, except entries that rows, the gate or approvals need. A trial only counts."""
         from syncengine.state import prune
 
         before = min(before, self._now() - prune.GATE_SECONDS)
@@ -559,7 +561,7 @@ class State:
             return prune.prune(connection, before, self._stamp())
 
     def obstacles(self, keys: Collection[Key], window: float) -> list[Obstacle]:
-        """Why resources cannot be erased now; calls may be executed within `window` seconds."""
+        """Return the reasons why `keys` cannot be erased now. A call may land for up to `window` seconds."""
         from syncengine.state import erase
 
         with self._writing() as connection:
@@ -567,7 +569,7 @@ class State:
             return list(erase.obstacles(connection, self._clock, keys, window))
 
     def erase(self, keys: Collection[Key]) -> Erased:
-        """Remove resources, and their names and contents from all history. `compact` has to follow."""
+        """Remove resources, including their names and contents in the history. Call `compact` afterwards."""
         from syncengine.state.erase import erase
 
         with self._writing() as connection:
@@ -575,17 +577,17 @@ class State:
             return erase(connection, keys)
 
     def compact(self) -> bool:
-        """Leave nothing of removed rows in the file or the tables; return whether that succeeded."""
+        """Physically remove the bytes of deleted rows from the file or tables; return whether that succeeded."""
         snapshots = self.database.snapshots
         return self.database.compact() if snapshots is None else snapshots.place.drop_earlier()
 
     def _keep_this_version_alone(self) -> None:
-        """Have the next publication of a state in Git lead to no earlier version: they hold what is removed."""
+        """Have the next publication of a state in Git drop all earlier versions, which still contain removed data."""
         if self.database.snapshots is not None:
             self.database.snapshots.keeps = 1
 
     def path_answered(self, operation: str, path: str) -> None:
-        """Remember that an operation is at this path."""
+        """Record that the operation has answered at this path."""
         with self._writing() as connection:
             journal.answered(connection, self._stamp(), operation, path)
 
@@ -602,7 +604,7 @@ class State:
     def set_facts(
         self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
     ) -> None:
-        """Remember facts; None leaves one as it is."""
+        """Store facts about the state. `None` keeps the stored value."""
         facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
         values = {name: value for name, value in facts.items() if value is not None}
         with self._writing() as connection:
@@ -610,21 +612,21 @@ class State:
                 connection.execute(_SET_FACTS, values)
 
     def take_commit(self, commit: str | None, ancestors: Sequence[str]) -> None:
-        """Take over the last applied commit of another state, unless one is known here that is not older."""
+        """Take over another state's last applied commit, unless this state has a commit not among `ancestors`."""
         if commit is not None and self.facts().commit in (None, *ancestors):
             with self._writing() as connection:
                 _write_commit(connection, commit, ancestors)
 
     def begin_lineage(self, *, base_url: str, team: str | None) -> None:
-        """Make it another state, of this service: plans and approvals of before are not for it."""
+        """Give the state a new lineage at this service, so that earlier saved plans and approvals no longer fit."""
         values = {"lineage": self._new_generation(), "base_url": base_url, "owns_activity_types": False}
         with self._writing() as connection:
             connection.execute(_SET_FACTS, values | ({"team": team} if team else {}))
 
     def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
-        """Close the run; whatever is still under way is doubtful from now on.
+        """Close the run. The rows of calls that are still in flight become doubtful.
 
-        `sources`: the rows that sources have, of which a run that is complete made everything.
+        `sources`: the number of rows in each data source, recorded when the run is complete.
         """
         run = self._current()
         with self._writing() as connection:
@@ -642,13 +644,13 @@ class State:
         self._run = None
 
     def close(self) -> None:
-        """Give the lock back, and leave the state at rest."""
+        """Release the lock and close the database."""
         if self.lease:
             self.lease.release()
         self.database.close()
 
     def abandon(self) -> None:
-        """Leave everything as a process does that dies: nothing is published, and the lock expires."""
+        """Stop like a process that dies: publish nothing, and let the lock expire."""
         if self.lease:
             self.lease.abandon()
         self.database.close()
@@ -665,7 +667,7 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        """A transaction that proves the lock's epoch before anything else (docs/planning.md 1.5)."""
+        """Open a transaction that first proves the lock's epoch (docs/planning.md 1.5)."""
         if self._shared is not None:
             yield self._shared
             return
@@ -678,14 +680,14 @@ class State:
             self._publish_intents()
 
     def _publish_intents(self) -> None:
-        """Publish intents that no publication covers yet, before the next call."""
+        """Publish the intents that no publication covers yet, before the next call is sent."""
         if self._must_publish and self._shared is None:
             self._must_publish = False
             if self.database.snapshots is not None:
                 self._publish()
 
     def _publish_rest(self) -> None:
-        """Publish all that is not published yet, and bound the part that every version repeats."""
+        """Publish all unpublished changes, after trimming the journal that every version repeats."""
         snapshots = self.database.snapshots
         self._published = PublishedCalls()
         if snapshots is None or not snapshots.dirty:
@@ -710,7 +712,7 @@ class State:
         lease.renewed(term)
 
     def _with_all_under_way(self, connection: sa.Connection) -> None:
-        """Write the calls that are announced as if they were sent, with all that they may make true."""
+        """Write announced calls as if they had been sent, with all effects that they may have."""
         prove(connection, self.lease)
         if not self._published.attempts or self._run is None:
             return
@@ -747,7 +749,7 @@ class State:
         connection.execute(_SET_FACTS, {"sources": json.dumps(sources, sort_keys=True)})
 
     def _mark_applied(self, connection: sa.Connection) -> None:
-        """Record this run's commit: from the first intent on, no older one may win (docs/planning.md 1.7)."""
+        """Record the run's commit. From the first intent on, an older commit is refused (docs/planning.md 1.7)."""
         commit = self._current().commit
         if commit is not None:
             _write_commit(connection, commit, self._ancestors)
@@ -759,7 +761,7 @@ def _write_commit(connection: sa.Connection, commit: str, ancestors: Sequence[st
 
 @cache
 def _facts(version: int) -> sa.Select[Any]:
-    """Facts of a state of this version, which has not all of them, and the last limits."""
+    """Return the query for a state's facts and its last limits. Facts that `version` lacks are NULL."""
     facts = (FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS)
     return sa.select(*facts, sa.text(f"({LAST_LIMITS})"))
 

@@ -1,7 +1,7 @@
-"""The tables of a state, and how a state of an older schema becomes one of this (docs/planning.md 1.4).
+"""The tables of a state, and the migrations from older schemas (docs/planning.md 1.4).
 
-One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code point in both. Names begin with
-`state_`, so that a team's database may hold a state beside other things.
+SQLite and PostgreSQL share one schema: plain columns, JSON as text, ordering by code point. Table names begin with
+`state_`, so that a state can share a database with other data.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FACTS = sa.Table(
     sa.Column("team", sa.Text),
     sa.Column("owns_activity_types", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Text),
-    sa.Column("ancestors", sa.Text, comment="JSON: commits before `revision`, which no run may apply any more"),
-    sa.Column("generation", sa.Text, comment="Another one after each transaction that writes"),
-    sa.Column("sources", sa.Text, comment="JSON: the rows that each source of data had when it was applied last"),
-    comment="One row. `version` is read by engines of every age: it stays where it is.",
+    sa.Column("ancestors", sa.Text, comment="JSON: commits before `revision`, which no run may apply"),
+    sa.Column("generation", sa.Text, comment="Changes with every transaction that writes"),
+    sa.Column("sources", sa.Text, comment="JSON: the number of rows of each data source when last applied"),
+    comment="One row. Versions old and new read `version`, so it must never move.",
 )
 
 LOCK = sa.Table(
@@ -44,18 +44,18 @@ LOCK = sa.Table(
     sa.Column("lock_id", sa.Text),
     sa.Column("holder", sa.Text),
     sa.Column("acquired", sa.Double),
-    sa.Column("expires", sa.Double, comment="NULL: held by hand, never expires"),
+    sa.Column("expires", sa.Double, comment="NULL: taken by hand, never expires"),
     sa.Column("released", sa.Double),
     sa.Column("beats", sa.BigInteger, nullable=False, server_default="0", comment="Renewals under this epoch"),
-    sa.Column("seconds", sa.Double, comment="What one renewal is good for"),
-    comment="A row for each thing that is held. Whoever takes a lock raises `epoch`; whoever writes proves it.",
+    sa.Column("seconds", sa.Double, comment="How long one renewal is valid"),
+    comment="One row per lock. Taking a lock increments `epoch`, and every write proves it.",
 )
 
 STATE_LOCK, INBOX_LOCK = 1, 2
-"""Rows of the lock's table: the state's, taken by one apply, and the inbox's, held by the one that delivers."""
+"""The ids of the lock rows: of the state, taken by an apply, and of the inbox, taken by the process that delivers."""
 
 MOVING: sa.ColumnElement[bool] = sa.literal_column("former", sa.Text).is_not(None)
-"""The rows of an index that is nearly empty: tags that may be in more than one category."""
+"""The condition of a nearly empty index, which selects tags that may be in more than one category."""
 
 ROWS = sa.Table(
     "state_rows",
@@ -68,7 +68,7 @@ ROWS = sa.Table(
     sa.Column("confirmed", sa.Boolean, nullable=False),
     sa.Column("server_id", sa.Text),
     sa.Column("protect", sa.Boolean, nullable=False),
-    sa.Column("former", sa.Text, comment="NULL unless `category` does not say every category that may hold the tag"),
+    sa.Column("former", sa.Text, comment="JSON: former categories; NULL if only `category` may have the tag"),
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
     sa.Column("data_file", sa.Text),
@@ -76,8 +76,8 @@ ROWS = sa.Table(
     sa.Column("run", sa.Text),
     sa.Column("plan", sa.Text),
     sa.Column("body", sa.Text, nullable=False),
-    sa.Column("entry", sa.BigInteger, comment="The last packed line of the journal that tells of it"),
-    comment="What the service was last asked to hold; columns as in codec.COLUMNS, and where its history ends.",
+    sa.Column("entry", sa.BigInteger, comment="The id of the last packed journal line about the row"),
+    comment="The resources that the service was last asked to store. Columns as in codec.COLUMNS, plus `entry`.",
 )
 
 OPEN = sa.Table(
@@ -85,8 +85,8 @@ OPEN = sa.Table(
     METADATA,
     sa.Column("call", sa.Text, primary_key=True),
     sa.Column("kind", NAME, primary_key=True),
-    sa.Column("names", sa.Text, nullable=False, comment="JSON: what of this kind neither settled nor failed"),
-    comment="Intents of the run without an end: as large as what is in flight.",
+    sa.Column("names", sa.Text, nullable=False, comment="JSON: names of this kind that neither settled nor failed"),
+    comment="The run's intents without an end, which are the calls in flight.",
 )
 
 ATTEMPTS = sa.Table(
@@ -95,10 +95,10 @@ ATTEMPTS = sa.Table(
     sa.Column("run", sa.Text, primary_key=True),
     sa.Column("call", sa.Text, primary_key=True),
     sa.Column("operation", sa.Text, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False, comment="What it would make true, as in landing.Attempt"),
-    sa.Column("clock", sa.Text, comment="Whose seconds `since` are; NULL: its run may still send it"),
-    sa.Column("since", sa.Double, comment="From when on its sender could send no more"),
-    comment="Calls that the service may still execute: under way, or of unknown end until the bound has passed.",
+    sa.Column("content", sa.LargeBinary, nullable=False, comment="The call's effects: an encoded landing.Attempt"),
+    sa.Column("clock", sa.Text, comment="The clock that `since` is read from; NULL: the run may still send the call"),
+    sa.Column("since", sa.Double, comment="When the sender could no longer send the call"),
+    comment="Calls that the service may still execute: calls under way, and recent calls without a known outcome.",
 )
 
 JOURNAL = sa.Table(
@@ -116,11 +116,11 @@ JOURNAL = sa.Table(
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
     sa.Column("detail", sa.Text),
-    sa.Column("packed", sa.LargeBinary, comment="What calls that were written together say, as packed_lines.CallLines"),
-    sa.Column("takes", sa.Boolean, comment="Whether something packed here may take something away"),
-    sa.Column("entry", sa.BigInteger, comment="Of what was forgotten, the last packed line that tells of it"),
+    sa.Column("packed", sa.LargeBinary, comment="Lines of calls written together, as packed_lines.CallLines"),
+    sa.Column("takes", sa.Boolean, comment="Whether a packed change may remove something"),
+    sa.Column("entry", sa.BigInteger, comment="For a forgotten resource, the id of the last packed line about it"),
     sa.Index("state_journal_key", "kind", "name"),
-    comment="Append-only: a packed line for all keys of a verb, found by `state_rows.entry`, or a line for one key.",
+    comment="Append-only: packed lines, each for all keys of a verb and found by `state_rows.entry`, and single lines.",
 )
 
 RUNS = sa.Table(
@@ -144,13 +144,13 @@ APPROVALS = sa.Table(
     "state_approvals",
     METADATA,
     sa.Column("approval", sa.Text, primary_key=True, comment="COUNT@HASH, or a line under `removed:`"),
-    sa.Column("run", sa.Text, nullable=False, comment="The first that began with it"),
+    sa.Column("run", sa.Text, nullable=False, comment="The first run that began with the approval"),
     sa.Column("plan", sa.Text),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Column("covers", sa.Text, nullable=False, comment="JSON: the losses that it approves, as losses.to_list"),
-    sa.Column("remaining", sa.Text, nullable=False, comment="JSON: those of them that have not settled"),
-    sa.Column("used", sa.Double, comment="From when on it approves nothing any more"),
-    comment="Approvals that applies began with: each is good for one removal of what it covers.",
+    sa.Column("covers", sa.Text, nullable=False, comment="JSON: the losses that are approved, as losses.to_list"),
+    sa.Column("remaining", sa.Text, nullable=False, comment="JSON: the losses in `covers` that have not settled"),
+    sa.Column("used", sa.Double, comment="When the approval was used up"),
+    comment="Approvals that an apply began with. Each is good for one removal of the losses that it covers.",
 )
 
 REFUSALS = sa.Table(
@@ -158,15 +158,15 @@ REFUSALS = sa.Table(
     METADATA,
     sa.Column("kind", NAME, primary_key=True),
     sa.Column("name", NAME, primary_key=True),
-    sa.Column("times", sa.Integer, nullable=False, comment="Runs, since it was last applied"),
+    sa.Column("times", sa.Integer, nullable=False, comment="Refused runs since it was last applied"),
     sa.Column("since", sa.Double, nullable=False),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Column("message", sa.Text, nullable=False, comment="The service's words"),
-    sa.Column("content", sa.Text, nullable=False, comment="The digest of what was refused, as refusals.content_of"),
-    sa.Column("run", sa.Text, comment="The last that was refused"),
-    sa.Column("pending", sa.Text, comment="A later run whose call has no known end; NULL: the refusal is the last"),
-    sa.Column("settled", sa.Text, comment="A later run that applied it: this is over"),
-    comment="What the service refused of resources that are not applied since: as large as what fails.",
+    sa.Column("message", sa.Text, nullable=False, comment="The service's own message"),
+    sa.Column("content", sa.Text, nullable=False, comment="Digest of the refused content, as refusals.content_of"),
+    sa.Column("run", sa.Text, comment="The last run that was refused"),
+    sa.Column("pending", sa.Text, comment="A later run whose call has no known outcome; NULL: there is none"),
+    sa.Column("settled", sa.Text, comment="A later run that applied the resource, which ends the refusal"),
+    comment="The refusals of resources that have not been applied since.",
 )
 
 QUARANTINE = sa.Table(
@@ -178,9 +178,9 @@ QUARANTINE = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("until", sa.Double),
     sa.Column("at", sa.Double, nullable=False),
-    sa.Column("content", sa.Text, nullable=False, comment="The digest of what was refused when it was set aside"),
-    sa.Column("ended", sa.Double, comment="From when on an entry of the project file counts no more"),
-    comment="Resources that are set aside.",
+    sa.Column("content", sa.Text, nullable=False, comment="Digest of the refused content at that time"),
+    sa.Column("ended", sa.Double, comment="When an entry of the project file stopped applying"),
+    comment="Quarantined resources.",
 )
 
 UNDONE = sa.Table(
@@ -188,10 +188,10 @@ UNDONE = sa.Table(
     METADATA,
     sa.Column("kind", NAME, primary_key=True),
     sa.Column("name", NAME, primary_key=True),
-    sa.Column("made", sa.Text, nullable=False, comment="Digests of what came and went, as undone.made_of"),
+    sa.Column("made", sa.Text, nullable=False, comment="Digests of the parts added and removed, as undone.made_of"),
     sa.Column("run", sa.Text, nullable=False),
-    sa.Column("undone_by", sa.Text, nullable=False, comment="The run that took it back"),
-    comment="What undone runs had made, a line for each: manifests that ask for it again are not applied.",
+    sa.Column("undone_by", sa.Text, nullable=False, comment="The run that undid the change"),
+    comment="The changes of undone runs, one line per run. Manifests that ask for such a change again are not applied.",
 )
 
 SESSIONS = sa.Table(
@@ -204,39 +204,39 @@ SESSIONS = sa.Table(
 )
 
 STATE = (FACTS, LOCK, ROWS, OPEN, ATTEMPTS, JOURNAL, RUNS, APPROVALS, REFUSALS, QUARANTINE, UNDONE, SESSIONS)
-"""All tables but those of posted time: names, contents of resources and people stand in them."""
+"""All tables except those of posted time. They contain the names and contents of resources, and names of people."""
 
 Migration = Callable[[sa.Connection], None]
 
 
 def _inbox_arrives(connection: sa.Connection) -> None:
-    """1 → 2: posted time."""
+    """Migrate 1 → 2: add the tables of posted time."""
     METADATA.create_all(connection, tables=INBOX_TABLES)
     connection.execute(sa.insert(LOCK).values(id=INBOX_LOCK, epoch=0))
 
 
 def _generations(connection: sa.Connection) -> None:
-    """2 → 3: rows that did not change are known without being read."""
+    """Migrate 2 → 3: add `generation`, which tells without reading the rows that none has changed."""
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN generation TEXT")
 
 
 def _mechanism(connection: sa.Connection) -> None:
-    """3 → 4: which mechanism was registered; states that registered one have the table since then.
+    """Migrate 3 → 4: add the registered mechanism. States that registered one already have the table.
 
-    From here on the journal has lines of whole calls (`journal.CALL`), which an older engine would not understand.
+    From this version on, the journal has lines for whole calls (`journal.CALL`), which older versions cannot read.
     """
     METADATA.create_all(connection, tables=[MECHANISM])
 
 
 def _sources(connection: sa.Connection) -> None:
-    """4 → 5: how many rows sources had; of states from before, resources tell their sources."""
+    """Migrate 4 → 5: add the number of rows of each data source, empty until the next apply."""
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN sources TEXT")
 
 
 def _attempts(connection: sa.Connection) -> None:
-    """5 → 6: calls that may still be executed; heartbeats that are counted.
+    """Migrate 5 → 6: add the calls that may still be executed, and the count of heartbeats.
 
-    Intents of a run that died before say nothing of their content: their rows are doubtful, as they were.
+    The intents of a run that died earlier have no recorded content, so that their rows simply stay doubtful.
     """
     METADATA.create_all(connection, tables=[ATTEMPTS])
     connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN beats BIGINT NOT NULL DEFAULT 0")
@@ -244,7 +244,7 @@ def _attempts(connection: sa.Connection) -> None:
 
 
 def _packed_lines(connection: sa.Connection) -> None:
-    """6 → 7: lines are packed, and rows point to them; lines of before stay as they are, and are read by their keys."""
+    """Migrate 6 → 7: add packed lines, to which rows point. Older lines stay unchanged, and are read by their keys."""
     for table, column, kind in (
         ("state_rows", "entry", "BIGINT"),
         ("state_journal", "packed", "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"),
@@ -262,7 +262,7 @@ def _packed_lines(connection: sa.Connection) -> None:
 
 
 def _approvals(connection: sa.Connection) -> None:
-    """7 → 8: what approvals cover. Those of runs that came to their end are used; what they covered nobody wrote."""
+    """Migrate 7 → 8: add approvals. Those of runs that ended count as used; the losses they covered are unknown."""
     METADATA.create_all(connection, tables=[APPROVALS])
     ended = sa.and_(RUNS.c.outcome.in_(("complete", "incomplete")), RUNS.c.counts.contains('"approvals"'))
     used: dict[str, tuple[object, ...]] = {}
@@ -274,14 +274,14 @@ def _approvals(connection: sa.Connection) -> None:
 
 
 def _operation(connection: sa.Connection) -> None:
-    """8 → 9: tables for daily operation, and the commits before the one that was applied last."""
+    """Migrate 8 → 9: add the quarantine, undone changes, and the commits before the last applied one."""
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN ancestors TEXT")
     _quarantine(connection)
     _undone(connection)
 
 
 def _quarantine(connection: sa.Connection) -> None:
-    """Refusals, and the quarantine; refusals are counted from the next one on."""
+    """Add the tables of refusals and of the quarantine. Only later refusals are counted."""
     METADATA.create_all(connection, tables=[REFUSALS, QUARANTINE])
 
 
@@ -299,33 +299,33 @@ MIGRATIONS: tuple[Migration, ...] = (
     _approvals,
     _operation,
 )
-"""The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
-Append; never edit one that was released."""
+"""The migrations in order, the n-th (from 1) from version n to version n + 1. A new state starts at the last version.
+Append new ones; never edit a released migration."""
 
 
 assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
 
 ARRIVED = {"generation": 3, "sources": 5, "attempts": 6, "ancestors": 9}
-"""The first schemas that have these columns of `state_facts`, and the table of attempts."""
+"""The first schema version that has each of these columns of `state_facts`, or the table of attempts."""
 
 READABLE = 1
-"""The oldest schema whose recorded rows read as they do now: a `plan`, which never migrates, is content with it."""
+"""The oldest schema version whose recorded rows can be read without migration, as `plan` does."""
 
 
 _VERSION = sa.select(FACTS.c.version)
 
 
 def version(connection: sa.Connection) -> int:
-    """The schema that the database holds; 0 when it holds no state."""
+    """Return the schema version of the state in the database, or 0 when there is no state."""
     if not sa.inspect(connection).has_table(FACTS.name):
         return 0
     return int(connection.execute(_VERSION).scalar_one())
 
 
 def create(connection: sa.Connection, lineage: str, last: int) -> None:
-    """Write an empty state."""
+    """Create an empty state of schema version `last`."""
     METADATA.create_all(connection)
-    # No sa.Index: with a condition for two databases, every start would import the dialects of both.
+    # Not an sa.Index: its conditions for two databases would have every start import both dialects.
     connection.exec_driver_sql("CREATE INDEX state_rows_moving ON state_rows (kind) WHERE former IS NOT NULL")
     connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
     connection.execute(sa.insert(FACTS).values(id=1, version=last, lineage=lineage, owns_activity_types=False))
@@ -334,7 +334,7 @@ def create(connection: sa.Connection, lineage: str, last: int) -> None:
 def upgrade(
     connection: sa.Connection, new_lineage: Callable[[], str], migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
-    """Migrate the database to the last version. The caller holds others off."""
+    """Migrate the database to the last version, or create a state. The caller keeps other writers out."""
     current, last = version(connection), len(migrations) + 1
     if current == 0:
         return create(connection, new_lineage(), last)
@@ -352,10 +352,10 @@ def write_many(
     *,
     upsert: bool = False,
 ) -> None:
-    """Insert rows, which hold the values of these columns; with `upsert` they replace rows of the same keys.
+    """Insert rows, given as values of the columns `names`. With `upsert`, replace rows with the same keys.
 
-    Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply. To
-    PostgreSQL they go as one JSON parameter of one statement, unless there are bytes, which JSON cannot hold.
+    SQLAlchemy's own executemany is bypassed: its work per row and parameter would take half the time of a large apply.
+    PostgreSQL gets all rows as one JSON parameter of one statement, except for bytes, which JSON cannot represent.
     """
     if not rows:
         return
@@ -371,15 +371,15 @@ def write_many(
 
 
 WORTH_SHARING = 100
-"""Rows from which it is worth while to look for values that all of them have."""
+"""The number of rows from which looking for values common to all rows pays off."""
 
 LITERALS: Mapping[object, str] = {None: "NULL", False: "0", True: "1"}
 
 
 def _shared(rows: Sequence[Sequence[object]]) -> tuple[tuple[str | None, ...], Sequence[Sequence[object]]]:
-    """Literals of columns in which all rows have the same nothing or flag, and the rows without these columns.
+    """Return literals for columns in which all rows have the same `None` or flag, and the rows without those columns.
 
-    SQLite's driver takes as long for two values of a row as SQLite for writing it.
+    Binding two values takes SQLite's driver as long as SQLite needs to write the row.
     """
     columns = list(zip(*rows, strict=True))
     literals = tuple(LITERALS.get(each[0]) if each.count(each[0]) == len(each) else None for each in columns)
@@ -388,7 +388,7 @@ def _shared(rows: Sequence[Sequence[object]]) -> tuple[tuple[str | None, ...], S
 
 
 def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str], row: Sequence[object]) -> int:
-    """Insert a row; its id, which the database makes."""
+    """Insert a row, and return the id that the database assigns."""
     text = _insertion(connection.dialect.name, table, tuple(names), upsert=False, as_json=False)
     return int(connection.exec_driver_sql(f"{text} RETURNING id", tuple(row)).scalar_one())
 

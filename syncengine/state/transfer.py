@@ -1,4 +1,4 @@
-"""recorded rows ↔ JSON lines that another state can import: a header, then a line for each row; pure."""
+"""Recorded rows ↔ an export as JSON lines: a header, then one line per row; pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CommitId = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class Head(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """The first line: the state's lineage, service and team, its last applied commit, and undone changes."""
+    """The first line of an export: lineage, service, team, last applied commit and undone changes of the state."""
 
     format: str = ""
     lineage: str | None = None
@@ -40,12 +40,12 @@ class _Place(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
 
 LAST_SECOND = 253_402_300_799
-"""Of the year 9999."""
+"""The last second of the year 9999, in seconds since epoch."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
 
 
 class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Its refusals; times in seconds since epoch."""
+    """The refusals of an exported resource. Times are seconds since epoch."""
 
     times: Annotated[int, msgspec.Meta(ge=1)]
     since: Seconds
@@ -56,7 +56,7 @@ class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Why it is set aside."""
+    """A quarantine record of an exported resource. Times are seconds since epoch."""
 
     origin: str
     reason: str
@@ -67,7 +67,7 @@ class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
 
 
 class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """A recorded resource."""
+    """One line of an export: a recorded resource."""
 
     address: str
     status: Status = Status.ACTIVE
@@ -87,7 +87,7 @@ class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tru
 
 
 class SetAsideRows(NamedTuple):
-    """Refusals and the quarantine of a state."""
+    """The refusals and the quarantine of a state."""
 
     refusals: Mapping[Key, Refusal]
     quarantine: Sequence[QuarantineRecord]
@@ -119,14 +119,14 @@ _HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
 
 
 def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Iterator[str]:
-    """Yield the lines of an export, each with its line feed."""
+    """Yield the lines of an export, each ending with a line feed."""
     yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
     for row in rows:
         yield _encode(_with_aside(_line(row), row.key, aside)).decode() + "\n"
 
 
 def read(data: bytes, file: str) -> Exported:
-    """Read the lines of `lines_of`. Problems with every line that is not one of them; nothing is taken in halves."""
+    """Read an export written by `lines_of`. Raise `Problems` that list every invalid line."""
     problems: list[Diagnostic] = []
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
     head = _head(lines[0][1] if lines else b"", file)
@@ -138,7 +138,7 @@ def read(data: bytes, file: str) -> Exported:
             parts = _LINE.decode(line)
             row = _row(parts)
         except (msgspec.MsgspecError, ValueError) as error:
-            problems.append(_finding(file, number, "bad-row", f"this is not a recorded resource: {error}"))
+            problems.append(_finding(file, number, "bad-row", f"the line is not a recorded resource: {error}"))
             continue
         if rows.setdefault(row.key, row) is not row:
             problems.append(_finding(file, number, "duplicate-resource", f"{row.key} appears twice in this file"))
@@ -156,7 +156,7 @@ def _head(line: bytes, file: str) -> Head:
     except (msgspec.MsgspecError, ValueError):
         head = Head()
     if head.format != FORMAT:
-        message = f'this is not what `state export` writes: its first line says "format": "{FORMAT}"'
+        message = f'the file was not written by `state export`: its first line has no "format": "{FORMAT}"'
         raise Problems([_finding(file, 1, "not-an-export", message)])
     return head
 
@@ -226,7 +226,7 @@ def _quarantine(key: Key, line: _Line) -> Iterator[QuarantineRecord]:
 
 
 def _row(line: _Line) -> Recorded:
-    """A row of an export, doubtful, since nobody knows its fate since then (docs/planning.md 7)."""
+    """Return the row of a line, as doubtful: nobody knows what has happened since the export (docs/planning.md 7)."""
     source = Source(line.source.file, line.source.line, line.source.data) if line.source else None
     return Recorded(
         Key.parse(line.address),

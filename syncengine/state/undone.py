@@ -1,6 +1,6 @@
-"""Changes of undone runs, which nobody may apply again by accident (docs/undo.md). Values only; pure.
+"""The changes of undone runs, which must not be applied again by accident (docs/undo.md). Values only; pure.
 
-Content is kept as digests of its parts: that is enough to know it again, and tells nobody's data.
+Content is stored as digests of its parts, which suffice to recognize it and reveal no data.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from syncengine.resource import Body, Key, Recorded, Status
 from syncengine.state.codec import KINDS, to_json
 
 GONE, DECLARED = "gone", "declared"
-"""Parts of a resource that no manifest declares, and of any other."""
+"""The single part of an undeclared resource, and a part that every declared resource has."""
 
 COLUMNS = ("kind", "name", "made", "run", "undone_by")
 ALL = f"SELECT {', '.join(COLUMNS)} FROM state_undone ORDER BY kind, name"  # noqa: S608 - names of columns
 
 
 class UndoneChange(NamedTuple):
-    """A change of a resource by `run`: digests of parts, `+` of those that it added and `-` of those that it removed.
+    """A change of a resource by `run`, which was undone by the run `undone_by`.
 
-    `undone_by` is the run that took the change back.
+    `marks` are the digests of parts, separated by spaces, with `+` before added parts and `-` before removed ones.
     """
 
     key: Key
@@ -33,25 +33,25 @@ class UndoneChange(NamedTuple):
     undone_by: str
 
     def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
-        """Whether content, or none, has all that the undone run had made of it; nothing is made by no marks."""
+        """Return whether content (`None` if absent) agrees with every mark. A change without marks makes nothing."""
         parts, marks = parts_of(body, protect), self.marks.split()
         return marks != [] and all((mark[1:] in parts) is (mark[0] == "+") for mark in marks)
 
     def is_made_by_row(self, row: Recorded | None) -> bool:
-        """The same of a row that is recorded, or none."""
+        """Return whether a recorded row, or its absence, agrees with every mark of the change."""
         return self.is_made_by(_body(row), protect=row.protect if row else None)
 
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
-    """Changes to be written when a run begins: `lifted` changes are no longer undone, `changes` are from now on."""
+    """The undone changes to write when a run begins: `lifted` ones are no longer undone, `changes` are newly undone."""
 
     lifted: Collection[UndoneChange] = ()
     changes: Sequence[UndoneChange] = ()
 
 
 def made_of(before: Recorded | None, after: Recorded | None) -> str:
-    """The marks of the change that a run made of a row: its parts that differ from before, as manifests say them."""
+    """Return the marks of a change: the digests of the parts that a run added to a row and removed from it."""
     old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, after))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 
@@ -61,7 +61,7 @@ def _body(row: Recorded | None) -> Body | None:
 
 
 def parts_of(body: Body | None, protect: bool | None) -> frozenset[str]:
-    """The digests of all parts of a resource. `protect` None: unknown, so that it is like either."""
+    """Return the digests of all parts of a resource. `protect` is left out if it is `None` (unknown)."""
     if body is None:
         return frozenset([GONE])
     return frozenset([DECLARED, *(sha256_of(part)[:16] for part in _parts(body, protect))])
@@ -81,14 +81,14 @@ def _parts(body: Body, protect: bool | None) -> Iterator[str]:
 
 
 def undone_of(values: Sequence[Any]) -> list[UndoneChange]:
-    """The changes of an address from the values of COLUMNS; LookupError or ValueError for damaged ones."""
+    """Return an address's changes from values of `COLUMNS`. Raise `LookupError` or `ValueError` for damaged values."""
     kind, name, *columns = values
     lines = zip(*(column.split("\n") for column in columns), strict=True)
     return [UndoneChange(Key(KINDS[kind], name), *line) for line in lines]
 
 
 def rows_of(changes: Iterable[UndoneChange]) -> list[tuple[str, ...]]:
-    """The values of COLUMNS for each address: a line for each of its changes, in their order."""
+    """Return the values of `COLUMNS` for each address, with one line per change in each value."""
     by_key: dict[Key, list[UndoneChange]] = defaultdict(list)
     for change in changes:
         by_key[change.key].append(change)

@@ -1,4 +1,4 @@
-"""The table of undone changes, written in the caller's transaction."""
+"""Read and write the table of undone changes, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _DROP = sa.delete(UNDONE)
 
 
 def changes(connection: sa.Connection) -> list[UndoneChange]:
-    """All that is undone, by kind and name."""
+    """Return all undone changes, ordered by kind and name."""
     return [change for values in connection.execute(_ALL) for change in undone_of(values)]
 
 
 def write(connection: sa.Connection, lifted: Collection[UndoneChange], added: Collection[UndoneChange]) -> None:
-    """Drop changes that are no longer undone, and add those that are from now on; a run has one of an address."""
+    """Drop `lifted` changes and write `added` ones. An added change replaces that of the same run and address."""
     if not lifted and not added:
         return
     over, anew = {*lifted}, {(change.key, change.run) for change in added}

@@ -191,11 +191,11 @@ def test_a_remote_that_git_does_not_know_says_what_to_do(project: Project) -> No
     subprocess.run(["git", "init", "--quiet", str(project.folder)], check=True)
     project.settings("state: git+ref://origin/refs/syncengine/prod")
     done = project.run("plan")
-    assert (done.code, "correct the name, or `git remote add origin URL`" in done.err) == (1, True)
+    assert (done.code, "correct the name, or run `git remote add origin URL`" in done.err) == (1, True)
     subprocess.run(["git", "init", "--quiet", "--bare", str(project.folder.parent / "remote.git")], check=True)
     subprocess.run(["git", "remote", "add", "origin", "../remote.git"], cwd=project.folder, check=True)
     done = project.run("plan")
-    assert (done.code, "is the name right? If so," in done.err) == (4, True)
+    assert (done.code, "check the name, begin a new state" in done.err) == (4, True)
 
 
 def test_a_job_without_its_variables_is_not_told_of_options_of_others(project: Project) -> None:

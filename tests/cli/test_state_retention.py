@@ -71,7 +71,7 @@ def test_what_is_still_declared_is_not_erased(left: Project) -> None:
     before = left.rows()
     refused = left.run("state", "erase", "tag/MATTER-00001", f"tag/{PERSON}", "-y", "--format", "json")
     assert (refused.code, refused.codes) == (1, ["not-erasable"])
-    assert "take it out of the manifests" in refused.document["diagnostics"][0]["message"]
+    assert "remove it from the manifests" in refused.document["diagnostics"][0]["message"]
     assert left.run("state", "erase", "tag/NOBODY", "-y", "--format", "json").codes == ["not-recorded"]
     assert left.run("state", "erase", f"tag/{PERSON}").code == 64
     assert left.rows() == before

@@ -103,7 +103,7 @@ def test_a_deleted_ref_is_brought_back(clone: Clone, remote: Path) -> None:
     git(remote, "update-ref", "-d", REF)
     done = project.run("plan")
     assert (done.code, "this project saw version" in done.err) == (4, True), done.err
-    version = done.err.split("`state restore ")[1].split("`")[0]
+    version = done.err.split("`syncengine state restore ")[1].split("`")[0]
     assert project.run("state", "restore", "-y", version).code == 0
     assert project.rows()["tag/ACME-1"]["doubtful"] is True
     assert "recorded by `state restore`" in project.run("plan").out
@@ -135,7 +135,7 @@ def test_a_state_that_was_set_back_is_refused(rewound: Project, words: tuple[str
 @pytest.mark.parametrize("back_to", ["lost", "present"])
 def test_a_restored_version_is_doubtful_and_goes_on(rewound: Project, back_to: str, service: Service) -> None:
     """That which was lost, from this clone, or the one that it was set to; who saw the lost one goes on as well."""
-    lost = rewound.run("plan").err.split("`state restore ")[1].split("`")[0]
+    lost = rewound.run("plan").err.split("`syncengine state restore ")[1].split("`")[0]
     present = rewound.run("state", "versions", "--format", "json").document["versions"][0]["id"]
     done = rewound.run("state", "restore", "-y", lost if back_to == "lost" else present)
     assert (done.code, "all rows are doubtful" in done.out) == (0, True), done.err
@@ -460,7 +460,7 @@ def test_more_rows_than_a_state_in_git_holds_are_refused(clone: Clone, remote: P
     command = [sys.executable, "-c", SMALL, "apply", "-y", "--no-delete"]
     done = subprocess.run(command, cwd=project.folder, env=project.surroundings(), capture_output=True, text=True)
     assert (done.returncode, "error[state-too-large]" in done.stderr + done.stdout) == (1, True), done.stderr
-    assert "use PostgreSQL" in done.stderr + done.stdout
+    assert "to PostgreSQL" in done.stderr + done.stdout
     assert set(service.asked()[asked:]) <= {"teamInfo"}
     assert (project.rows(), project.is_locked()) == (before, False)
     project.wants(**TWO)

@@ -55,7 +55,10 @@ def test_a_set_back_that_took_the_lock_is_not_what_this_project_saw_last(
     assert "is recorded" not in done.out
     planned = settled.run("plan")
     assert (planned.code, "error[state-rewound]" in planned.err) == (4, True), planned.err
-    assert settled.run("state", "restore", "-y", planned.err.split("`state restore ")[1].split("`")[0]).code == 0
+    assert (
+        settled.run("state", "restore", "-y", planned.err.split("`syncengine state restore ")[1].split("`")[0]).code
+        == 0
+    )
     assert {name: row["doubtful"] for name, row in settled.rows().items()} == {"tag/ACME-1": True, "tag/ACME-2": True}
     assert settled.run("apply", "-y").code == 0
 
@@ -67,7 +70,9 @@ def test_a_ref_that_is_deleted_meanwhile_is_not_made_anew(settled: Project, remo
     done = ended(process)
     assert (done.code, "error[new-state]" in done.out) == (4, True), done.out
     assert "is recorded" not in done.out
-    assert settled.run("state", "restore", "-y", done.out.split("`state restore ")[1].split("`")[0]).code == 0
+    assert (
+        settled.run("state", "restore", "-y", done.out.split("`syncengine state restore ")[1].split("`")[0]).code == 0
+    )
     assert settled.run("apply", "-y").code == 0
 
 

@@ -143,7 +143,7 @@ def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:
             health = eventually(estate.health)
             assert health["errorType"] == "TARGET_UNREACHABLE"
             told = served.says("taken", 2)[1]
-            assert told.startswith("group b: RETRIABLE_FAILURE: ledger cannot be reached. [it has not answered")
+            assert told.startswith("group b: RETRIABLE_FAILURE: ledger cannot be reached. [it did not answer")
             assert served.stop() == 0
         estate.serve(environ=environ)
         eventually(lambda: set(estate.states().values()) == {"success"})

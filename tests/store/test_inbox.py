@@ -278,7 +278,9 @@ def test_who_was_stopped_in_the_middle_of_a_write_is_named(path: Path) -> None:
             assert frozen.stdout is not None
             assert frozen.stdout.readline() == "writing\n"
             with open_inbox(str(path), write=True) as inbox:
-                with pytest.raises(LockHeld, match=rf"is busy: .* locked by .*`kill -CONT {frozen.pid}` continues it"):
+                with pytest.raises(
+                    LockHeld, match=rf"is busy: .* locked by .*resume it with `kill -CONT {frozen.pid}`"
+                ):
                     inbox.lease(Holder.here("serve", {}), seconds=60, wait=30)
                 frozen.send_signal(signal.SIGCONT)
                 assert frozen.wait(60) == 0

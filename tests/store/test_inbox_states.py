@@ -131,5 +131,5 @@ def test_a_word_that_is_no_state_is_told_in_a_sentence(path: Path) -> None:
         inbox.receive(OFFER)
         with inbox.database.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE inbox_groups SET state = 'paused'")
-        with pytest.raises(SyncengineError, match="the inbox is damaged: 'paused' is none of received, delivering"):
+        with pytest.raises(SyncengineError, match="damaged: found 'paused' instead of one of received, delivering"):
             inbox.entries()

@@ -250,7 +250,7 @@ def test_an_unreadable_state_is_refused(folder: Path) -> None:
     path = folder / "state.db"
     open_state(str(path), write=True).close()
     path.chmod(0)
-    with sealed(folder), pytest.raises(SyncengineError, match="there is no permission"):
+    with sealed(folder), pytest.raises(SyncengineError, match="permission is denied"):
         open_state(str(path), write=False)
 
 
@@ -315,7 +315,7 @@ def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
 
 def test_text_that_no_database_holds_is_refused(path: Path) -> None:
     """Half a surrogate pair is not text."""
-    with applying(str(path)) as state, pytest.raises(SyncengineError, match="not Unicode"):
+    with applying(str(path)) as state, pytest.raises(SyncengineError, match="invalid Unicode"):
         state.intend({"c": Attempt("upsertTags", (whole(tag("\ud800")),))})
 
 

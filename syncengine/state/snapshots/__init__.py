@@ -1,1 +1,1 @@
-"""A state as versions in a store that can compare and swap: a ref of a Git repository (docs/git-state.md)."""
+"""A state stored as versions under a ref of a Git repository, updated by compare and swap (docs/git-state.md)."""

@@ -1,4 +1,4 @@
-"""The part of a journal that every version repeats: the last runs, the last megabytes, and losses of two days."""
+"""Trim the journal that every version repeats to the last runs, the last megabytes, and the losses of two days."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from syncengine.state.tables import JOURNAL, ROWS, RUNS, SESSIONS
 RUNS_WITH_LINES, RUNS_KEPT = 100, 1000
 MOST_BYTES = 8 * 1024 * 1024
 LOSSES_SECONDS = 2 * 86_400.0
-"""How long what was taken away is kept in any case: the gate counts that of a day (docs/planning.md 5)."""
+"""The seconds for which losses are always kept, since the gate counts those of a day (docs/planning.md 5)."""
 
 
 def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, size: int = MOST_BYTES) -> None:
-    """Drop the oldest lines and runs, and the references to them."""
+    """Drop the oldest journal lines, runs and closed sessions, and the references to dropped lines."""
     border = _oldest_line(connection, runs, size)
     if border is not None:
         is_over = sa.and_(JOURNAL.c.id < border, JOURNAL.c.kind.not_in((PATH, PRUNED)))
@@ -29,7 +29,7 @@ def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, 
 
 
 def _mark_dropped(connection: sa.Connection, last: int, now: float) -> None:
-    """Say, as `state prune` does, up to which line one that is gone is no damage."""
+    """Record, as `state prune` does, the last line up to which missing lines are no damage; drop references to them."""
     last = max(last, pruned_until(connection))
     connection.execute(sa.delete(JOURNAL).where(JOURNAL.c.kind == PRUNED))
     mark = {"epoch": 0, "at": now, "verb": PRUNED, "kind": PRUNED, "name": "", "entry": last}
@@ -41,7 +41,7 @@ def _mark_dropped(connection: sa.Connection, last: int, now: float) -> None:
 
 
 def _oldest_line(connection: sa.Connection, runs: int, most: int) -> int | None:
-    """The line before which none is kept for its run or for its size; None where all are."""
+    """Return the id of the oldest line to keep within the limits on runs and size, or `None` when all lines fit."""
     of_runs = sa.select(RUNS.c.id).order_by(RUNS.c.started.desc()).limit(runs)
     first = connection.execute(sa.select(sa.func.min(JOURNAL.c.id)).where(JOURNAL.c.run.in_(of_runs))).scalar()
     size = sa.func.coalesce(sa.func.length(JOURNAL.c.packed), 0) + 200

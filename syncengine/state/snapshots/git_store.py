@@ -1,7 +1,7 @@
-"""The store of snapshots in a ref: a commit whose tree is the state, and whose parents are the versions kept.
+"""The store of snapshots in a Git ref: a commit whose tree is the state, and whose parents are the kept versions.
 
-state.json        facts of the version        lock               the row of the lock
-tables/NAME/0000  lines of a table            ancestors/000000   ids of earlier versions, 100 to a file
+state.json        facts of the version        lock               the rows of the lock
+tables/NAME/0000  lines of a table            ancestors/000000   ids of earlier versions, 100 per file
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FORMAT = "syncengine.git-state/v1"
 FAMILY = "syncengine.git-state/"
 INFO, LOCK, TABLES, ANCESTORS = "state.json", "lock", "tables", "ancestors"
 ID_LENGTH, PER_FILE = 16, 100
-"""Letters of an id among the ancestors, and ids in a file of them."""
+"""The number of characters of an id among the ancestors, and the number of ids per file."""
 
 DAMAGED = "state-damaged"
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a blob that is still read."""
+"""The size in bytes of the largest blob that is read."""
 
 _SHORT = re.compile("[0-9a-f]{7,64}")
 _INFO = msgspec.json.Decoder(VersionInfo)
@@ -39,7 +39,7 @@ _INFO = msgspec.json.Decoder(VersionInfo)
 
 @dataclass(slots=True)
 class GitStore:
-    """One ref: a place with one current snapshot."""
+    """A Git ref as a store with one current snapshot."""
 
     repository: BareRepository
     name: str
@@ -49,11 +49,11 @@ class GitStore:
         return ObjectWriter(self.repository.folder, self.repository.algorithm)
 
     def current(self) -> str | None:
-        """Ask for the id of the present snapshot; None where there is none."""
+        """Ask the remote for the id of the current snapshot. Return `None` when there is none."""
         return self.repository.look()
 
     def head(self, id: str) -> Snapshot:
-        """The snapshot of an id that was current; SyncengineError if it is damaged, or of a newer syncengine."""
+        """Return the snapshot with an id that was current. Raise `SyncengineError` if it is damaged or too new."""
         try:
             return self._fetched(id)
         except SyncengineError as error:
@@ -73,7 +73,7 @@ class GitStore:
             raise self._no_state(error) from error
 
     def _has_whole_copy(self, id: str) -> bool:
-        """Take a new copy of the remote, if a snapshot is whole there and was only here in pieces."""
+        """Replace the local repository by a new copy if the snapshot is whole there; return whether it is."""
         with self.repository.copy() as repository:
             repository.fetch()
             try:
@@ -85,19 +85,19 @@ class GitStore:
             return True
 
     def keep(self, head: Snapshot) -> None:
-        """Keep the objects of a snapshot on this machine."""
+        """Keep the objects of a snapshot in the local repository."""
         self.repository.keep(head.id)
 
     def tidy(self) -> None:
-        """Drop leftovers of many writes from this machine."""
+        """Remove the leftovers of many writes from the local repository."""
         self.repository.tidy()
 
     def purge(self) -> None:
-        """Drop all on this machine that the present snapshot does not lead to."""
+        """Remove everything from the local repository that the current snapshot does not refer to."""
         self.repository.purge()
 
     def files(self, head: Snapshot) -> Mapping[str, bytes]:
-        """The lines of its tables."""
+        """Return the files with the lines of a snapshot's tables, by path."""
         try:
             data = self._read(head.shards.values())
         except (SyncengineError, LookupError):
@@ -107,7 +107,7 @@ class GitStore:
         return dict(zip(head.shards, data, strict=True))
 
     def versions(self, head: Snapshot) -> list[Version]:
-        """The versions that are kept, the newest first."""
+        """Return the kept versions, newest first."""
         try:
             infos = self._read(f"{id}:{INFO}" for id in head.version_ids)
             return [Version(id, _INFO.decode(info)) for id, info in zip(head.version_ids, infos, strict=True)]
@@ -115,17 +115,17 @@ class GitStore:
             raise self.damaged(error) from error
 
     def version(self, id: str) -> Snapshot:
-        """A version that is here, if only in this clone, by the beginning of its id; SyncengineError if not."""
+        """Return a version by the beginning of its id, from the local repository. Raise `SyncengineError` if absent."""
         try:
             if not _SHORT.fullmatch(id):
                 raise ValueError("no id")
             return self._head(id)
         except (ValueError, LookupError, TypeError):
-            message = f"state {self.name} has no version {id}: `state versions` lists those that are kept"
+            message = f"state {self.name} has no version {id}; run `syncengine state versions` to list the versions"
             raise SyncengineError(message, code="no-such-version") from None
 
     def is_descendant(self, head: Snapshot, version: str) -> bool | None:
-        """Whether a head came from a version; None where that is too long ago to be known."""
+        """Return whether a head descends from a version, or `None` when the records do not reach back far enough."""
         if version in head.version_ids:
             return True
         names = [id for id in head.ancestors.values() if id]
@@ -135,12 +135,12 @@ class GitStore:
         return None if len(ids) >= REMEMBERED - PER_FILE else False
 
     def ancestors(self, head: Snapshot) -> Iterable[str]:
-        """The beginnings of the ids of its earlier versions, oldest first."""
+        """Return the shortened ids of a snapshot's earlier versions, oldest first."""
         lines = self._read(head.ancestors[name] for name in sorted(head.ancestors))
         return [line.decode() for data in lines for line in data.split()]
 
     def write(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        """Replace exactly that snapshot, its rows only where there is content; Superseded where it is another."""
+        """Write a snapshot over `over`, with its rows unless `content` is given. Raise `Superseded` if outdated."""
         if over is not None:
             return self._pushed(over, lock, content)
         self.repository.prepare_new()
@@ -156,7 +156,7 @@ class GitStore:
         return head
 
     def _made(self, over: Snapshot | None, lock: bytes, content: Content | None) -> Snapshot:
-        """Write the objects of a head that is to replace another, here."""
+        """Write the objects of a new head to the local repository, and return the head."""
         writer = self._writer
         if content is None:
             assert over is not None, "the first version has content"
@@ -169,7 +169,7 @@ class GitStore:
             tree = self._tree(info, lock, shards, ancestors)
             version = writer.commit(tree, (), int(info.when), f"{info.serial}: {info.command}")
             versions = (version, *(over.version_ids if over else ()))[: content.keeps]
-        # The nonce: no two writers, and no two writes of one, ever make the same commit.
+        # With the nonce, no two writes ever make the same commit.
         id = writer.commit(tree, versions, int(info.when), f"{info.serial}\n\nnonce {secrets.token_hex(16)}")
         return Snapshot(id, versions[0], versions, info, lock, shards, ancestors)
 
@@ -188,7 +188,7 @@ class GitStore:
         return writer.tree(files, {TABLES: writer.tree({}, folders), **earlier})
 
     def _with_ancestors(self, over: Snapshot | None, also: Sequence[str]) -> dict[str, str]:
-        """The files of ancestors with one more id, or more; all but the last stay the same blobs."""
+        """Return the files of ancestors with more ids appended. All but the last file keep their blobs."""
         if over is None and not also:
             return {}
         names = sorted(over.ancestors) if over else []
@@ -202,7 +202,7 @@ class GitStore:
         return {name: files[name] for name in sorted(files)[-REMEMBERED // PER_FILE :]}
 
     def _head(self, name: str) -> Snapshot:
-        """Read a commit of ours; ValueError or LookupError for anything else."""
+        """Read a snapshot from a commit. Raise `ValueError` or `LookupError` for a commit that is no snapshot."""
         id, data = self.repository.commit(name)
         commit = read_commit(data)
         width = len(id) // 2
@@ -220,7 +220,7 @@ class GitStore:
         if info.schema > VERSION or (info.format != FORMAT and info.format.startswith(FAMILY)):
             raise TOO_NEW.error(self.name)
         if info.format != FORMAT:
-            raise ValueError("another format")
+            raise ValueError("unknown format")
         return info
 
     def _read(self, names: Iterable[str]) -> list[bytes]:
@@ -230,13 +230,13 @@ class GitStore:
         return [data for data in contents if data is not None]
 
     def _no_state(self, error: Exception) -> SyncengineError:
-        cure = "delete the ref, and `state restore VERSION` brings back what a project saw last"
+        cure = "delete the ref, and run `syncengine state restore VERSION` in a project that saw an earlier version"
         message = f"state {self.name} is damaged, or no state of syncengine: {cure} ({_few_words(error)})"
         return SyncengineError(message, code=DAMAGED)
 
     def damaged(self, error: Exception) -> SyncengineError:
-        """The error of a snapshot that cannot be understood."""
-        cure = "`state versions` lists earlier ones, and `state restore VERSION` goes back to one that is whole"
+        """Return the error for a snapshot that cannot be decoded."""
+        cure = "run `syncengine state restore VERSION` with an earlier version from `syncengine state versions`"
         message = f"state {self.name} is damaged: {cure} ({_few_words(error)})"
         return SyncengineError(message, code=DAMAGED)
 
@@ -251,8 +251,8 @@ def _checked(
 ) -> Snapshot:
     lock_rows(lock)
     if not all(name.isdigit() for name in ancestors):
-        raise ValueError("a file of ancestors has another name")
-    versions = commit.parents or (id,)  # a version by itself, to which somebody set the ref by hand
+        raise ValueError("a file of ancestors has an unknown name")
+    versions = commit.parents or (id,)  # somebody set the ref by hand to a version, which has no parents
     return Snapshot(id, versions[0], versions, info, lock, dict(sorted(shards.items())), ancestors)
 
 

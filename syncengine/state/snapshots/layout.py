@@ -1,4 +1,4 @@
-"""The tables of a state ↔ files of JSON lines, in shards whose borders move only where rows do."""
+"""The tables of a state ↔ files of JSON lines, in shards whose borders move only near changed rows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import sqlalchemy as sa
 from syncengine.state.tables import LOCK, METADATA, STATE_LOCK
 
 MOST_ROWS, MOST_BYTES = 500, 64 * 1024
-"""Rows of a shard at most, and bytes from which on it ends."""
+"""The maximum number of rows in a shard, and the number of bytes after which it ends."""
 BORDER = 256
-"""One row in so many begins a shard wherever it stands, so that a row more or less moves few borders."""
+"""One in this many rows begins a shard at any position, so that adding or removing a row moves few borders."""
 PIECE = 2000
 
 TABLES: Mapping[str, sa.Table] = {table.name: table for table in METADATA.sorted_tables if table is not LOCK}
 
 TRUTHS = (0, 1, None)
 ALLOWED = (str, int, float, type(None))
-"""Types of values in a line, beside bytes, which are `{"b": BASE64}`."""
+"""The types of values in a line, apart from bytes, which are encoded as `{"b": BASE64}`."""
 
 
 def columns_of(connection: sa.Connection) -> dict[str, tuple[str, ...]]:
-    """The columns of each table that there is."""
+    """Return the columns of each existing table."""
     inspector = sa.inspect(connection)
     existing = set(inspector.get_table_names())
     return {name: tuple(map(str, table.c.keys())) for name, table in TABLES.items() if name in existing}
 
 
 def files_of(connection: sa.Connection, columns: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
-    """All rows as shards, `TABLE/0000` and on."""
+    """Return all rows as shards, by path: `TABLE/0000` and so on."""
     files: dict[str, bytes] = {}
     for name, names in columns.items():
         for number, shard in enumerate(_shards(_lines(connection, name, names))):
@@ -42,7 +42,7 @@ def files_of(connection: sa.Connection, columns: Mapping[str, Sequence[str]]) ->
 
 
 def _lines(connection: sa.Connection, name: str, names: Sequence[str]) -> Iterator[tuple[bytes, bytes]]:
-    """The key of each row, and its line."""
+    """Yield the key and the line of each row, ordered by key."""
     keys = [column.name for column in TABLES[name].primary_key]
     places = [names.index(key) for key in keys]
     query = f"SELECT {', '.join(names)} FROM {name} ORDER BY {', '.join(keys)}"  # noqa: S608 - names of columns
@@ -72,20 +72,20 @@ def _shards(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
 
 
 def load(connection: sa.Connection, columns: Mapping[str, Sequence[str]], files: Mapping[str, bytes]) -> None:
-    """Make the tables with these columns, and their rows; ValueError, LookupError or TypeError for a damaged one."""
+    """Create tables with these columns and fill them. Raise `ValueError`, `LookupError` or `TypeError` for damage."""
     for name, names in columns.items():
         table = TABLES[name]
         if len(set(names)) != len(names) or not {*names} <= {*table.c.keys()}:
-            raise LookupError(f"{name} has other columns")
+            raise LookupError(f"{name} has unknown or repeated columns")
         _create(connection, table, names)
         for path in sorted(path for path in files if path.startswith(f"{name}/")):
             _insert(connection, name, names, files[path])
     if unknown := {path.partition("/")[0] for path in files} - {*columns}:
-        raise LookupError(f"there are rows of no table: {min(unknown)}")
+        raise LookupError(f"there are rows of an unknown table: {min(unknown)}")
 
 
 def _create(connection: sa.Connection, table: sa.Table, names: Sequence[str]) -> None:
-    """The table with those of its columns that there were when it was written; an older one has no index here."""
+    """Create a table with the columns that it had when written. An older table gets no index."""
     if len(names) == len(table.c):
         table.create(connection)
         return
@@ -99,16 +99,16 @@ def _insert(connection: sa.Connection, name: str, names: Sequence[str], data: by
     text = f"INSERT INTO {name} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of tables and columns
     rows = list(rows_of({name: data}))
     if any(len(row) != len(names) for row in rows):
-        raise ValueError(f"a row of {name} has more or fewer values")
+        raise ValueError(f"a row of {name} has too many or too few values")
     truths = [place for place, each in enumerate(names) if isinstance(TABLES[name].c[each].type, sa.Boolean)]
     if any(row[place] not in TRUTHS for row in rows for place in truths):
-        raise ValueError(f"a row of {name} is neither true nor false")
+        raise ValueError(f"a row of {name} has a flag that is neither true nor false")
     for start in range(0, len(rows), PIECE):
         connection.exec_driver_sql(text, rows[start : start + PIECE])
 
 
 def rows_of(files: Mapping[str, bytes]) -> Iterator[tuple[object, ...]]:
-    """The values of each line; ValueError, LookupError or TypeError for a damaged one."""
+    """Yield the values of each line. Raise `ValueError`, `LookupError` or `TypeError` for a damaged line."""
     for data in files.values():
         for line in data.splitlines():
             yield tuple(map(_read, orjson.loads(line)))
@@ -122,7 +122,7 @@ def _read(value: Any) -> object:
     return value
 
 
-# --- the lock, beside them
+# --- the lock, apart from the tables
 
 
 def lock_of(connection: sa.Connection) -> bytes:
@@ -131,7 +131,7 @@ def lock_of(connection: sa.Connection) -> bytes:
 
 
 def lock_rows(data: bytes) -> list[dict[str, Any]]:
-    """The rows of the lock's table; ValueError, LookupError or TypeError where they are damaged."""
+    """Decode the rows of the lock's table. Raise `ValueError`, `LookupError` or `TypeError` for damaged rows."""
     content = orjson.loads(data)
     rows = [dict(zip(content["columns"], row, strict=True)) for row in content["rows"]]
     for row in rows:

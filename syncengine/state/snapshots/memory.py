@@ -1,4 +1,4 @@
-"""The version that this project saw last, in its own folder: whoever moves a ref back is found out."""
+"""The version that this project last saw, stored in its own folder, by which a ref that was set back is detected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REWOUND = "state-rewound"
 
 
 class Seen(Struct, frozen=True):
-    """A snapshot that was seen: its id and version, and the epoch of its lock."""
+    """A snapshot that this project has seen: its id and version, and the epoch of its lock."""
 
     id: str
     version: str
@@ -38,7 +38,7 @@ def remember(file: Path, head: Snapshot) -> None:
 
 
 def last_seen(file: Path) -> Seen | None:
-    """The last version that was seen; None where there is none, or its file cannot be read."""
+    """Return the snapshot last seen, or `None` when there is none or the file cannot be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=Seen)
     except (OSError, msgspec.MsgspecError):
@@ -46,14 +46,15 @@ def last_seen(file: Path) -> Seen | None:
 
 
 def refuse_rewound(store: GitStore, head: Snapshot, last: Seen | None) -> None:
-    """Raise GateTripped unless the last version seen is this snapshot, or one that it descends from."""
+    """Raise `GateTripped` unless this snapshot is, or descends from, the version last seen."""
     if last is not None and not _follows(store, head, last):
         cure = (
-            f"`state versions` lists the versions, and `state restore {last.version[:12]}` returns to the one seen last"
+            "list the versions with `syncengine state versions`; to return to the one last seen, run `syncengine state"
+            f" restore {last.version[:12]}`"
         )
         message = (
-            f"state {store.name} was set to another version ({head.version[:12]}, number {head.info.serial}) that does"
-            f" not come from the one that this project saw last ({last.version[:12]}, number {last.serial}): {cure}"
+            f"state {store.name} was set to version {head.version[:12]} (number {head.info.serial}), which does not"
+            f" descend from the version that this project last saw, {last.version[:12]} (number {last.serial}): {cure}"
         )
         raise GateTripped(message, code=REWOUND)
 

@@ -1,4 +1,4 @@
-"""Objects of Git as bytes: blobs, trees and commits, made, read and written to a repository without calling Git."""
+"""Read and write Git's blobs, trees and commits as bytes in a repository, without calling Git."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_id(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CommitObject:
-    """A commit: its tree and its parents."""
+    """A Git commit, by the ids of its tree and its parents."""
 
     tree: str
     parents: tuple[str, ...]
@@ -30,7 +30,7 @@ class CommitObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectWriter:
-    """Loose objects of a bare repository; `algorithm` is sha1 or sha256."""
+    """A writer of loose objects to a bare repository. `algorithm` is sha1 or sha256."""
 
     folder: Path
     algorithm: str
@@ -42,9 +42,9 @@ class ObjectWriter:
         return self._id(b"blob", data)
 
     def tree(self, files: Mapping[str, str], folders: Mapping[str, str]) -> str:
-        """Write a folder of blobs and trees."""
+        """Write a tree of blobs and subtrees, given by name and id, and return its id."""
         entries = [(name.encode(), FILE, id) for name, id in files.items()]
-        # Git sorts the name of a folder as if a slash were behind it.
+        # Git sorts the name of a folder as if it ended with a slash.
         entries += [(name.encode() + b"/", FOLDER, id) for name, id in folders.items()]
         lines = (b"%s %s\0%s" % (mode, name.rstrip(b"/"), bytes.fromhex(id)) for name, mode, id in sorted(entries))
         return self._write(b"tree", b"".join(lines))
@@ -61,7 +61,7 @@ class ObjectWriter:
         id = self._id(kind, data)
         place = self.folder / "objects" / id[:2] / id[2:]
         if place.exists():
-            os.utime(place)  # so that nobody takes it for old while it is about to be used
+            os.utime(place)  # so that `git gc` does not drop it before it is used
             return id
         place.parent.mkdir(exist_ok=True)
         handle, name = tempfile.mkstemp(dir=place.parent, prefix="tmp_obj_")
@@ -72,7 +72,7 @@ class ObjectWriter:
 
 
 def read_tree(data: bytes, width: int) -> tuple[dict[str, str], dict[str, str]]:
-    """The files and the folders of a tree, by name; ValueError if it is none. `width`: bytes of an id."""
+    """Return a tree's files and folders: ids of `width` bytes, by name. Raise `ValueError` for other data."""
     files: dict[str, str] = {}
     folders: dict[str, str] = {}
     at = 0
@@ -81,14 +81,14 @@ def read_tree(data: bytes, width: int) -> tuple[dict[str, str], dict[str, str]]:
         mode, _, name = data[at:end].partition(b" ")
         id = data[end + 1 : end + 1 + width].hex()
         if len(id) != 2 * width or mode not in (FILE, FOLDER):
-            raise ValueError("a tree holds neither files nor folders")
+            raise ValueError("a tree contains something other than files and folders")
         (files if mode == FILE else folders)[name.decode()] = id
         at = end + 1 + width
     return files, folders
 
 
 def read_commit(data: bytes) -> CommitObject:
-    """ValueError if it is none."""
+    """Decode a commit. Raise `ValueError` if it has no tree."""
     lines: Iterable[str] = data.partition(b"\n\n")[0].decode(errors="replace").splitlines()
     pairs = [line.partition(" ")[::2] for line in lines]
     trees = [id for word, id in pairs if word == "tree" and is_id(id)]

@@ -1,4 +1,4 @@
-"""A state's place in Git → a database that is open for reading or for writing."""
+"""A state's place in Git → its database, open for reading or for writing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from syncengine.state.snapshots.working_copy import WorkingCopy, fill
 
 
 def reading_file(place: GitPlace) -> Path | None:
-    """A SQLite file that holds the rows that are there now; None where there is no state, and that is allowed.
+    """Return a SQLite file with the current rows, or `None` when there is no state and the place permits that.
 
-    Its lock is that of when its version was first read.
+    The lock in the file is that of the time when its version was first read.
     """
     with as_state_errors(place.name):
         if (version := place.glance()) is not None:
@@ -34,7 +34,7 @@ def reading_file(place: GitPlace) -> Path | None:
 
 
 def open_to_read(place: GitPlace) -> StateDatabase | None:
-    """The state as it is now, with its lock; None where there is none, and that is allowed."""
+    """Open the current state, with its lock. Return `None` when there is no state and the place permits that."""
     with as_state_errors(place.name):
         head = place.look()
         if head is None:
@@ -43,7 +43,7 @@ def open_to_read(place: GitPlace) -> StateDatabase | None:
 
 
 def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callable[[], str]) -> StateDatabase:
-    """A private copy, whose changes reach the repository when they are published."""
+    """Open a private copy of the state, whose changes reach the repository when they are published."""
     with as_state_errors(place.name), ExitStack() as stack:
         stack.callback(place.store.tidy)
         file = stack.enter_context(working_folder(place)) / "state.db"
@@ -57,7 +57,7 @@ def open_to_write(place: GitPlace, now: Callable[[], float], new_lineage: Callab
 
 
 def _reading_engine(place: GitPlace, head: Snapshot) -> sa.Engine:
-    """An engine that has the file of a version open. A file that others drop before that is made anew."""
+    """Return an engine that has the file of a version open. If another process drops the file first, make it again."""
     for _ in range(TRIES - 1):
         file = _file_of(place, head)
         before = _identity(file)
@@ -70,7 +70,7 @@ def _reading_engine(place: GitPlace, head: Snapshot) -> sa.Engine:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """The same as long as nobody has replaced the file, or written to it; None where there is none."""
+    """Return a value that changes when the file is replaced or written, or `None` when it does not exist."""
     try:
         found = file.stat()
     except FileNotFoundError:
@@ -120,5 +120,5 @@ def _engine(path: Path, mode: str) -> sa.Engine:
 
 
 def _unsafe(connection: sqlite3.Connection, _record: object) -> None:
-    # The file is made anew from the repository: what must outlive a power cut is pushed.
+    # Nothing here must outlive a power cut: the file is made from the repository, and changes are pushed there.
     connection.execute("PRAGMA synchronous = OFF")

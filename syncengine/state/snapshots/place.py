@@ -1,4 +1,4 @@
-"""Where a state in Git is: its store, the project's memory of it, and its files on this machine."""
+"""The place of a state in Git: its store, the project's memory of it, and its files on this machine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from syncengine.state.snapshots.versions import Snapshot, Superseded
 FOLDER = ".syncengine/git-state"
 TRIES = 5
 KEPT_FILES = 2
-"""Files to read from that stay, the last ones made; whoever has another open reads on, or makes it anew."""
+"""The number of latest files for reading that are kept. A process that has an older file open can go on reading it."""
 
-_REBUILDS = "`state rebuild --new-state` records a lost one"
+_CURES = (
+    "begin a new state with `syncengine apply --new-state`, or rebuild a lost one with `syncengine state rebuild"
+    " --new-state`"
+)
 
 
 class GitPlace:
-    """One ref of one remote. `create`: it may be absent. `allows_rewound`: whatever it was set to is looked at."""
+    """One ref of one remote. `create`: the ref may be missing. `allows_rewound`: the ref may have been set back."""
 
     def __init__(self, place: str, *, create: bool = False, allows_rewound: bool = False) -> None:
         ref = read_ref(place)
@@ -43,9 +46,10 @@ class GitPlace:
         self._memory = self.folder / "seen.json"
 
     def look(self, *, is_ours: bool = False) -> Snapshot | None:
-        """The present snapshot; None where there is none and that is allowed. GateTripped else, and for a rewound one.
+        """Return the current snapshot, or `None` when it is missing and that is permitted.
 
-        `is_ours`: the lock is, and `accept` follows if it is not any more.
+        Raise `GateTripped` for a snapshot that is missing or was set back without permission. With `is_ours` (the lock
+        is ours), the caller checks itself whether the ref was set back.
         """
         for _ in range(TRIES):
             before = memory.last_seen(self._memory)  # before the look: another process may write both after it
@@ -60,24 +64,24 @@ class GitPlace:
             if not is_ours:
                 self.accept(head, before)
             return head
-        message = f"state {self.name} is written faster than it can be read: repeat the command"
+        message = f"state {self.name} is busy: it changes faster than it can be read; repeat the command"
         raise SyncengineError(message, code="state-busy")
 
     def accept(self, head: Snapshot, before: memory.Seen | None) -> None:
-        """Keep it in mind as seen last; GateTripped if it does not come from the one that was."""
+        """Remember the snapshot as last seen. Raise `GateTripped` if it does not descend from the one seen before."""
         if not self.allows_rewound:
             memory.refuse_rewound(self.store, head, before)
             self.remember(head)
 
     def glance(self) -> str | None:
-        """The version that is there, where it is that which was seen last; None where more must be asked."""
+        """Return the current version if it is the one last seen and has a local file, or else `None`."""
         before = memory.last_seen(self._memory)
         if before is None or not self.reading_file(before.version).exists():
             return None
         return before.version if self.store.current() == before.id else None
 
     def remember(self, head: Snapshot) -> None:
-        """Keep in mind that this project saw it."""
+        """Record the snapshot as the one that this project last saw."""
         self.store.keep(head)
         memory.remember(self._memory, head)
 
@@ -85,11 +89,11 @@ class GitPlace:
         return memory.last_seen(self._memory)
 
     def reading_file(self, version: str) -> Path:
-        """The file of a version that is only read."""
+        """Return the path of the file for reading a version."""
         return self.folder / f"read-{version[:24]}.db"
 
     def drop_old_files(self, version: str) -> None:
-        """Drop the files of all versions but this one and the last ones before it."""
+        """Delete the files of all versions except this one and the last ones before it."""
         others = sorted((made, file) for file, made in self._files_and_times() if file != self.reading_file(version))
         for _, file in others[: -(KEPT_FILES - 1)]:
             with suppress(OSError):
@@ -102,7 +106,7 @@ class GitPlace:
                 yield file, file.stat().st_mtime
 
     def drop_earlier(self) -> bool:
-        """Drop what this machine keeps of earlier versions; whether that went through."""
+        """Delete this machine's data of earlier versions; return whether that succeeded."""
         try:
             for file in self.folder.glob("read-*.db"):
                 file.unlink(missing_ok=True)
@@ -112,20 +116,19 @@ class GitPlace:
         return True
 
     def unread(self, error: Exception) -> SyncengineError:
-        """The trouble with rows that could not be read: they are damaged, unless it was this machine's disk."""
+        """Return the error for rows that could not be read: damage, unless this machine's disk failed."""
         return diagnose(error).error(self.name) if is_of_disk(error) else self.store.damaged(error)
 
     def _refuse_absent(self, last: memory.Seen | None) -> None:
         if self.create:
             return
         if last is None:
-            begins = f"`syncengine apply --new-state` begins one, {_REBUILDS}"
-            message = f"there is no state at {self.name}: is the name right? If so, {begins}"
+            message = f"there is no state at {self.name}; check the name, {_CURES}"
         else:
             version = last.version[:12]
             message = (
-                f"there is no state at {self.name}, and this project saw version {version} of it:"
-                f" `state restore {version}` brings that back, `apply --new-state` begins anew, {_REBUILDS}"
+                f"there is no state at {self.name}, although this project saw version {version} of it; bring that back"
+                f" with `syncengine state restore {version}`, {_CURES}"
             )
         raise GateTripped(message, code=NEW_STATE)
 
@@ -138,18 +141,18 @@ def _remote_of(ref: GitRef) -> Remote:
     except LookupError as error:
         if shutil.which("git") is None:
             raise no_git(ref.name) from None
-        cure = f"correct the name, or `git remote add {ref.remote} URL` ({error})"
-        message = f"state {ref.name}: Git knows no remote {ref.remote} in the project's folder: {cure}"
+        cure = f"correct the name, or run `git remote add {ref.remote} URL` ({error})"
+        message = f"state {ref.name}: Git has no remote {ref.remote} in the project's folder; {cure}"
         raise SyncengineError(message, code="state-url") from None
     if not is_address(remote.url):
         address = without_login(remote.url)
-        message = f"state {ref.name}: the remote {ref.remote} is at {address}, and https, ssh or a file is expected"
+        message = f"state {ref.name}: the remote {ref.remote} has the URL {address}; use https, ssh or a file instead"
         raise SyncengineError(message, code="state-url")
     return remote
 
 
 def _folder(ref: GitRef, remote: Remote) -> Path:
-    """The folder of this ref beside the project; one for the time of the process, where nothing can be written."""
+    """Return the folder for a ref in the project, or a temporary one when the project cannot be written."""
     folder = ref.folder / FOLDER / sha256_of(f"{without_login(remote.url)}\n{ref.ref}".encode())[:16]
     try:
         own_folder.make(folder)
@@ -161,9 +164,7 @@ def _folder(ref: GitRef, remote: Remote) -> Path:
     try:
         folder = Path(tempfile.mkdtemp(prefix="syncengine-"))
     except OSError as error:
-        message = (
-            f"state {ref.name}: neither {FOLDER} nor a folder for temporary files can be written ({error.strerror})"
-        )
+        message = f"state {ref.name}: cannot write to {FOLDER} or to a folder for temporary files ({error.strerror})"
         raise SyncengineError(message, code="state-io") from None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -171,7 +172,7 @@ def _folder(ref: GitRef, remote: Remote) -> Path:
 
 @contextmanager
 def working_folder(place: GitPlace) -> Iterator[Path]:
-    """A folder of this process alone; those of dead processes are dropped."""
+    """Create a folder for this process alone, and delete those of dead processes."""
     for each in place.folder.glob("work-*"):
         _drop_if_dead(each)
     folder = Path(tempfile.mkdtemp(dir=place.folder, prefix="work-"))

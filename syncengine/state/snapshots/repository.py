@@ -1,7 +1,7 @@
-"""A bare repository of our own beside the project, and the remote that it fetches from and pushes to, by `git`.
+"""A private bare repository beside the project, and the remote that it fetches from and pushes to, by calling `git`.
 
-No hook, no prompt and no setting of the project's repository has a part in it; the user's own settings for
-credentials and proxies have. Addresses reach Git by its environment, never as words of a command.
+Hooks, prompts and settings of the project's repository are disabled; the user's own settings for credentials and
+proxies apply. URLs reach Git through its environment, never as arguments of a command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from syncengine.state.snapshots.versions import Superseded
 LOOK_SECONDS, FETCH_SECONDS, PUSH_SECONDS = 20.0, 120.0, 40.0
 LOCAL_SECONDS = 60.0
 MANY_FILES = 4000
-"""Loose objects from which on the local repository is packed."""
+"""The number of loose objects from which the local repository is packed."""
 
 SETTINGS: Mapping[str, str] = {
     "core.hooksPath": os.devnull,
@@ -53,10 +53,10 @@ SETTINGS: Mapping[str, str] = {
 LOGIN_SETTINGS = r"^(http\..*|credential\..*|core\.sshcommand)$"
 
 BROKEN = ".broken"
-"""Behind the name of a repository that was replaced."""
+"""The suffix of the name of a repository that was replaced because it was broken."""
 
 OWN = ("local", "worktree")
-"""Scopes of settings that are of a repository; Git reads the others anyway, and sends no header twice."""
+"""The scopes of a repository's own settings. Git reads the other scopes anyway, and must not send a header twice."""
 
 BUSY, REFUSED = "state-busy", "state-refused"
 
@@ -69,22 +69,22 @@ _NOWHERE = re.compile(r"does not appear to be a git repository|repository .*not 
 
 
 class OtherFormat(SyncengineError):
-    """The remote has hashes of another length than the local repository, which it tells at a push alone."""
+    """The error of a push to a remote whose hashes have another length than those of the local repository."""
 
     code = "state-unreachable"
 
 
 class PushUnknown(SyncengineError):
-    """A push whose end is not known: it may still move the ref."""
+    """The error of a push with an unknown outcome, which may still move the ref."""
 
     code = "state-unreachable"
 
 
 @dataclass(slots=True)
 class BareRepository:
-    """A local bare repository in `folder`, and one ref of a remote; `name` is the state's, for people.
+    """A local bare repository in `folder`, and one ref of a remote. `name` is the name of the state in messages.
 
-    `algorithm` is sha1 or sha256; those of the latter have a folder of their own.
+    `algorithm` is sha1 or sha256. Repositories with sha256 have a separate folder.
     """
 
     folder: Path
@@ -99,7 +99,7 @@ class BareRepository:
             self._prepare("sha256")
 
     def look(self) -> str | None:
-        """Ask the remote for the ref; None where it has none."""
+        """Return the id at the remote's ref, or `None` when the ref does not exist."""
         listing = self._run(["ls-remote", "state", self.ref], seconds=LOOK_SECONDS).decode(errors="replace")
         for line in listing.splitlines():
             id, _, ref = line.partition("\t")
@@ -109,21 +109,21 @@ class BareRepository:
         return None
 
     def prepare_new(self) -> None:
-        """Make the local repository for a remote that has no state yet, in the remote's own format."""
+        """Create the local repository for a remote without a state, in the remote's own object format."""
         first = self._run(["ls-remote", "state"], seconds=LOOK_SECONDS).partition(b"\t")[0]
         self._prepare("sha256" if len(first) == 64 else "sha1")
 
     def prepare_other(self) -> None:
-        """Make that of the other format."""
+        """Create the local repository in the other object format."""
         self._prepare("sha1" if self.algorithm == "sha256" else "sha256")
 
     def fetch(self) -> None:
-        """Bring all that the ref leads to; no local ref is moved."""
+        """Fetch all objects that the remote's ref refers to, without moving a local ref."""
         words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "state", self.ref)
         self._local(*words, seconds=FETCH_SECONDS)
 
     def push(self, new: str, old: str | None) -> None:
-        """Move the ref from `old` to `new`; Superseded where it was another. Asked again where the answer was lost."""
+        """Move the ref from `old` to `new`. Raise `Superseded` if it is elsewhere, `PushUnknown` without an answer."""
         lease = f"--force-with-lease={self.ref}:{old or ''}"
         command = ("push", "--quiet", "--no-verify", lease, "state", f"{new}:{self.ref}")
         try:
@@ -132,7 +132,7 @@ class BareRepository:
             try:
                 now = self.look()
             except SyncengineError:
-                raise PushUnknown(f"{refused.message}; whether it was written is not known") from None
+                raise PushUnknown(f"{refused.message}; it is unknown whether the state was written") from None
             if now == new:
                 return
             if now != old or refused.code == BUSY:
@@ -141,16 +141,16 @@ class BareRepository:
             raise
 
     def has(self, ids: Iterable[str]) -> bool:
-        """Whether all of these objects are here."""
+        """Return whether all objects with these ids are in the local repository."""
         answer = self._local("cat-file", "--batch-check=%(objectname)", input="\n".join(ids).encode() + b"\n")
         return not any(line.endswith(b" missing") for line in answer.splitlines())
 
     def read(self, names: Iterable[str]) -> list[bytes | None]:
-        """The content of objects, None for one that is not here."""
+        """Return the contents of local objects, with `None` for each missing object."""
         return [entry and entry[1] for entry in self._entries(list(names))]
 
     def commit(self, name: str) -> tuple[str, bytes]:
-        """A commit by its id or the beginning of that, with its whole id; LookupError where it is not here."""
+        """Return a local commit's full id and content, by the beginning of its id. Raise `LookupError` if missing."""
         entry = self._entries([name])[0]
         if entry is None or entry[0].split()[1] != b"commit":
             raise LookupError("there is no such commit")
@@ -174,11 +174,12 @@ class BareRepository:
         return entries
 
     def keep(self, id: str) -> None:
-        """Have the next fetch begin from here. Written as the file that it is: a lock of Git outlives a kill."""
+        """Point a local ref to `id`, so that the next fetch is incremental."""
+        # Written as a plain file: a lock file of Git would outlive a kill.
         replace_whole(self.folder / "refs" / "heads" / "seen", [f"{id}\n".encode()])
 
     def tidy(self) -> None:
-        """Pack the leftovers of many writes, and drop unreachable objects, but none that another process just wrote."""
+        """Pack the leftovers of many writes and drop unreachable objects, except those written in the last hour."""
         sample = self.folder / "objects" / "17"
         with suppress(OSError, SyncengineError):
             packs = len(list((self.folder / "objects" / "pack").glob("*.pack")))
@@ -187,12 +188,12 @@ class BareRepository:
                 self._local("gc", "--quiet", "--prune=1.hour.ago", seconds=FETCH_SECONDS)
 
     def purge(self) -> None:
-        """Drop at once what nothing leads to."""
+        """Drop all unreachable objects at once, and the broken repository that was kept."""
         shutil.rmtree(self.folder.with_name(f"{self.folder.name}{BROKEN}"), ignore_errors=True)
         self._local("gc", "--quiet", "--prune=now", seconds=FETCH_SECONDS)
 
     def is_sound(self) -> bool:
-        """Whether Git takes the local repository for one."""
+        """Return whether Git recognizes the local repository."""
         try:
             return bool(self._local("rev-parse", "--git-dir"))
         except SyncengineError:
@@ -200,14 +201,14 @@ class BareRepository:
 
     @contextmanager
     def copy(self) -> Iterator[BareRepository]:
-        """An empty repository of the same remote, for a while."""
+        """Yield an empty temporary repository with the same remote."""
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".repository-") as name:
             copy = BareRepository(Path(name) / "repository.git", self.remote, self.ref, self.name)
             copy._prepare(self.algorithm)
             yield copy
 
     def replace_by(self, other: BareRepository) -> None:
-        """Take the place of a broken one, which is kept beside it: versions may be in it that are nowhere else."""
+        """Replace this broken repository by another, and keep it: it may contain versions found nowhere else."""
         broken = self.folder.with_name(f"{self.folder.name}{BROKEN}")
         shutil.rmtree(broken, ignore_errors=True)
         self.folder.rename(broken)
@@ -223,7 +224,7 @@ class BareRepository:
             return
         new = tempfile.mkdtemp(dir=self.folder.parent, prefix=".repository-")
         self._run(["init", "--quiet", "--bare", "--template=", f"--object-format={algorithm}", new])
-        with suppress(OSError):  # another process was quicker
+        with suppress(OSError):  # another process was faster
             Path(new).rename(self.folder)
         shutil.rmtree(new, ignore_errors=True)
 
@@ -248,7 +249,7 @@ class BareRepository:
             out, errors = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired:
             raise SyncengineError(
-                f"state {self.name}: its repository did not answer within {seconds:.0f} s", code="state-unreachable"
+                f"state {self.name}: the repository did not answer within {seconds:.0f} s", code="state-unreachable"
             ) from None
         finally:
             if process.poll() is None:
@@ -263,7 +264,7 @@ class BareRepository:
         environ = git_environment.of_no_repository()
         settings = [*self.remote.settings, *SETTINGS.items(), ("remote.state.url", self.remote.url)]
         environ |= {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
-        environ["GIT_DEFAULT_REF_FORMAT"] = "files"  # one of which is written here
+        environ["GIT_DEFAULT_REF_FORMAT"] = "files"  # `keep` writes one
         environ["GIT_CEILING_DIRECTORIES"] = str(self.folder.parent)
         if not self._has_own_ssh(environ):
             environ["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes -o ConnectTimeout=15"
@@ -274,7 +275,7 @@ class BareRepository:
         return {**environ, "GIT_CONFIG_COUNT": str(count + len(settings))}
 
     def _has_own_ssh(self, environ: Mapping[str, str]) -> bool:
-        """Whether the user or the project's repository sets a command for ssh, which a variable would replace."""
+        """Return whether ssh is unused, or the user or project sets its command, which our variable would override."""
         if "GIT_SSH_COMMAND" in environ or "GIT_SSH" in environ or self.remote.url.startswith(("file:", "http", "/")):
             return True
         if any(key == "core.sshcommand" for key, _ in self.remote.settings):
@@ -284,35 +285,35 @@ class BareRepository:
     def _trouble(self, errors: str) -> SyncengineError:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "remote:", "ssh:", "error:", "!"))] or lines
-        telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own words first
+        telling.sort(key=lambda line: not line.startswith("remote:"))  # the server's own message first
         words = without_login(telling[0] if telling else "no reason was given")[:300]
         if "hash algorithm" in errors:
-            return OtherFormat(f"state {self.name}: its repository has hashes of another length ({words})")
+            return OtherFormat(f"state {self.name}: the repository has another object format ({words})")
         if "cannot lock ref" in errors:  # another push is under way
             return SyncengineError(f"state {self.name}: {words}", code=BUSY)
         if "remote rejected" in errors:
-            return SyncengineError(f"state {self.name}: its repository refuses the push: {words}", code=REFUSED)
+            return SyncengineError(f"state {self.name}: the repository rejected the push: {words}", code=REFUSED)
         if _LOGIN.search(errors):
-            cure = "the repository does not let this user in: is the key, token or credential helper there?"
+            cure = "the repository rejects this user; check the key, token or credential helper"
             return SyncengineError(f"state {self.name}: {cure} ({words})", code="state-login")
         if _NOWHERE.search(errors):
             return SyncengineError(
-                f"state {self.name}: there is no such repository, or it is not shown to this user ({words})",
+                f"state {self.name}: the repository does not exist, or this user may not see it ({words})",
                 code="state-unreachable",
             )
-        return SyncengineError(f"state {self.name}: its repository cannot be used: {words}", code="state-unreachable")
+        return SyncengineError(f"state {self.name}: the repository cannot be used: {words}", code="state-unreachable")
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """The URL of a remote, and the settings of the project's repository by which Git logs in there."""
+    """The URL of a remote, and the settings of the project's repository that Git needs to log in there."""
 
     url: str
     settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of_name(cls, name: str, folder: Path) -> Remote:
-        """A remote of the repository that the folder is in; LookupError with Git's words where it tells of none."""
+        """Return a remote of the repository around `folder`, or raise `LookupError` with Git's message."""
         url = _answer(folder, "remote", "get-url", "--push", name).strip()
         if url.startswith(("./", "../")):
             url = str((folder / _answer(folder, "rev-parse", "--show-cdup").strip() / url).resolve())
@@ -326,7 +327,7 @@ def no_git(name: str) -> SyncengineError:
 
 
 def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
-    """The answer of Git in a folder; LookupError with its words where it has none."""
+    """Return the output of a Git command in a folder, or raise `LookupError` with Git's message."""
     try:
         answer = subprocess.run(  # noqa: S603 - words of ours, and a name of letters
             ["git", "-C", str(folder), *words],  # noqa: S607 - the user's own Git
@@ -344,7 +345,7 @@ def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None)
 
 
 def _setting(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
-    """Settings of Git; empty where there are none."""
+    """Return the output of `git config` in a folder, or an empty string if the setting does not exist."""
     try:
         return _answer(folder, "config", *words, environ=environ)
     except LookupError:

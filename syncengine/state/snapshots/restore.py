@@ -1,4 +1,4 @@
-"""An earlier version as the rows of a state in Git: read from the repository, written over those of a private copy."""
+"""Restore an earlier version of a state in Git: read its rows from the repository and write them to a private copy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from syncengine.state.tables import ATTEMPTS, JOURNAL, LOCK, METADATA, ROWS
 
 
 def copy_of(database: StateDatabase) -> WorkingCopy:
-    """The private copy of a state in Git."""
+    """Return the private copy of a state in Git."""
     assert database.snapshots is not None, "only a state in Git has versions"
     return database.snapshots
 
 
 def restore(copy: WorkingCopy, connection: sa.Connection, stamp: Stamp, version: Snapshot) -> None:
-    """Take the rows of a version; of one that the present does not come from, the history as well.
+    """Take over the rows of a version, and also its history if the current version does not descend from it.
 
-    Calls that may still be executed stay on record whichever it is.
+    Calls that may still be executed stay recorded in either case.
     """
     files = copy.files(version)
     has_rows = copy.head is not None and not copy.is_damaged
@@ -65,7 +65,7 @@ def _last_lines(connection: sa.Connection) -> dict[tuple[str, str], int | None]:
 
 
 def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str, str], int | None]) -> None:
-    """Have rows point to their entries since; those that are gone now were forgotten."""
+    """Make restored rows point to their latest journal entries, and record rows that are now missing as forgotten."""
     present = _last_lines(connection)
     later = [(entry, *key) for key, entry in last.items() if key in present and present[key] != entry]
     if later:
@@ -75,7 +75,7 @@ def _keep_history(connection: sa.Connection, stamp: Stamp, last: dict[tuple[str,
 
 
 def _lost_versions(copy: WorkingCopy) -> tuple[str, ...]:
-    """Versions that this project has seen and that are no ancestors of the present one."""
+    """Return the versions seen by this project that are not ancestors of the current one."""
     last, store = copy.place.last_seen(), copy.place.store
     if last is None or (copy.head is not None and store.is_descendant(copy.head, last.version)):
         return ()

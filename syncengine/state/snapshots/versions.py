@@ -1,4 +1,4 @@
-"""A state in Git at one moment, its versions, and the content of the next. Values only."""
+"""A snapshot of a state in Git, its versions, and the content of the next version. Values only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 KEPT = 100
-"""Versions that a store keeps."""
+"""The number of versions that a store keeps."""
 
 REMEMBERED = 10_000
-"""Versions whose ids a state knows, so that whoever has seen one of them knows what descends from it."""
+"""The number of earlier versions whose ids a state stores, so that a project recognizes the ones it has seen."""
 
 
 class VersionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One version. `columns` are those of each table, in the order of its lines; `schema` that of the tables."""
+    """The facts of a version. `columns` has each table's columns, in line order; `schema` is the schema version."""
 
     format: str
     schema: int
@@ -30,7 +30,7 @@ class VersionInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Version(Struct, frozen=True):
-    """A version that is kept."""
+    """A kept version, by its id."""
 
     id: str
     info: VersionInfo
@@ -38,10 +38,10 @@ class Version(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The present snapshot. `id` is another after each write, `version` after each write of rows.
+    """A snapshot of the state. `id` changes with every write, `version` with every write of rows.
 
-    `version_ids` are those that can be restored, the newest first; `lock` is the content of the lock. `shards` and
-    `ancestors` belong to the store.
+    `version_ids` are the versions that can be restored, newest first. `lock` is the content of the lock. `shards` and
+    `ancestors` are internal to the store.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The rows of a version to be. `also` are versions that it descends from as well; `keeps` is how many are kept."""
+    """The content of the next version. `also` are further versions that it descends from; `keeps` versions are kept."""
 
     info: VersionInfo
     files: Mapping[str, bytes] = field(repr=False)
@@ -64,4 +64,4 @@ class Content:
 
 
 class Superseded(Exception):
-    """The snapshot is no longer the one that was read; or, as its text says, another write seems to be under way."""
+    """The error when the snapshot is no longer the one that was read, or another write seems to be under way."""

@@ -1,7 +1,7 @@
-"""A private SQLite file made from a snapshot, on which all verbs of the state run, and the publishing of it.
+"""A private SQLite file made from a snapshot, on which all writes of the state run, and its publication.
 
-One mutex is around all that asks the store: the heartbeat's thread and the run's share it. It is taken before the
-file's own lock, never inside a transaction that writes.
+One mutex, shared by the threads of the heartbeat and the run, guards every access to the store. It is acquired before
+the file's own lock, and never inside a transaction that writes.
 """
 
 from __future__ import annotations
@@ -30,18 +30,17 @@ from syncengine.state.tables import FACTS, LOCK, OPEN, ROWS, RUNS, STATE_LOCK
 MOST_ROWS = 20_000
 TRIES = 20
 PAUSES = (1.0, 3.0, 10.0)
-"""Seconds before a publication is tried again whose repository was out of reach."""
+"""Seconds to wait before each retry of a publication whose repository was unreachable."""
 
 TOO_LARGE = "state-too-large"
 
 
 class WorkingCopy:
-    """The file behind `engine`, made from `head`; None: a state that is to be. `held` is the epoch of our lock.
+    """The private database behind `engine`, made from the snapshot `head`, which is `None` for a new state.
 
-    `is_damaged`: its rows could not be read, and are not here.
-
-    `run` is that of the next version, `also` are versions that it descends from as well, `keeps` is how many versions
-    are kept then.
+    `epoch` is the epoch of our lock, `None` without one. `dirty`: there are unpublished changes. `is_damaged`: the rows
+    of the snapshot could not be read, so that the database begins empty. Of the next version, `run` is its run, `also`
+    are further versions that it descends from, and `keeps` is the number of versions kept.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class WorkingCopy:
         self._mutex = threading.RLock()
 
     def begin(self, head: Snapshot | None, new_lineage: Callable[[], str]) -> None:
-        """Fill the empty file."""
+        """Fill the empty database from a snapshot, or create a new state in it."""
         with self._mutex:
             if head is None:
                 with self._engine.begin() as connection:
@@ -71,13 +70,13 @@ class WorkingCopy:
                 self._load(head)
 
     def refresh(self) -> None:
-        """Look at the store, unless the lock is ours: then its content is our own."""
+        """Read the changes of other processes, unless the lock is ours, so that there are none."""
         with self._mutex:
             if self.epoch is None and self.head is not None:
                 self._catch_up()
 
     def commit(self, change: Callable[[sa.Connection], bool], *, rows: bool) -> bool:
-        """Publish a change of the lock, and of `rows`, and make it here; False where it does not apply any more."""
+        """Publish a change of the lock, optionally with all `rows`, and apply it here. Return whether it applied."""
 
         def changed(connection: sa.Connection) -> tuple[bytes, Content | None] | None:
             if not change(connection):
@@ -87,7 +86,7 @@ class WorkingCopy:
         return self._replace(changed, lambda connection, lock: change(connection))
 
     def publish(self, prepare: Callable[[sa.Connection], None] = lambda connection: None) -> None:
-        """Publish all rows, as `prepare` makes them, under our lock; here they stay as they are."""
+        """Publish all rows under our lock, as changed by `prepare`. The private rows stay unchanged."""
         for pause in (*PAUSES, None):
             try:
                 self._publish(prepare)
@@ -113,9 +112,9 @@ class WorkingCopy:
         made: Callable[[sa.Connection], tuple[bytes, Content | None] | None],
         then: Callable[[sa.Connection, bytes], object],
     ) -> bool:
-        """Write what is `made` of the rows here over the version in the store, `then` do it here; False if nothing is.
+        """Write the content that `made` returns over the version in the store, and call `then` on the private rows.
 
-        Others may write meanwhile: then it is tried again on their version.
+        Retry on the new version when another process wrote meanwhile. Return whether `made` returned any content.
         """
         words = ""
         with self._mutex:
@@ -143,10 +142,10 @@ class WorkingCopy:
             self.place.remember(self.head)
 
     def _catch_up(self) -> None:
-        """Read the changes of others: under our lock only refused runs, else everything."""
+        """Read the changes of other processes: under our lock only refused runs, otherwise everything."""
         head = self.place.look(is_ours=self.epoch is not None)
         if head is None:
-            raise GateTripped(f"state {self.place.name} was deleted meanwhile", code="new-state")
+            raise GateTripped(f"state {self.place.name} was deleted during the run", code="new-state")
         if self.epoch is None:
             self._follow(head)
         elif self._is_ours(head):
@@ -155,7 +154,7 @@ class WorkingCopy:
             self._lose_lock(head)
 
     def _follow(self, head: Snapshot) -> None:
-        """Take over what another wrote."""
+        """Take over the rows and the lock that another process wrote."""
         if self.head is None or head.version != self.head.version:
             self._load(head)
         elif head.id != self.head.id:
@@ -163,7 +162,7 @@ class WorkingCopy:
         self.head = head
 
     def _stay(self, head: Snapshot) -> None:
-        """Add runs that were refused. Where somebody set the ref back, our own versions stand, over whatever it is."""
+        """Add refused runs under our lock. If somebody set the ref back, continue from our own versions."""
         assert self.head is not None, "who has the lock has written it"
         if head.version != self.head.version:
             self._merge(head)
@@ -171,7 +170,7 @@ class WorkingCopy:
         self.head = head if comes_from_ours else replace(self.head, id=head.id)
 
     def _lose_lock(self, head: Snapshot) -> None:
-        """Another took it over; or the ref was set back to before us, which is not taken for the state."""
+        """Accept that another process took over our lock. Raise an error if instead the ref was set back."""
         self.epoch = None
         self._take_lock(head)
         self.place.accept(head, self.place.last_seen())
@@ -182,14 +181,14 @@ class WorkingCopy:
             layout.set_lock(connection, layout.lock_rows(head.lock))
 
     def _is_ours(self, head: Snapshot) -> bool:
-        """Whether its lock is that which we took: another has its own id, though a set back may give it our number."""
+        """Return whether a snapshot's lock is ours, by epoch and id: after a set-back, another may have our epoch."""
         assert self.head is not None, "who has the lock has written it"
         ours, theirs = (_lock_in(each) for each in (self.head, head))
         is_same = (theirs["epoch"], theirs.get("lock_id")) == (self.epoch, ours.get("lock_id"))
         return is_same and theirs.get("released") is None
 
     def _merge(self, head: Snapshot) -> None:
-        """Add the runs that were refused while we held the lock, which is all that anybody writes without it."""
+        """Add the runs that were refused while we had the lock. Nothing else is written without the lock."""
         files = {path: data for path, data in self.files(head).items() if path.startswith(f"{RUNS.name}/")}
         columns = head.info.columns[RUNS.name]
         rows = [dict(zip(columns, row, strict=True)) for row in layout.rows_of(files)]
@@ -215,7 +214,7 @@ class WorkingCopy:
         self.head = head
 
     def _begin_anew(self, head: Snapshot) -> None:
-        """Begin empty in the place of rows that cannot be read, under the lock that they had: to restore others."""
+        """Begin empty in place of unreadable rows, under the snapshot's lock, so that a version can be restored."""
         self.is_damaged = True
         with self._engine.begin() as connection:
             tables.upgrade(connection, lambda: head.info.lineage)
@@ -223,7 +222,7 @@ class WorkingCopy:
             self._outlive_lost_locks(connection)
 
     def _outlive_lost_locks(self, connection: sa.Connection) -> None:
-        """No lock that was held before a state was set back may be ours again, or anybody's."""
+        """Raise the lock's epoch to the last one seen, so that no lock from before a set-back becomes valid again."""
         last = self.place.last_seen() if self.place.allows_rewound else None
         if last is not None:
             is_lower = sa.and_(LOCK.c.id == STATE_LOCK, LOCK.c.epoch < last.epoch)
@@ -233,8 +232,8 @@ class WorkingCopy:
         rows = int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
         if rows > MOST_ROWS:
             message = (
-                f"state {self.place.name} would hold {rows:,} rows; one in Git holds {MOST_ROWS:,} at most: use"
-                " PostgreSQL (`state export`, set `state:`, `state import`; docs/git-state.md)"
+                f"state {self.place.name} would have {rows:,} rows, but a state in Git may have {MOST_ROWS:,} at most;"
+                " move to PostgreSQL (`state export`, set `state:`, `state import`; docs/git-state.md)"
             )
             raise SyncengineError(message, code=TOO_LARGE)
         who, command = self._writer(connection)
@@ -254,7 +253,7 @@ class WorkingCopy:
         return Content(info, layout.files_of(connection, columns), self.also, self.keeps)
 
     def _writer(self, connection: sa.Connection) -> tuple[str, str]:
-        """Who writes, and by which command: the holder of the lock, or of a run that was refused."""
+        """Return who writes the next version and by which command: the lock's holder, or that of a refused run."""
         if self.epoch is None and self.run is not None:
             run = connection.execute(sa.select(RUNS).where(RUNS.c.id == self.run)).one()
             return f"{run.who} on {run.host}", f"{run.command} ({run.outcome})"
@@ -272,10 +271,10 @@ class WorkingCopy:
                 transaction.rollback()
 
     def _busy(self, words: str) -> SyncengineError:
-        others = f"others wrote to it {TRIES} times before this run could"
+        others = f"other processes wrote to it {TRIES} times before this run could"
         if words:
-            others = f"its repository refused {TRIES} times, as if another wrote ({words})"
-        message = f"state {self.place.name} is busy: {others}: repeat the command"
+            others = f"the repository rejected {TRIES} pushes as if another were under way ({words})"
+        message = f"state {self.place.name} is busy: {others}; repeat the command"
         return SyncengineError(message, code="state-busy")
 
 
@@ -284,7 +283,7 @@ def _lock_in(head: Snapshot) -> Mapping[str, Any]:
 
 
 def fill(connection: sa.Connection, head: Snapshot, files: Mapping[str, bytes]) -> None:
-    """Write the tables of a snapshot, of whatever schema it is; ValueError and the like where it is damaged."""
+    """Create and fill the tables of a snapshot of any schema version. Raise a member of `FAILURES` if damaged."""
     layout.load(connection, head.info.columns, files)
     LOCK.create(connection)
     layout.set_lock(connection, layout.lock_rows(head.lock))
