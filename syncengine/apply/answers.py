@@ -89,6 +89,4 @@ def _words(answer: Answer) -> str:
         for name in ("message", "errorDescription", "error", "detail", "description"):
             if isinstance(words := answer.data.get(name), str) and words:
                 return tidy(words)
-    return (
-        answer.words if answer.data or not answer.understood else f"rejected with status {answer.status} and no message"
-    )
+    return answer.words if answer.data or not answer.understood else f"rejected with {answer.status} and no message"

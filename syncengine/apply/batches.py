@@ -19,10 +19,7 @@ HALVED = frozenset({400, 413, 422})
 """Status codes of a rejected batch for which a single item may be the cause."""
 
 MAX_OFFENDERS = 32
-"""The maximum of single rejected items to isolate, and of batches to resend, for each operation.
-
-Beyond it, the remaining items fail with the same message.
-"""
+"""How many rejected items to isolate, and batches to resend, per operation before failing all remaining items."""
 
 
 def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
@@ -160,9 +157,7 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
         elif server_id == _known_id(run, item) or (server_id not in shared and owners.get(server_id, name) == name):
             _settle_category(run, call, item, server_id)
         else:
-            _leave_unidentified(
-                run, call, item, f"the service returned the id of another category for it ({server_id})"
-            )
+            _leave_unidentified(run, call, item, f"the service returned another category's id ({server_id}) for it")
             if other := owners.get(server_id):
                 run.ledger.doubt_ids([Key(Kind.CATEGORY, other)])
 

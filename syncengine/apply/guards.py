@@ -79,10 +79,7 @@ def _asking(kinds: frozenset[str]) -> str:
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
-    """Refuse a commit older than the one last applied: the older of two pipelines must not win (docs/planning.md 1.7).
-
-    Return a warning if Git cannot tell which commit is older.
-    """
+    """Refuse a commit older than the last applied one; return a warning if Git cannot tell (docs/planning.md 1.7)."""
     if commit is None:
         return unread(root, facts)
     older = is_older(root, commit, facts)
@@ -97,7 +94,7 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
 def refuse_other_service(facts: Facts, base_url: str) -> None:
     """Refuse a state that belongs to another service (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
-        message = f"the state belongs to {facts.base_url}, and the project's service is {base_url}"
+        message = f"the state belongs to {facts.base_url}, but the project's service is {base_url}"
         raise WrongTeam(f"{message}; if the service moved, run `syncengine state rebind`", code=OTHER_SERVICE)
 
 
@@ -115,14 +112,12 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
     """Refuse a saved plan that was used, or was made for another state, service or team (docs/planning.md 6)."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
-        raise StalePlan(
-            f"plan {plan.id} was already applied: plan again to see the remaining changes", code="plan-used"
-        )
+        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what remains", code="plan-used")
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service: plan again")
     if plan.basis.team not in (None, facts.team):
-        raise StalePlan(f"the plan is for team {plan.basis.team!r}, but the state belongs to {facts.team!r}")
+        raise StalePlan(f"the plan is for team {plan.basis.team!r}, the state for team {facts.team!r}")
 
 
 def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:

@@ -61,8 +61,7 @@ class _Aims:
 class Landing:
     """The calls of one run that wait for late calls of earlier runs.
 
-    `deferred` are the parts of calls to send last, with their stages. `gave_up`: there was no time to wait for all
-    calls.
+    `deferred` are the parts of calls to send last, with their stages. `gave_up`: the time to wait was too short.
     """
 
     def __init__(

@@ -233,7 +233,7 @@ class ApplyRun:
             if self.stop.is_set():
                 self.halt = "interrupted"
             elif self.service.down:
-                self.halt = "the service is down: run the same command again once it answers"
+                self.halt = "the service is down: run the command again once it answers"
             elif self.max_errors is not None and self.failures >= self.max_errors:
                 self.halt = f"reached the limit of --max-errors ({self.failures} failed)"
         return self.halt
@@ -252,10 +252,7 @@ class ApplyRun:
             self.ledger.path_answered(operation.id, path)
 
     def failed(self, call: str, items: Sequence[Item], error: CallError, outcome: Outcome = Outcome.FAILED) -> None:
-        """Record and report items that were rejected, of unknown outcome, or intended but not sent.
-
-        Only a rejection counts as refused content, and none does when the key was rejected.
-        """
+        """Record and report items that failed or were not sent; a rejected key does not count against any item."""
         is_refused = outcome is Outcome.FAILED and not self.unauthorized
         refused = {item.key: self.content(item) for item in items} if is_refused else NOTHING
         self.journal.fail(call, items, error.message, refused)

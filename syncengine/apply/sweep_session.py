@@ -42,8 +42,8 @@ class End(Enum):
 class _Session:
     """One session of a sweep.
 
-    `reason` is why it did not complete, `removals` the outcome for the codes to delete. `halving`: whether a rejection
-    proved to be about content.
+    `reason` is why it did not complete, `removals` the outcome for the codes to delete. `halving`: content was
+    rejected.
     """
 
     id: str

@@ -63,8 +63,7 @@ class Registered:
 def renewal(registered: Registered, at: float, least: float) -> float:
     """Return when to register again, before the registration made at `at` expires; both in seconds since epoch.
 
-    This is after nine tenths of its lifetime, at least `least` seconds later, and infinity if the service names no
-    expiry.
+    This is after nine tenths of its lifetime, but not within `least` seconds; infinity when it does not expire.
     """
     try:
         expires = datetime.fromisoformat(registered.expires or "")

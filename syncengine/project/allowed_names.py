@@ -81,10 +81,7 @@ _NO_SECRET: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {**NAMED, "description": "Name of the environment variable."},
-        "notSecret": {
-            "const": True,
-            "description": "Must be true: the variable holds no secret, although its name suggests one.",
-        },
+        "notSecret": {"const": True, "description": "Must be true: the variable holds no secret, despite its name."},
     },
     "required": ["name", "notSecret"],
     "additionalProperties": False,

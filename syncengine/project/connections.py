@@ -1,7 +1,6 @@
 """Turn a source's name or a URL into a connection: URL, headers and secrets. Opens nothing.
 
-Secrets are read anew each time they are needed. `what` is the description of a secret in the message that it is
-missing.
+Secrets are read anew each time they are needed. `what` describes a secret in the message that it is missing.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ HTTP_TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class HttpConnection:
-    """The address of an HTTP service.
-
-    `headers` contains every header as the project file has it; `secrets` contains readers for the headers that are
-    references. `timeout` is in seconds.
-    """
+    """The address of an HTTP service. `headers` are as written; `secrets` read those headers that are references."""
 
     url: Callable[[], str]
     headers: Mapping[str, Written | Reference]
@@ -61,10 +56,7 @@ class Connections:
     def http(
         self, config: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]
     ) -> HttpConnection:
-        """Return the connection of a source or sink; settings of a sink override those of its source.
-
-        `header` returns the description of a header that is a secret.
-        """
+        """Return the connection of a source or sink; a sink's settings win. `header` describes a secret header."""
         named = self.sources[config.source.text].http if isinstance(config, HttpSinkConfig) and config.source else None
         url = named.url if named else config.url
         assert url is not None

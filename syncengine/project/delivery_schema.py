@@ -265,7 +265,7 @@ class RefuseRule(Model, frozen=True):
     """A rule that refuses posted time."""
 
     when: Annotated[Condition, Meta(description="An expression; a group for which it is true is refused.")]
-    message: Annotated[Template, Meta(description="Shown to the user who posted the time.")]
+    message: Annotated[Template, Meta(description="The message shown to the user who posted the time.")]
 
 
 class LookupSection(Model, frozen=True, kw_only=True):
@@ -303,9 +303,7 @@ class DurationSection(Model, frozen=True):
         Annotated[Weighting, Reads(choice(Weighting))] | None,
         Meta(description="Whether experienceWeightingPercent counts; unless-edited by default."),
     ] = None
-    round_up_to: Annotated[
-        Span | None, Meta(description="A unit to round up to, like 6m; 0s (default) means no rounding.")
-    ] = None
+    round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): off.")] = None
 
 
 SINKS = ("sql", "http", "jsonl")
@@ -313,10 +311,7 @@ SINKS = ("sql", "http", "jsonl")
 
 
 class SinkConfig(Model, frozen=True):
-    """A target of posted time.
-
-    Its name is part of receipts and of `Idempotency-Key`, so renaming a sink creates a new one.
-    """
+    """A target of posted time. Receipts and `Idempotency-Key` contain its name, so renaming it creates a new sink."""
 
     schema_name = "Sink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*SINKS)
@@ -334,13 +329,11 @@ class SinkConfig(Model, frozen=True):
     sql: SqlSection | None = None
     http: HttpSection | None = None
     jsonl: JsonlSection | None = None
-    external_id: Annotated[
-        Template | None, Meta(description="The external id that is sent back to the service with SUCCESS.")
-    ] = None
+    external_id: Annotated[Template | None, Meta(description="Sent to the service with SUCCESS as external id.")] = None
     refuse_on: Annotated[
         Statuses | None, Meta(description="Additional HTTP statuses that count as a refusal, not as a failure.")
     ] = None
-    refused: Annotated[Template | None, Meta(description="The message to the user when the sink refuses.")] = None
+    refused: Annotated[Template | None, Meta(description="The message shown to the user when the sink refuses.")] = None
 
 
 SinkSection = Annotated[SinkConfig, Reads(one_of(SinkConfig, "a sink", SINKS))]

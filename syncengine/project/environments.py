@@ -41,16 +41,11 @@ UNUSED = {"upsertTag": "single tags also go through `upsertTags`, whose answer n
 def settings_of(
     path: Path | None, chosen: str | None, findings: Collector, operations: Collection[str], lints: Collection[str]
 ) -> EnvironmentSettings:
-    """Return the settings of the `chosen` environment, or empty settings as soon as there is an error.
-
-    `operations` and `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty means any.
-    """
+    """Return the settings of the `chosen` environment, or empty settings as soon as there is an error."""
     root = _root(path, findings) if path else None
     overlays = _overlays(root)
     if chosen is not None and chosen not in overlays:
-        hint = (
-            f"; the environments are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
-        )
+        hint = f"; there are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
         findings.at("unknown-environment", None, None, f"there is no environment `{display(chosen)}`{hint}")
     if root is None or findings.found:
         return EnvironmentSettings(Overlay())

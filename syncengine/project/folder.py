@@ -7,7 +7,7 @@ from pathlib import Path
 from syncengine.project.atomic_write import replace_whole
 
 NAME = ".syncengine"
-IGNORING = "# Made by syncengine: what is in here belongs to this machine.\n*\n"
+IGNORING = "# Created by syncengine: the files in this folder belong to this machine.\n*\n"
 
 
 def make(folder: Path) -> None:

@@ -26,8 +26,7 @@ READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
 class Commit:
     """The commit that is checked out; `clean` is whether the folder has no uncommitted changes.
 
-    `tree` is the folder's tree in the commit, which a merge, a squash or a rebase keeps; `None` when the commit does
-    not contain the folder.
+    `tree` is the folder's tree in it, which a merge, a squash or a rebase keeps; `None` if it lacks the folder.
     """
 
     id: str

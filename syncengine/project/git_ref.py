@@ -28,10 +28,7 @@ _NAME = re.compile(rf"{_PART}(?:/{_PART})*")
 
 @dataclass(frozen=True, slots=True)
 class GitRef:
-    """A ref of a remote repository.
-
-    `folder` is the project's folder, where the ref's last known commit is stored and whose remotes may be named.
-    """
+    """A ref of a remote. The project's `folder` keeps its last known commit, and has the remotes that may be named."""
 
     remote: str
     ref: str

@@ -47,10 +47,9 @@ class TreeEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The Git repository that contains the folder `root`.
+    """The Git repository that contains the folder `root`; `prefix` is the path from the repository's `top` to `root`.
 
-    `prefix` is the path from the repository's `top` to `root`, `objects` a folder for new objects, and `option` the
-    command-line option with which the user names a revision.
+    New objects go to the folder `objects`. `option` is the command-line option by which the user names a revision.
     """
 
     root: Path
@@ -102,7 +101,7 @@ class Repository:
 
     def _conflict(self, file: str, name: str) -> Diagnostic:
         inside = file.startswith(self.prefix)
-        cure = "merge them first, no plan can be right before" if inside else "it is outside the project's folder"
+        cure = "merge them first; until then no plan is reliable" if inside else "it is outside the project's folder"
         return Diagnostic(
             severity=Severity.ERROR if inside else Severity.WARNING,
             code="merge-conflict",
@@ -160,10 +159,7 @@ class Repository:
 
 @contextmanager
 def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
-    """Open the Git repository of a project's folder. Raise `Usage` when there is none.
-
-    `option` is the command-line option that needs the repository, for messages.
-    """
+    """Open the Git repository of a project's folder. Raise `Usage`, which names `option`, when there is none."""
     with TemporaryDirectory(prefix="syncengine-") as folder:
         objects = Path(folder).resolve()
         repo = Repository(root, root, "", objects)

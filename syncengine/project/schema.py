@@ -147,9 +147,7 @@ class EndpointOverride(Model, frozen=True):
     """The method and path of an operation that differ from the service's defaults."""
 
     path: Annotated[UrlPath | None, Meta(description="The path below the service's URL.")] = None
-    method: Annotated[Method | None, Meta(description="The HTTP method, if it differs from the service's default.")] = (
-        None
-    )
+    method: Annotated[Method | None, Meta(description="HTTP method, if it differs from the service's default.")] = None
 
 
 class ServiceSection(Model, frozen=True):
@@ -157,7 +155,7 @@ class ServiceSection(Model, frozen=True):
 
     base_url: Annotated[BaseUrl | None, Meta(description="The service's URL, or `sandbox`.")] = None
     api_key: Annotated[
-        SecretReference | None, Meta(description="The API key as {env: NAME} or {file: PATH}, never the key itself.")
+        SecretReference | None, Meta(description="{env: NAME} or {file: PATH}, never the key itself.")
     ] = None
     team: Annotated[Filled | None, Meta(description="The team's name, checked before the first write.")] = None
     endpoints: Annotated[
@@ -213,7 +211,7 @@ class LinksSection(Model, frozen=True):
     blob: Annotated[
         Annotated[
             str,
-            Reads(parse_reader(blob, "an address like https://HOST/PROJECT/blob/{commit}/{file}#L{line}")),
+            Reads(parse_reader(blob, "a URL like https://HOST/PROJECT/blob/{commit}/{file}#L{line}")),
             JsonSchema({"type": "string", "pattern": f"^{_BLOB}$"}),
         ]
         | None,
@@ -274,7 +272,7 @@ class Overlay(Model, frozen=True):
     ] = None
     policies: Annotated[
         RuleFiles | None,
-        Meta(description="Files and folders with rules, or the rules themselves; `policies` by default, if it exists."),
+        Meta(description="Files and folders with rules, or rules themselves; `policies` by default, if it exists."),
     ] = None
     state: Annotated[
         Place | None, Meta(description="The state: a path (SQLite), a URL without a password, or a reference.")
@@ -290,9 +288,7 @@ class Overlay(Model, frozen=True):
         AllowedNames | None,
         Meta(description="Environment variables that templates may read; none may hold a secret or be named like one."),
     ] = None
-    defaults: Annotated[Section | None, Meta(description="Default settings for every resource of all manifests.")] = (
-        None
-    )
+    defaults: Annotated[Section | None, Meta(description="Defaults for the resources of all manifests.")] = None
     policy: PolicySection | None = None
     links: Annotated[LinksSection | None, Meta(description="Where people read the files of the repository.")] = None
     approvals: Annotated[Approvals | None, Meta(description="Approved removals, as COUNT@HASH printed by a plan.")] = (

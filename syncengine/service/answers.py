@@ -30,10 +30,9 @@ class Answer:
     `status` is `None` when no answer came; `text` is then the reason. `data` is the parsed JSON, `None` for an empty
     body. `understood` is `False` for a body that is not JSON or a bare null; `unread` is that body. `reached`: whether
     an attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and no
-    answer came in time. `text` may contain anything that was received: use `summary` where an answer may contain
-    people's time. `given_up` is when, on this machine's own clock, the last attempt ended that the service may still
-    execute; `None` without such an attempt. `too_large`: the answer is longer than `size` bytes and was not read
-    further. `note` is our own remark.
+    answer came in time. `text` may contain anything: use `summary` where an answer may contain people's time.
+    `given_up` is when, on this machine's own clock, the last attempt ended that the service may still execute, if any.
+    `too_large`: the answer is longer than `size` bytes and was not read further. `note` is our own remark.
     """
 
     status: int | None
@@ -109,8 +108,7 @@ def mended(content: bytes) -> bytes:
 def read_loosely(content: bytes) -> Any:
     """Parse the JSON of posted time leniently. Raise `orjson.JSONDecodeError` when no parser could read it.
 
-    NaN, Infinity and numbers beyond a float become such floats; bytes that are not UTF-8 become U+FFFD (RFC 8259 §6,
-    §8.1).
+    NaN, Infinity and huge numbers become such floats, bytes that are not UTF-8 become U+FFFD (RFC 8259 §6, §8.1).
     """
     try:
         return read_json(content)

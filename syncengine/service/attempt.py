@@ -121,9 +121,7 @@ class Attempts:
         except NOT_SENT as error:
             return Answer(None, text=self.shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
         except httpx.LocalProtocolError:
-            return Answer(
-                None, text="the request cannot be sent: the API key must be a single line of ASCII", reached=False
-            )
+            return Answer(None, text="cannot send the request: the API key must be a line of ASCII", reached=False)
         except httpx.ReadTimeout:
             waited = request.timeout or seconds
             return Answer(None, text=f"no answer within {waited:.3g} s", timed_out=True)

@@ -25,14 +25,13 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """The behavior of a client. `timeout` and `first_wait` are in seconds.
+    """The behaviour of a client. `timeout` and `first_wait` are in seconds.
 
     `patience` is the limit in seconds for all attempts of a call, the first of which may take its own time. `attempts`
-    1: nothing is retried, the caller does that. `breaks` `False`: a failing call does not keep the next from being
-    made, as in a process that outlives an outage. Once `stop` is set nothing is retried (docs/planning.md 4.10); once
-    `abandon` is set nothing is sent and no answer is awaited. `before_send` is called before each attempt and raises
-    when nothing may be sent (docs/planning.md 1.5). `on_retry` receives the operation, the reason, and the seconds
-    until the retry.
+    1: nothing is retried, the caller does that. `breaks` `False`: a failed call does not prevent the next, as in a
+    process that outlives an outage. Once `stop` is set nothing is retried (docs/planning.md 4.10); once `abandon` is
+    set nothing is sent and no answer is awaited. `before_send` is called before each attempt and raises when nothing
+    may be sent (docs/planning.md 1.5). `on_retry` receives the operation, the reason, and the seconds until the retry.
     """
 
     timeout: float = 30.0

@@ -108,10 +108,7 @@ class HttpSocket(asyncio.Protocol):
         self._transport.write((head or b"") + content[:LARGE])
 
     async def response(self, seconds: float | None, sent: Callable[[], Awaitable[None]] | None) -> h11.Response:
-        """Return the head of the answer, and call `sent` after the last byte has left.
-
-        Raise `httpx.ReadTimeout` when nothing moves for `seconds`.
-        """
+        """Return the answer's head; call `sent` after the last byte. Raise `ReadTimeout` after `seconds` of silence."""
         while True:
             if sent is not None and self._has_sent:
                 await sent()

@@ -32,8 +32,8 @@ def _unheard(*_: object) -> None:
 class PageEvents:
     """Callbacks for irregularities of a list.
 
-    `hidden`: an instant has as many entries as a page, so that no request can return all of them. `ignored`: the
-    service ignores the requested instant. `endless`: the list has more pages than will be read.
+    `hidden`: an instant fills a page, so that no request can return all its entries. `ignored`: the service ignores the
+    requested instant. `endless`: the list has more pages than will be read.
     """
 
     hidden: Callable[[int], None] = _unheard
@@ -51,8 +51,7 @@ async def pages(
 ) -> AsyncIterator[list[T]]:
     """Yield the new entries of each page.
 
-    `ask` requests up to a number of entries made before an instant: `size` entries, or `largest` where a single instant
-    fills a page.
+    `ask` requests up to `size` entries made before an instant, or `largest` entries where one instant fills a page.
     """
     last = set[Hashable]()
     before: int | None = None

@@ -11,10 +11,9 @@ TRACE = logging.getLogger("syncengine.requests")
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One attempt of a call. Sizes are in bytes, unpacked.
+    """One attempt of a call. `trouble` is why `status` is `None`. Sizes are in bytes, unpacked.
 
-    `status` is `None` when no answer came; `trouble` is then the reason. `items` is the number of items sent in a batch
-    or received in a list, otherwise `None`.
+    `items` is the number of items sent in a batch or received in a list, `None` for any other call.
     """
 
     operation: str

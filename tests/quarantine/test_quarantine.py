@@ -454,7 +454,7 @@ def test_a_saved_plan_that_would_delete_its_category_is_stale(project: Project, 
     approvals = project.approvals()
     aside(project, "tag/BAD", "--until", day(9))
     done = project.run("apply", "all.plan", *approvals, "--format", "json")
-    assert (done.code, "tag/BAD was set aside" in done.out) == (5, True), done.out
+    assert (done.code, "tag/BAD was quarantined" in done.out) == (5, True), done.out
     assert planned(project)[0] == 0
     assert service.categories() == {"old"}
 

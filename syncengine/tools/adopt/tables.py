@@ -85,12 +85,7 @@ def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Coll
             hint = suggestion(name, columns) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
             findings.at("unknown-column", 1, column, f"there is no field {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
-        findings.at(
-            "missing-column",
-            1,
-            1,
-            "the header needs a column that identifies resources: `name`, `externalId` or `code`",
-        )
+        findings.at("missing-column", 1, 1, "the header needs an identity column: `name`, `externalId` or `code`")
     return len(findings.found) == before
 
 

@@ -23,10 +23,7 @@ class Is(Enum):
 
 
 class Line(NamedTuple):
-    """A line of YAML. `column` is that of its first character, from 0.
-
-    `remark` is the column of a comment after the content, or `None` without one.
-    """
+    """A line of YAML; `column` and `remark` are where its content and the comment after it start, from 0."""
 
     text: str
     kind: Is

@@ -60,7 +60,7 @@ def refuse_subfolder(folder: Path) -> None:
     folder = folder.resolve()
     root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
     if root != folder:
-        message = f"hosts read CI files only at a repository's root, {root}: run init there, or without --ci"
+        message = f"hosts read CI files only at the root of a repository, {root}: run init there, or drop --ci"
         raise SyncengineError(message, code="not-the-root")
 
 
@@ -75,9 +75,7 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
 def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
     """Write `contents` into the folder. Raise `SyncengineError` if it already has a project, or when writing fails."""
     if FILE_NAME in contents and is_project(folder):
-        raise SyncengineError(
-            f"{folder / FILE_NAME} exists: the folder already contains a project", code="project-exists"
-        )
+        raise SyncengineError(f"{folder / FILE_NAME} exists: the folder already has a project", code="project-exists")
     written: list[str] = []
     kept: list[str] = []
     try:

@@ -18,9 +18,7 @@ class OfflineSources(dict[str, Any]):
     """The sources of a test, none of which can be queried."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        raise SourceTrouble(
-            f"a test is offline and cannot query the source `{name}`: test its template with a data file"
-        )
+        raise SourceTrouble(f"a test is offline and cannot query the source `{name}`: test its template with a file")
 
 
 @dataclass(frozen=True)
