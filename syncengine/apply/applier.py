@@ -279,7 +279,7 @@ async def _send_strays(run: ApplyRun, plan: Plan) -> None:
 
 
 async def _send_repairs(run: ApplyRun, step: Step) -> None:
-    """Send desired tags whole, in the same run, whose recorded state proved wrong (docs/planning.md 4.7)."""
+    """Send desired tags whose recorded state proved wrong, whole and in the same run (docs/planning.md 4.7)."""
     repairs, run.repairs = run.repairs, {}
     await _send_more(run, f"repair {step.value}", list(repairs.values()))
 

@@ -293,13 +293,13 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
 
 
 def _there(row: Recorded, other_name: str, category: Key) -> Effect:
-    """Return the record that a member is in the category's other name; a member that is sent again may be in either."""
+    """Return the record of a member in the category of the other name; a member that is sent again may be in either."""
     former = None if row.status is Status.ACTIVE else category
     return Effect(key=row.key, fields={"category": other_name}, former=former)
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:
-    """Retry once without its id a category whose update was rejected with it."""
+    """Retry a category once without its id, after an update with the id was rejected."""
     body = spell(run, UPSERT_TAG_CATEGORIES, [item], with_ids=False)
     verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.send(UPSERT_TAG_CATEGORIES, call, body))
     if isinstance(verdict, RefusedCall):

@@ -40,7 +40,7 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
 
 
 class _Aims:
-    """The final rows of the few resources that late calls name; looked up when first needed."""
+    """The aims of the few resources that late calls name, looked up when first needed."""
 
     def __init__(self, effects: Callable[[], Iterable[Effect]], rows: Rows) -> None:
         self._leaves = effects

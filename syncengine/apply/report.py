@@ -45,7 +45,7 @@ REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
 """Errors by which we decide, before sending anything, not to apply."""
 
 RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAGE}
-"""Exit codes that the history shows as refused: all refusals but usage errors, whose code a rejected key shares."""
+"""Exit codes that the history shows as refused: refusals except usage errors; a rejected API key shares one of them."""
 
 
 def status_after(error: SyncengineError) -> RunStatus:

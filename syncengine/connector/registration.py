@@ -63,7 +63,7 @@ class Registered:
 def renewal(registered: Registered, at: float, least: float) -> float:
     """Return when to register again, before the registration made at `at` expires; both in seconds since epoch.
 
-    This is after nine tenths of its lifetime, but not within `least` seconds; infinity when it does not expire.
+    This is after nine tenths of its lifetime, but not within `least` seconds; infinity if no expiry is known.
     """
     try:
         expires = datetime.fromisoformat(registered.expires or "")

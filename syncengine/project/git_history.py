@@ -36,7 +36,7 @@ def refuse_shallow(repo: Repository) -> None:
 
 
 def visits(repo: Repository, revision: str, places: Sequence[str]) -> list[Visit]:
-    """Return the commits before `revision` that touched `places`, which are paths relative to the repository's top."""
+    """Return the commits in the history of `revision` that touched `places`, given relative to the repository's top."""
     how = ("log", "-z", "--topo-order", "--reverse", "--full-history", "--no-show-signature", "--format=%H %T %cs")
     return [Visit(*line.split(" ")) for line in repo.records(*how, revision, "--", *_from_top(places))]
 

@@ -51,7 +51,7 @@ class Request:
     decode: Decoder | None = None
 
     def seconds(self, usual: float) -> float:
-        """Return the seconds that an attempt may take; an answer that is held back may take `usual` more."""
+        """Return the seconds that an attempt may take: `usual`, after the time for which an answer may be held back."""
         return usual if self.timeout is None else self.timeout + usual
 
 

@@ -39,7 +39,7 @@ Origin = tuple[str, str, int]
 """The scheme, host and port of a URL."""
 
 _MADE = frozenset({b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization"})
-"""Headers that httpx creates itself, or omits, depending on the other headers."""
+"""Headers that httpx creates or keeps, depending on the other headers."""
 
 _FRAMING = b"transfer-encoding"
 """A header that is never sent: content always goes unchunked, with its length."""
@@ -91,7 +91,7 @@ Trust = Callable[[], ssl.SSLContext]
 
 
 def trust() -> Trust:
-    """Return a loader of this machine's certificates, which loads on demand: it takes longer than many a run."""
+    """Return a function that loads this machine's certificates on demand, which takes longer than many a run."""
     return cache(httpx.create_ssl_context)
 
 

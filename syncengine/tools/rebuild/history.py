@@ -141,7 +141,7 @@ class _Reading:
         self.doubts.add_all(visit, (each for each in manifests.found if each.code != "missing-manifests"))
 
     def _take(self, visit: Visit, paths: Sequence[str]) -> None:
-        """Read files again, each with its own time limit for templates; a generated one reuses its previous rows."""
+        """Read files again, each with its own time limit for templates; a generating file reuses previous results."""
         context = None
         for path in paths:
             file = self.by_path[path]
