@@ -63,7 +63,7 @@ class Registered:
 def renewal(registered: Registered, at: float, least: float) -> float:
     """Return when to register again, before the registration made at `at` expires; both in seconds since epoch.
 
-    This is after nine tenths of its lifetime, but not within `least` seconds; infinity if no expiry is known.
+    That is after nine tenths of its lifetime, but not within `least` seconds, and infinity if no expiry is known.
     """
     try:
         expires = datetime.fromisoformat(registered.expires or "")

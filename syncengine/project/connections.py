@@ -26,7 +26,7 @@ HTTP_TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class HttpConnection:
-    """The address of an HTTP service. `headers` are as written; `secrets` read those headers that are references."""
+    """The address of an HTTP service. `headers` are as written; `secrets` are readers of secret headers."""
 
     url: Callable[[], str]
     headers: Mapping[str, Written | Reference]

@@ -1,6 +1,6 @@
 """Bound a server's connections: the time in which a request must arrive, and how many may be arriving at once.
 
-This is independent of the application's answer and of whether it reads the body: a connection whose request is not
+The bounds hold whatever the application answers and whether or not it reads the body: a connection whose request is not
 complete in time is closed, and when too many are incomplete, the oldest is closed. A complete request may wait for its
 answer as long as necessary, and does not count.
 """
