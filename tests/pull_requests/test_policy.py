@@ -136,7 +136,8 @@ def test_an_error_of_the_pull_requests_own_level_keeps_its_cure(eight: Clone) ->
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: error}\n", more=both)
     done = eight.run("plan", "--base", "origin/main", "--format", "json")
-    assert "to make it a warning, set `same-keyword: warning` under `policy.diagnostics` in the project file" in done.out
+    cure = "to make it a warning, set `same-keyword: warning` under `policy.diagnostics` in the project file"
+    assert cure in done.out
 
 
 def test_a_changed_policy_is_said_beside_rules_that_cannot_be_read(eight: Clone) -> None:
