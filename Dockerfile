@@ -1,4 +1,4 @@
-# Made from syncengine/tools/init/delivery/Dockerfile. The program alone, and git, which tells it the commit.
+# Made from syncengine/tools/init/delivery/Dockerfile. Contains the program, and git to read the commit.
 FROM python:3.12-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \

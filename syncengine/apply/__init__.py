@@ -1,1 +1,1 @@
-"""plan → requests, reported as events → report and exit code (docs/planning.md 4)."""
+"""Execute a plan: requests to the service, events, a report and an exit code (docs/planning.md 4)."""

@@ -1,4 +1,4 @@
-"""Judge the answer of one call: the outcome of each of its items; pure (docs/planning.md 4.3, 4.4, 4.6, 4.9)."""
+"""Judge the answer to one call: the outcome of each of its items. Pure (docs/planning.md 4.3, 4.4, 4.6, 4.9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncengine.service.operations import Operation
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A 2xx. `errors` names the items that were not applied; `data` is the answer's object."""
+    """A 2xx answer. `errors` gives the items that were not applied, by index; `data` is the answer's JSON object."""
 
     errors: Mapping[int, str] = field(default_factory=dict)
     data: Mapping[str, object] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class ItemsRefused:
-    """A 4xx that names items: those failed, the rest was not applied either and may be sent again."""
+    """A 4xx answer that names items: they failed; the others were not applied either and may be sent again."""
 
     errors: Mapping[int, str]
     status: int
@@ -27,7 +27,7 @@ class ItemsRefused:
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """A 4xx for the call as a whole: nothing of it was applied."""
+    """A 4xx answer to the call as a whole: nothing was applied."""
 
     message: str
     status: int
@@ -35,7 +35,7 @@ class RefusedCall:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """An outcome that no answer tells. `reached`: the service may have seen the call."""
+    """A call whose outcome no answer reveals. `reached`: whether the service may have received the call."""
 
     message: str
     status: int | None = None
@@ -46,7 +46,7 @@ Verdict = Accepted | ItemsRefused | RefusedCall | Unclear
 
 
 def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
-    """Judge an answer by the interface of `operation`."""
+    """Return the verdict on the answer to a call of `operation` with `items` items."""
     if answer.exhausted:
         return Unclear(answer.explained, answer.status, answer.reached)
     errors = _item_errors(answer.data) if operation.items else {}
@@ -61,14 +61,14 @@ def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
     if answer.data is None and answer.understood:
         return Accepted()
     if errors is None:
-        return Unclear(f"item errors that match no item: {answer.text}", answer.status)
+        return Unclear(f"the answer reports errors for items that were not sent: {answer.text}", answer.status)
     if not isinstance(answer.data, dict):
-        return Unclear(f"an answer that the specification does not allow: {answer.text}", answer.status)
+        return Unclear(f"the answer does not match the service's specification: {answer.text}", answer.status)
     return Accepted(errors, answer.data)
 
 
 def _item_errors(data: object) -> dict[int, str] | None:
-    """{index: words} of an answer's `errors`; empty when there is none, None when it has another shape."""
+    """Return the messages in an answer's `errors` by index: empty without any, `None` when malformed."""
     entries = data.get("errors") if isinstance(data, dict) else None
     if entries is None:
         return {}
@@ -79,14 +79,14 @@ def _item_errors(data: object) -> dict[int, str] | None:
         index = error.get("index") if isinstance(error, dict) else None
         if not isinstance(index, int) or isinstance(index, bool):
             return None
-        messages[index] = tidy(str(error.get("errorDescription") or "refused without a reason"))
+        messages[index] = tidy(str(error.get("errorDescription") or "rejected without a reason"))
     return messages
 
 
 def _words(answer: Answer) -> str:
-    """The service's words in an error body of unknown shape (docs/service.md §1)."""
+    """Return the service's message from an error body of unknown shape (docs/service.md §1)."""
     if isinstance(answer.data, dict):
         for name in ("message", "errorDescription", "error", "detail", "description"):
             if isinstance(words := answer.data.get(name), str) and words:
                 return tidy(words)
-    return answer.words if answer.data or not answer.understood else f"refused with {answer.status} and no message"
+    return answer.words if answer.data or not answer.understood else f"rejected with {answer.status} and no message"

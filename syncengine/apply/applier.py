@@ -1,4 +1,4 @@
-"""plan → effects, through a service and a ledger, reported as events. The stages of docs/planning.md 4.1, in order."""
+"""Execute a plan stage by stage through the service, record each effect and report events (docs/planning.md 4.1)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
 Job = Callable[[], Awaitable[None]]
 
 LANDING = "landing"
-"""The code of a run that could not wait until an earlier call had landed (docs/planning.md 1.8)."""
+"""The diagnostic code of a run that could not wait for an earlier call to land (docs/planning.md 1.8)."""
 
 TICK = 0.01
-"""Seconds added to a wait: clocks of two kinds measure it."""
+"""Seconds added to a wait, because two different clocks measure it."""
 
 
 async def perform(run: ApplyRun, plan: Plan) -> None:
-    """Execute the plan. Every outcome is reported and recorded; an answer of the service is never raised."""
+    """Execute the plan. Report and record every outcome, and never raise because of an answer from the service."""
     done = run.ledger.settled_calls(plan.id)
-    if plan.reasserts and not done:  # an interrupted run of this plan has doubted them already
+    if plan.reasserts and not done:  # an interrupted run of this plan has marked them already
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
     _write_records(run, plan)
     if plan.sends_something:
@@ -98,7 +98,7 @@ async def _send_sweep(run: ApplyRun, sweep: Sweep) -> None:
 
 
 def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
-    """Calls as stages, in the order of stages."""
+    """Return deferred calls grouped into stages, in the order of stages."""
     calls: dict[Step, list[Call]] = {step: [] for step in Step}
     for step, call in deferred:
         calls[step].append(call)
@@ -106,14 +106,14 @@ def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
 
 
 async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
-    """Wait until deferred calls can be sent; where that takes too long, they are skipped with the reason."""
+    """Wait until deferred calls can be sent; when that takes too long, skip them and return `False`."""
     landing = run.landing
     if not landing.exceeds_patience and not run.halted:
         run.tell(Waiting(landing.remaining, landing.why()))
         await run.patience.pause(run.stop, landing.remaining + TICK)
     if not (landing.exceeds_patience or run.halted):
         return True
-    reason = run.halted or f"{landing.why()}: repeat from {landing.when()} on"
+    reason = run.halted or f"{landing.why()}: repeat after {landing.when()}"
     if not run.halted:
         landing.gave_up = True
         run.remark(LANDING, reason)
@@ -128,7 +128,7 @@ async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
 
 
 def _wholes(plan: Plan) -> Mapping[Key, Item]:
-    """The upsert of every desired tag that a single call touches."""
+    """Return the upsert of every desired tag that a call of a single resource touches."""
     single = {
         item.key
         for stage in plan.stages
@@ -144,7 +144,7 @@ def _wholes(plan: Plan) -> Mapping[Key, Item]:
 
 
 def _mend_after_interruption(run: ApplyRun, plan: Plan, wholes: Mapping[Key, Item], done: set[str]) -> None:
-    """Tags that an interrupted run of this plan left in doubt, and that no upsert of this run will clear."""
+    """Schedule repairs of tags that an interrupted run of this plan left in doubt and that this run does not upsert."""
     if not wholes:
         return
     calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id and call.id not in done)
@@ -166,12 +166,12 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], d
 
 
 def _reach(calls: Iterable[Call]) -> int:
-    """The number of resources of which something ends with these calls."""
+    """Return the number of resources that the calls affect."""
     return sum(len(item.effects) for call in calls for item in call.items)
 
 
 def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:
-    """Whether an interrupted run of the same plan got this call acknowledged (docs/planning.md 6)."""
+    """Return whether an interrupted run of this plan already had the call acknowledged (docs/planning.md 6)."""
     if call.id not in done:
         return False
     for effect in effects_of(call.items):
@@ -195,7 +195,7 @@ async def _send_batch(run: ApplyRun, step: Step, call: Call) -> None:
 
 
 def _single_jobs(run: ApplyRun, step: Step, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
-    """Jobs for calls of one resource each, whose intents are written together ahead of them."""
+    """Yield jobs for calls of one resource each, whose intents are journaled together ahead of the jobs."""
     for start in range(0, len(calls), FLUSH_AT):
         parts = [
             (run.landing.journal_name(call, call.items), _ready(run, step, call))
@@ -215,7 +215,7 @@ async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Ite
 
 
 def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
-    """The items whose needs are met (docs/planning.md 4.2); others wait for late calls, or are skipped."""
+    """Return the items whose needs are met (docs/planning.md 4.2); defer or skip all other items of the call."""
     if reason := run.halted:
         run.skipped(call.items, reason)
         return []
@@ -223,11 +223,11 @@ def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
     waiting: list[Item] = []
     for item in call.items:
         if unmet := next((key for key in item.needs if key in run.blocked), None):
-            run.skipped([item], f"waited for {unmet}, which was not applied")
+            run.skipped([item], f"it depends on {unmet}, which was not applied")
         elif run.landing.waits(item.effects, _needs(item)):
             waiting.append(item)
         elif missing := _missing_category(run, item):
-            run.skipped([item], f"waited for the id of {missing}, which was not applied")
+            run.skipped([item], f"it needs the id of {missing}, which was not applied")
         else:
             ready.append(item)
     if waiting:
@@ -236,20 +236,20 @@ def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
 
 
 def _needs(item: Item) -> Iterator[Key]:
-    """The keys that an item needs, a tag's category included."""
+    """Yield the keys that an item needs, a tag's category included."""
     yield from item.needs
     if (category := category_of(item.effects[0])) is not None and item.effects[0].whole:
         yield Key(Kind.CATEGORY, category)
 
 
 def _missing_category(run: ApplyRun, item: Item) -> Key | None:
-    """The category whose id nobody knows."""
+    """Return the category of an item if its id on the service is unknown, or `None`."""
     category = category_of(item.effects[0]) if item.effects[0].whole else None
     return Key(Kind.CATEGORY, category) if category is not None and category not in run.category_ids else None
 
 
 async def concurrently(count: int, jobs: Iterator[Job]) -> None:
-    """Run jobs, `count` at a time; the first exception of a job is raised once the others have ended."""
+    """Run jobs, `count` at a time; after a failure, start no more, await running jobs and raise the first exception."""
     failures: list[BaseException] = []
 
     async def work() -> None:
@@ -266,11 +266,11 @@ async def concurrently(count: int, jobs: Iterator[Job]) -> None:
         raise failures[0]
 
 
-# --- tags that a run sends beyond what was planned
+# --- tags that a run sends in addition to those planned
 
 
 async def _send_strays(run: ApplyRun, plan: Plan) -> None:
-    """Members of categories whose ids changed, save those that the plan sends anyway (docs/planning.md 4.8)."""
+    """Send members of categories whose ids changed, except those that the plan sends anyway (docs/planning.md 4.8)."""
     strays, run.strays = run.strays, {}
     upserts = {
         effect.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for effect in effects_of(call.items)
@@ -279,7 +279,7 @@ async def _send_strays(run: ApplyRun, plan: Plan) -> None:
 
 
 async def _send_repairs(run: ApplyRun, step: Step) -> None:
-    """Desired tags that were not there as recorded are sent whole in the same run (docs/planning.md 4.7)."""
+    """Send desired tags whose recorded state proved wrong, whole and in the same run (docs/planning.md 4.7)."""
     repairs, run.repairs = run.repairs, {}
     await _send_more(run, f"repair {step.value}", list(repairs.values()))
 

@@ -1,4 +1,4 @@
-"""Sending batches: full ones first, halved where the service refuses one as a whole (docs/planning.md 4.3 to 4.8)."""
+"""Send items in batches, halving a batch that the service rejects as a whole (docs/planning.md 4.3 to 4.8)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from syncengine.service import wire
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES, UPSERT_TAGS, Operation
 
 HALVED = frozenset({400, 413, 422})
-"""Refusals that can be one item's fault."""
+"""Status codes of a rejected batch for which a single item may be the cause."""
 
 MAX_OFFENDERS = 32
-"""Items that one operation's batches are halved for, and refusals of named items after which the rest is sent
-again; what is left then fails with the same words."""
+"""How many rejected items to isolate, and batches to resend, per operation before failing all remaining items."""
 
 
 def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
-    """The body of a batch. `with_ids`: categories are named by the ids that they are recorded with."""
+    """Return the JSON body of a batch. `with_ids`: whether to identify categories by their recorded ids."""
     if operation is UPSERT_TAG_CATEGORIES:
         entries = [wire.category(item.effects[0], run.category_id(item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
@@ -41,7 +40,7 @@ def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
 
 
 async def deliver(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
-    """Send intended items and conclude; a batch that is refused as a whole is sent again in parts."""
+    """Send intended items and record their outcomes; a batch that is rejected as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
         items = _without_new(run, call, items)
     if not items:
@@ -81,7 +80,7 @@ def _fail_named(
 
 
 async def _again(run: ApplyRun, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
-    """Send the items again that a refusal did not name, as long as refusals are few."""
+    """Resend the items that a rejection did not name, unless the operation had too many rejections."""
     run.resends[operation.id] += 1
     if run.resends[operation.id] > MAX_OFFENDERS:
         run.failed(call, rest, CallError(words, operation.id))
@@ -121,7 +120,7 @@ async def _halve(run: ApplyRun, operation: Operation, call: str, items: Sequence
 
 
 async def _find_plan_limit(run: ApplyRun, call: str, items: Sequence[Item], error: CallError) -> None:
-    """Recorded tags on their own; new ones in halves until the first that is refused alone."""
+    """Send recorded tags on their own, and new tags in halves until one is rejected alone."""
     new = [item for item in items if item.new]
     if len(new) < len(items) and new:
         await deliver(run, UPSERT_TAGS, call, [item for item in items if not item.new])
@@ -147,18 +146,18 @@ def _without_new(run: ApplyRun, call: str, items: Sequence[Item]) -> list[Item]:
 
 
 def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
-    """Match the answer by externalId; a category without an id of its own in it stays in doubt and its tags wait."""
+    """Match categories in the answer by `externalId`; one without a unique id stays in doubt, and its tags wait."""
     answered = _answered_ids(data)
     shared = {id for id, count in Counter(answered.values()).items() if count > 1}
     owners = {id: name for name, id in run.category_ids.items()}
     for item in items:
         server_id, name = answered.get(item.key.name), item.key.name
         if server_id is None:
-            _leave_unidentified(run, call, item, "the service did not return the id of this category")
+            _leave_unidentified(run, call, item, "the service did not return an id for this category")
         elif server_id == _known_id(run, item) or (server_id not in shared and owners.get(server_id, name) == name):
             _settle_category(run, call, item, server_id)
         else:
-            _leave_unidentified(run, call, item, f"the service gave it the id of another category ({server_id})")
+            _leave_unidentified(run, call, item, f"the service returned another category's id ({server_id}) for it")
             if other := owners.get(server_id):
                 run.ledger.doubt_ids([Key(Kind.CATEGORY, other)])
 
@@ -169,7 +168,7 @@ def _leave_unidentified(run: ApplyRun, call: str, item: Item, message: str) -> N
 
 
 def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
-    """Ids by externalId; anything but a text is no id."""
+    """Return the category ids in an answer, by `externalId`; ignore ids that are not texts."""
     entries = data.get("tagCategories")
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     pairs = ((row.get("externalId"), row.get("id")) for row in rows)
@@ -197,25 +196,25 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
 
 
 def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
-    """The category that was renamed has none of the names any more that earlier renames may have left it with."""
+    """Record as deleted the names that earlier, doubtful renames may have left on a category that is now renamed."""
     effects = [Effect(key=key, status=Status.DELETED) for key in _doubted_names(run, item, server_id)]
     if effects:
         run.journal.settle(call, [Item(effects=tuple(effects))])
 
 
 def _doubted_names(run: ApplyRun, item: Item, server_id: str | None) -> list[Key]:
-    """Other names that the category of this id had before renames without a known end."""
+    """Return other names that the category with this id had before renames of unknown outcome."""
     names = {Key(Kind.CATEGORY, name) for name, id in run.former_ids.items() if id == server_id}
     rows = run.ledger.get(names - {effect.key for effect in item.effects}).values()
     return sorted(row.key for row in rows if row.status is Status.DELETED)
 
 
 REFUSED_IDS = frozenset({400, 404, 409, 422})
-"""Refusals of a tag that can be about its category's id."""
+"""Status codes of a rejected tag for which its category's id may be the cause."""
 
 
 def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
-    """Note which category ids the service accepted with a tag, and which it refused."""
+    """Note which category ids the service accepted with a tag, and which it rejected."""
     refused: Iterable[int] = ()
     match verdict:
         case Accepted(errors):
@@ -230,29 +229,29 @@ def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
 
 
 def doubt_refused_ids(run: ApplyRun) -> None:
-    """Mark category ids as doubtful if every tag sent with them was refused, unless the service just confirmed them.
+    """Mark category ids as doubtful if every tag sent with them was rejected, unless the service just confirmed them.
 
-    The next apply asks the service for these ids again.
+    The next apply asks the service for the marked ids again.
     """
     for name in sorted((run.refused_ids - run.accepted_ids - run.repeated_ids) & run.category_ids.keys()):
         key, id = Key(Kind.CATEGORY, name), run.category_ids[name]
         run.ledger.doubt_ids([key])
-        message = f"every tag that was sent with the id of {key} ({id}) was refused: the next apply asks for it again"
+        message = f"the service rejected every tag sent with the id of {key} ({id}): the next apply requests it again"
         run.remark("category-id-doubted", message)
 
 
 def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, recorded_id: str | None) -> None:
-    """The service made a new category instead of renaming: its members move there, and the old one is let go.
+    """Handle a rename for which the service created a new category: move its members and release the old category.
 
-    Deleting the old one, by whichever name, would delete tags that others put there, which no plan has announced.
+    Deleting the old category, under any of its names, would also delete tags of other owners, which no plan announced.
     """
     own, *others = item.effects
     old_names = (*(effect.key for effect in others), *_doubted_names(run, item, recorded_id))
     message = (
-        f"the service made a new category ({server_id}) instead of renaming {own.former}: if that is still there, it"
+        f"the service created a new category ({server_id}) instead of renaming {own.former}: if that still exists, it"
         " stays, without the tags of this project; delete it in the console once nobody needs it"
     )
-    # Before it is recorded: where a run is killed in between, the next one says it again.
+    # Report before recording: if the run is killed in between, the next one reports it again.
     run.remark("category-not-renamed", message)
     releases = tuple(Effect(key=key, status=Status.RELEASED) for key in old_names)
     run.journal.settle(
@@ -262,16 +261,16 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str, re
 
 
 def _name_of(run: ApplyRun, item: Item, server_id: str) -> str | None:
-    """The other name by which the category is recorded that had this id: in a rename the former one."""
+    """Return another recorded name of the category with this id: in a rename the former name."""
     former = item.effects[0].former
     others = (name for name, id in run.former_ids.items() if id == server_id and name != item.key.name)
     return former.name if former else next(others, None)
 
 
 def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str | None) -> None:
-    """The service knows the category by another id than we do: its members are sent again in this run.
+    """Schedule the members of a category for sending, because the service returned another id than the recorded one.
 
-    Until then they may be where they were, and those that are not ours to send stay there: by its other name.
+    Until they are sent they may still be in the category of the other name, and members of other owners stay there.
     """
     members = run.ledger.members([category.name])
     if other_name is not None:
@@ -279,8 +278,8 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
     rows = [row for row in members if row.status is Status.ACTIVE]
     run.ledger.doubt([row.key for row in rows])
     count = sum(row.key not in run.set_aside for row in rows)
-    again = f": its {count} tags are sent again" if count else ""
-    run.remark("category-id-changed", f"{category} has another id than recorded ({server_id}){again}")
+    again = f"; its tags are sent again ({count})" if count else ""
+    run.remark("category-id-changed", f"the service gave {category} another id than recorded ({server_id}){again}")
     for row in (row for row in rows if row.key not in run.set_aside):
         effect = Effect(
             key=Key(Kind.TAG, row.key.name),
@@ -294,13 +293,13 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
 
 
 def _there(row: Recorded, other_name: str, category: Key) -> Effect:
-    """The record of a member in the category by its other name: one that is sent again may be in either."""
+    """Return the record of a member in the category of the other name; a member that is sent again may be in either."""
     former = None if row.status is Status.ACTIVE else category
     return Effect(key=row.key, fields={"category": other_name}, former=former)
 
 
 async def _without_id(run: ApplyRun, call: str, item: Item) -> None:
-    """An update that is refused with its id is tried once without it."""
+    """Retry a category once without its id, after an update with the id was rejected."""
     body = spell(run, UPSERT_TAG_CATEGORIES, [item], with_ids=False)
     verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.send(UPSERT_TAG_CATEGORIES, call, body))
     if isinstance(verdict, RefusedCall):

@@ -1,4 +1,4 @@
-"""The run that changed a resource last, from the history; reads the state."""
+"""Find the run that last changed a resource, from the history. Reads the state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncengine.state.store import State
 
 
 def last_change(state: State, key: Key) -> str | None:
-    """The last run that wrote a resource, in words; None where the history knows of none."""
+    """Return a description of the run that last wrote a resource, or `None` when the history has none."""
     last = last_writer(state.history(key))
     return None if last is None or last.run is None else f"last changed by {_run(last)}"
 

@@ -1,4 +1,4 @@
-"""Events of an apply while it runs. Renderers and the report fold them; nothing here prints."""
+"""Define the events of a running apply, which renderers and the report consume. Nothing here prints."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from syncengine.resource import Key, Source
 
 @dataclass(frozen=True, slots=True)
 class StageStarted:
-    """`items` are the resources' parts that this stage sends."""
+    """The start of a stage; `items` is the number of resources or parts of resources that it sends."""
 
     name: str
     items: int
 
 
 class ItemEnded(Struct, frozen=True, gc=False):
-    """The outcome of one item of a stage; `error` says why it was not applied."""
+    """The outcome of one item of a stage; `error` is the reason why it was not applied."""
 
     key: Key
     outcome: Outcome
@@ -29,7 +29,7 @@ class ItemEnded(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """A call is repeated in `wait` seconds."""
+    """A call that will be repeated in `wait` seconds."""
 
     operation: str
     why: str
@@ -59,7 +59,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """Somebody asked the run to end: it waits at most `seconds` for the answers to requests in flight."""
+    """A request to end the run, which waits at most `seconds` for the answers to requests in flight."""
 
     seconds: float
 

@@ -1,4 +1,4 @@
-"""Refusals before anything is sent or written: new states in CI, stale plans, older commits, removals."""
+"""Refuse an apply before anything is sent or written: new states in CI, stale plans, older commits, removals."""
 
 from __future__ import annotations
 
@@ -49,31 +49,31 @@ from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import Facts, State, open_state
 
 UNMERGED = "not-merged"
-"""The code of a saved plan that was made from another tree than is checked out."""
+"""The diagnostic code of a saved plan whose manifests are not the ones checked out."""
 
 
 def refuse_new_state(url: str) -> None:
     """Refuse to create a state in CI, where a missing one is usually a mistake (docs/planning.md 7)."""
     with open_state(url, write=False) as state:
         if not state.exists:
-            message = "there is no state yet, and this is a CI job: --new-state creates one"
+            message = "there is no state yet, which is usually a mistake in a CI job: create one with --new-state"
             raise GateTripped(message, code=NEW_STATE)
 
 
 def refuse_ungated(plan: Plan) -> None:
-    """Removals that nobody approved (docs/planning.md 5)."""
+    """Refuse changes whose required approval is missing (docs/planning.md 5)."""
     if plan.gate.is_closed:
         reasons = "; ".join(plan.gate.reasons)
         open_units = [unit for unit in plan.gate.units if unit.is_open]
         has_rules = any(unit.kind == RULE for unit in open_units)
-        everything = None if has_rules else plan.gate.approve  # which is not for rules
+        everything = None if has_rules else plan.gate.approve  # it does not cover rules
         approve = everything or " --approve-deletes ".join(unit.approve for unit in open_units)
         what = _asking(frozenset(unit.kind for unit in open_units))
         raise GateTripped(f"{what} need an approval: {reasons} (--approve-deletes {approve})")
 
 
 def _asking(kinds: frozenset[str]) -> str:
-    """The changes that need an approval, by the kinds of their units."""
+    """Return a description of the changes that need an approval, by the kinds of their units."""
     if RULE in kinds:
         return "changes"
     both = filter(None, ("removals" if kinds - {OPENED} else "", "opened tags" if OPENED in kinds else ""))
@@ -81,63 +81,63 @@ def _asking(kinds: frozenset[str]) -> str:
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
-    """The older of two pipelines must not win (docs/planning.md 1.7). A warning if Git cannot tell which is older."""
+    """Refuse a commit older than the last applied one; return a warning if Git cannot tell (docs/planning.md 1.7)."""
     if commit is None:
         return unread(root, facts)
     older = is_older(root, commit, facts)
     if older is None:
-        return f"it is not known whether {older_than(commit, facts)}"
+        return f"Git cannot tell whether {older_than(commit, facts)}"
     if older and not allowed:
-        cure = "check out a newer one, or go back to it with --allow-older"
+        cure = "check out a newer commit, or apply this one with --allow-older"
         raise StalePlan(f"{older_than(commit, facts)}: {cure}", code=OLDER_COMMIT)
     return None
 
 
 def refuse_other_service(facts: Facts, base_url: str) -> None:
-    """Refuse a state that was made for another service (docs/planning.md 1.6)."""
+    """Refuse a state that belongs to another service (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
-        message = f"the state belongs to {facts.base_url}, and the project's service is {base_url}"
-        raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
+        message = f"the state belongs to {facts.base_url}, but the project's service is {base_url}"
+        raise WrongTeam(f"{message}; if the service moved, run `syncengine state rebind`", code=OTHER_SERVICE)
 
 
 def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
-    """A saved plan is of what is checked out, so that nothing is applied that was never merged (docs/planning.md 6)."""
+    """Refuse a saved plan of files that are not checked out, to apply nothing unmerged (docs/planning.md 6)."""
     why = None if allowed else not_merged(plan, root)
     if why is not None:
         raise StalePlan(
-            f"this plan was made from {why}: merge its pull request, plan again, or apply it with --allow-unmerged",
+            f"this plan was made from {why}: merge its pull request, plan again, or use --allow-unmerged",
             code=UNMERGED,
         )
 
 
 def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
-    """A saved plan that was used, or is for another state, service or team: it fits one, once (docs/planning.md 6)."""
+    """Refuse a saved plan that was used, or was made for another state, service or team (docs/planning.md 6)."""
     facts = state.facts()
     if plan.changes_something and state.plan_ended(plan.id):
-        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what is left to do", code="plan-used")
+        raise StalePlan(f"plan {plan.id} was already applied: plan again to see what remains", code="plan-used")
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
-        raise StalePlan("the plan was made for another state or service")
+        raise StalePlan("the plan was made for another state or service: plan again")
     if plan.basis.team not in (None, facts.team):
-        raise StalePlan(f"the plan was made for team {plan.basis.team!r}, the state belongs to {facts.team!r}")
+        raise StalePlan(f"the plan is for team {plan.basis.team!r}, the state for team {facts.team!r}")
 
 
 def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
-    """Refuse a saved plan that would send a resource set aside since the plan was made (docs/quarantine.md)."""
+    """Refuse a saved plan that would send a resource that was quarantined after planning (docs/quarantine.md)."""
     content = RefusedContent(plan)
     actions = {change.key: change.action for change in plan.changes}
     for entry in set_aside_now(quarantine_in(state, project, now)):
         key, refused, action = entry.key, entry.refusal.content, actions.get(entry.key)
-        is_removal = refused.startswith(REMOVAL)  # or a cascade, whatever its own way out was
+        is_removal = refused.startswith(REMOVAL)  # or a cascade, however the resource itself was to be removed
         sends = action is not None and (
             bool(plan.undo) or (action not in WRITES if is_removal else content.of(key, action) == refused)
         )
         if sends or (plan.sweep is not None and key.kind is Kind.ACTIVITY_TYPE):
-            raise StalePlan(f"the plan is stale: {key} was set aside since it was made: plan again")
+            raise StalePlan(f"the plan is stale, plan again: {key} was quarantined after the plan was made")
 
 
 def refuse_changed(plan: Plan, state: State) -> None:
-    """A saved plan whose rows are others by now."""
+    """Refuse a saved plan whose recorded rows have changed since it was made."""
     rows = state.get(plan.prior)
     differing = mismatches(plan, rows, _grouped(plan, state))
     if differing:
@@ -149,16 +149,16 @@ def refuse_changed(plan: Plan, state: State) -> None:
 
 
 def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:
-    """The differences from what the plan knows, and who made them."""
+    """Return a description of how a row differs from the plan's basis, and which run changed it."""
     details = (in_words(changed_since(change, row)), last_change(state, mismatch.key))
     reasons = "; ".join(filter(None, details))
     return f"{mismatch.key}: {mismatch.why}" + (f" ({reasons})" if reasons else "")
 
 
 class RowsOfPlan:
-    """The rows of a state that checks of a saved plan need, each read once: whoever holds the lock finds them again.
+    """The rows that the checks of a saved plan need. They are read once, since this process holds the lock.
 
-    `touched` are the rows that the plan writes or must know all of; `judged` are those that its gate judges.
+    `touched` are the rows that the plan writes, and those that it must know completely. `judged` are for its gate.
     """
 
     def __init__(self, plan: Plan, state: State) -> None:
@@ -180,10 +180,10 @@ class RowsOfPlan:
 def refuse_inconsistent(
     plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit], rows: RowsOfPlan | None = None
 ) -> Diff | None:
-    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6); return its differences.
+    """Refuse a saved plan whose calls do not match the changes it shows (docs/planning.md 6); return its differences.
 
-    None: a plan that was begun already is not checked again. It was proven when it began, and has changed its rows
-    since; its id ends in a digest of its content.
+    Return `None` for a plan that was begun already: it was checked when it began and has changed its rows since. Its id
+    ends in a digest of its content.
     """
     if state.plan_began(plan.id):
         return None
@@ -193,10 +193,10 @@ def refuse_inconsistent(
 
 
 def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule_set: RuleSet) -> Plan:
-    """Return the saved plan with the findings of today's rules, besides those of when it was made.
+    """Return the saved plan with the findings of today's rules added to those from when it was made.
 
-    A denial that the file holds stays one, and a unit of its gate, the `claim`, too. A plan that was begun already
-    (`delta` is None) is only finished, under the approvals with which it began.
+    Denials in the file stay, and so do the rule units of its gate, the `claim`. A plan that was begun already (`delta`
+    is `None`) is only finished, under the approvals with which it began.
     """
     if delta is None:
         return replace(plan, gate=with_rules(plan.gate, (), tuple(going_on(state.approvals(), plan.id))))
@@ -212,13 +212,13 @@ def judged_again(plan: Plan, claim: Gate, delta: Diff | None, state: State, rule
 
 
 def refuse_denied(plan: Plan) -> None:
-    """A plan that a rule of the project denies (docs/rules.md)."""
+    """Refuse a plan that a rule of the project denies (docs/rules.md)."""
     if denials := [diagnostic for diagnostic in plan.diagnostics if diagnostic.code == POLICY_DENIED]:
         raise PolicyDenied(denials)
 
 
 def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]:
-    """Refuse to redo changes of an undone run (docs/undo.md); return the resources for which it is allowed."""
+    """Refuse to redo changes of an undone run (docs/undo.md), or return the resources whose redoing is allowed."""
     if plan.undo:
         return ()
     undone = state.undone()
@@ -232,20 +232,20 @@ def refuse_undone(plan: Plan, state: State, *, allowed: bool) -> tuple[Key, ...]
 
 
 def refuse_other_undo(plan: Plan, again: Plan) -> None:
-    """Refuse a saved undo that is not `again`, the undo of that run by this state: it would pass for one."""
+    """Refuse a saved undo that differs from `again`, the undo of the named run computed from today's state."""
     left_out = [each.undo.left_out if each.undo else () for each in (plan, again)]
     calls, calls_again = ((each.changes, each.stages, each.sweep, each.records) for each in (plan, again))
     if calls != calls_again or left_out[0] != left_out[1]:
-        raise inconsistent("it does not take back the run that it names")
+        raise inconsistent("it does not undo the run that it names")
 
 
 def with_gate_of_today(
     plan: Plan, state: State, limits: Mapping[str, Limit], now: float, rows: RowsOfPlan | None = None
 ) -> Plan:
-    """Return the saved plan with its gate judged anew: with removals by other runs since, and approvals spent since.
+    """Return the saved plan with its gate judged anew, counting removals and spent approvals of other runs since.
 
-    It stays as strict as it was. A plan that was begun already is only finished: what an approval covered when it began
-    goes on.
+    The new gate is at least as strict as the saved one. A plan that was begun already is only finished: changes that an
+    approval covered when it began still go ahead.
     """
     if not plan.gate.whole:  # it was proven to take nothing
         return plan
@@ -269,14 +269,14 @@ def with_gate_of_today(
 
 
 def _records_of_begun(plan: Plan, state: State) -> KnownApprovals:
-    """The approvals on record, under which the removals of a plan that was begun go on."""
+    """Return the approvals on record, including those that still cover removals of a plan that was begun."""
     found, owns = state.approvals(), state.facts().owns_activity_types
     rows = state.get(loss.key for each in found if each.plan == plan.id for loss in each.covers)
     return records_of_plan(found, plan.id, rows, owns_activity_types=owns)
 
 
 def _unfinished(difference: Difference) -> Difference:
-    """The difference without what its row does not have any more, since the run that was begun took it."""
+    """Return the difference without removals that the begun run already made in the row."""
     change, row = difference.change, difference.row
     if row is None:
         return difference
@@ -291,7 +291,7 @@ def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
 
 
 def _touched(plan: Plan, state: State) -> dict[Key, Recorded]:
-    """The rows that a plan writes, and those that it must know all of."""
+    """Return the rows that a plan writes, and the groups of rows that it must know completely."""
     keys = {change.key for change in plan.changes}
     keys |= {former for change in plan.changes for former in change.formers}
     keys |= {effect.key for effect in plan.effects()}
@@ -302,7 +302,7 @@ def _touched(plan: Plan, state: State) -> dict[Key, Recorded]:
 
 
 def _grouped(plan: Plan, state: State) -> Iterator[Recorded]:
-    """Rows that a plan must know all of: activity types of a sweep, members of categories that go."""
+    """Yield rows of which a plan must know all: activity types if it sweeps, members of categories that it deletes."""
     if plan.sweep is not None:
         yield from (row for row in state.rows(Kind.ACTIVITY_TYPE) if may_be_held(row))
     going = [c.key.name for c in plan.changes if c.key.kind is Kind.CATEGORY and c.action.word == "delete"]

@@ -1,4 +1,4 @@
-"""Calls of earlier runs that may still be executed, and the calls of this run that wait (docs/planning.md 1.8)."""
+"""Track calls of earlier runs that may still be executed, and calls of this run that wait (docs/planning.md 1.8)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Rows = Callable[[Iterable[Key]], Mapping[Key, Recorded]]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long calls may take to land, and how long this run waits for that; seconds on this machine's own clock.
+    """How long calls may take to land, and how long this run waits for them, in seconds on this machine's own clock.
 
-    `window` counts from when a call's sender could send no more, `until` is the end of waiting.
+    `window` counts from when the sender of a call could send no more; `until` is the end of waiting.
     """
 
     window: float = DEFAULT_SECONDS
@@ -34,13 +34,13 @@ class Patience:
 
 
 async def pause(stop: asyncio.Event, seconds: float) -> None:
-    """Wait for these seconds, or until the run is to stop."""
+    """Wait for the given seconds, or until `stop` is set."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), seconds)
 
 
 class _Aims:
-    """The aims for the few resources that late calls name; looked up when they are first needed."""
+    """The aims of the few resources that late calls name, looked up when first needed."""
 
     def __init__(self, effects: Callable[[], Iterable[Effect]], rows: Rows) -> None:
         self._leaves = effects
@@ -59,9 +59,9 @@ class _Aims:
 
 
 class Landing:
-    """The calls that wait in one run. `deferred` are the parts of calls that are sent last, with their stages.
+    """The calls of one run that wait for late calls of earlier runs.
 
-    `gave_up`: there was no time to wait for all of it.
+    `deferred` are the parts of calls to send last, with their stages. `gave_up`: the time to wait was too short.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Landing:
         self._waiting: set[Key] = set()
 
     def expect(self, outstanding: Iterable[Outstanding]) -> None:
-        """Count with calls of earlier runs."""
+        """Register calls of earlier runs that may still be executed."""
         now = self.patience.seconds()
         for late in outstanding:
             self._add(late.attempt, now + late.remaining)
 
     def give_up(self, attempt: Attempt, at: float) -> None:
-        """Remember that this call may still be executed: an attempt at it was given up at time `at`."""
+        """Register an attempt that was given up at time `at` and may still be executed."""
         self._add(attempt, at + self.patience.window)
 
     def _add(self, attempt: Attempt, until: float) -> None:
@@ -96,7 +96,7 @@ class Landing:
         self._questions.add(attempt, until)
 
     def waits(self, effects: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
-        """Whether something must not be sent yet: a late call would disturb it, or it needs a key that waits."""
+        """Return whether effects must wait: a late call would disturb them, or a key that they need is waiting."""
         if not (self._questions or self._waiting):
             return False
         effects = tuple(effects)
@@ -108,19 +108,19 @@ class Landing:
         return question is not None
 
     def defer(self, step: Step, call: Call, items: Iterable[Item]) -> None:
-        """Send these items of a call last."""
+        """Postpone the given items of a call until late calls have landed."""
         part = Call(call.id, call.operation, tuple(items))
         self.deferred.append((step, part))
         self._waiting.update(effect.key for item in part.items for effect in item.effects)
 
     def defer_sweep(self, removals: Iterable[Effect]) -> None:
-        """Sweep last."""
+        """Postpone the sweep until late calls have landed."""
         self.defers_sweep = True
         self._waiting.update(effect.key for effect in removals)
 
     @property
     def remaining(self) -> float:
-        """Seconds until the waiting calls can be sent."""
+        """The seconds until the waiting calls can be sent."""
         until = self.question.until if self.question else 0.0
         return max(0.0, until - self.patience.seconds())
 
@@ -129,7 +129,7 @@ class Landing:
         return self.patience.seconds() + self.remaining > self.patience.until
 
     def again(self) -> tuple[list[tuple[Step, Call]], bool]:
-        """Begin another round: return the deferred calls, under new ids, and whether the sweep was deferred."""
+        """Begin another round, with new call names: return the deferred calls, and whether the sweep was deferred."""
         self.number += 1
         deferred, sweeps = self.deferred, self.defers_sweep
         self.deferred, self.defers_sweep, self.question = [], False, None
@@ -137,16 +137,16 @@ class Landing:
         return deferred, sweeps
 
     def journal_name(self, call: Call, items: Iterable[Item]) -> str:
-        """The journal's name of a call that is sent with these items: a part is never taken for the whole."""
+        """Return the journal's name of a call with the given items; a part never gets the name of the whole call."""
         whole = self.number == 1 and len(tuple(items)) == len(call.items)
         return call.id if whole else f"{call.id}~{self.number}"
 
     def why(self) -> str:
-        """The reason for waiting, for people to read."""
+        """Return the reason for waiting, for display."""
         assert self.question is not None, "nothing waits"
         return f"an earlier {self.question.operation} of {self.question.key} may still be executed"
 
     def when(self) -> str:
-        """The time from which on a run goes through, in UTC."""
+        """Return the earliest time (UTC) at which a run may proceed."""
         at = math.ceil(self.patience.now() + self.remaining)
         return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""Refused item → digest of the content that its plan asks of the resource, by which a quarantine knows it; pure."""
+"""Compute the digest of the content that a rejected item asks for, which identifies it in a quarantine. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS: Mapping[Status | None, str] = {Status.DELETED: "delete", Status.RETIRED: "
 
 
 class RefusedContent:
-    """The contents of one plan; looked up when the first item is refused."""
+    """The contents that one plan asks for; looked up when the first item is rejected."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -27,13 +27,13 @@ class RefusedContent:
         return _content(whole) if whole is not None else removal_by(effect)
 
     def of(self, key: Key, action: Action) -> str:
-        """The content of a change."""
+        """Return the content that a change asks for."""
         whole = self._upserts.get(key)
         return _content(whole) if whole is not None else REMOVAL + action.word
 
     @cached_property
     def _upserts(self) -> Mapping[Key, Effect]:
-        """The upserts of all that is sent, of tags also where single calls send a part."""
+        """The upserts of all resources that are sent, also of tags of which single calls send a part."""
         upserts = {key: item.effects[0] for key, item in self._plan.wholes.items()}
         items = (item for stage in self._plan.stages for call in stage.calls for item in call.items)
         return upserts | {item.key: item.effects[0] for item in items if item.effects[0].whole}
@@ -44,5 +44,5 @@ def _content(effect: Effect) -> str:
 
 
 def removal_by(effect: Effect) -> str:
-    """The content of a removal."""
+    """Return the content that stands for a removal."""
     return REMOVAL + WAYS.get(effect.status, "")

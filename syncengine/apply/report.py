@@ -1,4 +1,4 @@
-"""The outcomes of an apply: of its changes, of its sync session, of all of it. Values; pure."""
+"""Define the outcomes of an apply: of its changes, of its sync session and of the whole run. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from syncengine.resource import Key, Source
 
 
 class Outcome(StrEnum):
-    """The outcome of one change. UNKNOWN: it was sent, and no answer told the outcome."""
+    """The outcome of one change. UNKNOWN: it was sent, and no answer revealed its outcome."""
 
     APPLIED = "applied"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """The end of a run. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
+    """The final status of a run. FAILED and REFUSED: nothing was applied, with REFUSED by our own decision."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
@@ -42,10 +42,10 @@ class RunStatus(StrEnum):
 
 
 REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
-"""What keeps an apply from beginning by our own decision."""
+"""Errors by which we decide, before sending anything, not to apply."""
 
 RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAGE}
-"""What the history calls refused, by exit code: all but a misspelt command, and a key that the service refuses too."""
+"""Exit codes that the history shows as refused: refusals except usage errors; a rejected API key shares one of them."""
 
 
 def status_after(error: SyncengineError) -> RunStatus:
@@ -55,9 +55,9 @@ def status_after(error: SyncengineError) -> RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class CallError:
-    """Why a change was not applied: the service's words, or ours where it had none.
+    """Why a change was not applied: the service's message, or ours when it sent none.
 
-    `index` is the item's position in the request that was sent; `status` the HTTP status, if one came.
+    `index` is the item's position in the request, `status` the HTTP status if there was an answer.
     """
 
     message: str
@@ -67,7 +67,7 @@ class CallError:
 
 
 class Result(Struct, frozen=True, gc=False):
-    """One change's outcome with its place in the manifests."""
+    """The outcome of one change, with its place in the manifests."""
 
     key: Key
     action: Action
@@ -78,7 +78,7 @@ class Result(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The sync session of a run, as it ended. `outcome`: completed or cancelled; none where that is not known."""
+    """The end of a run's sync session. `outcome` is completed, cancelled, or none when it is unknown."""
 
     id: str | None = None
     outcome: str = "none"
@@ -97,10 +97,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """When, where and by whom an apply was run. Seconds since epoch.
+    """When, where and by whom an apply was run, with times in seconds since epoch.
 
-    `commit` and `tree` are those of the manifests that were planned, `actor` had the CI job run whose page is `job`,
-    `approvals` are those that were used.
+    `commit` and `tree` are those of the planned manifests; `actor` is who triggered the CI job, `job` the URL of its
+    page, and `approvals` are the approvals that were used.
     """
 
     started: float | None = None
@@ -116,7 +116,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All outcomes of one apply. `results` holds every change, in the plan's order."""
+    """All outcomes of one apply. `results` contains every change, in the plan's order."""
 
     plan: str | None
     status: RunStatus
@@ -128,5 +128,5 @@ class Report:
 
     @property
     def began(self) -> bool:
-        """Whether anything can have been applied."""
+        """Whether anything may have been applied."""
         return self.status not in (RunStatus.FAILED, RunStatus.REFUSED)

@@ -1,4 +1,4 @@
-"""Collects the events of an apply and makes its report of them."""
+"""Collect the events of an apply and build its report from them."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED
 
 
 class _Tally:
-    """Folds outcomes into one result for each resource: the worst of its calls."""
+    """Folds the outcomes of calls into one result for each resource: the worst of its calls."""
 
     def __init__(self) -> None:
         self._worst: dict[Key, ItemEnded] = {}
 
     def add(self, item: ItemEnded) -> None:
-        """Count the outcome of one more call."""
+        """Count the outcome of one call."""
         worst = self._worst.get(item.key)
         if worst is None or WORST_FIRST.index(item.outcome) < WORST_FIRST.index(worst.outcome):
             self._worst[item.key] = item
 
     def results(self, changes: Sequence[Change], unsent: str) -> tuple[Result, ...]:
-        """A result for each change, in their order; then whatever else was not applied.
+        """Return a result for each change, in order, then results of other resources that were not applied.
 
-        `unsent` is the reason of changes without any event.
+        `unsent` is the reason for changes without any event.
         """
         results = [self._result(change, unsent) for change in changes]
         keys = {change.key for change in changes}
@@ -56,7 +56,7 @@ class _Tally:
 
 
 class Chronicle:
-    """The events of one apply so far. `plan` is None until there is one, `traffic` empty until something is sent."""
+    """The events of one apply so far. `plan` is `None` before planning; `traffic` is empty until something is sent."""
 
     def __init__(self, tell: Callable[[Event], None], remarks: Iterable[Diagnostic] = ()) -> None:
         self.plan: Plan | None = None
@@ -69,7 +69,7 @@ class Chronicle:
         self._folded: tuple[Result, ...] | None = None
 
     def hear(self, event: Event) -> None:
-        """Fold one event, and pass it on."""
+        """Fold one event and pass it on."""
         match event:
             case ItemEnded():
                 self._tally.add(event)
@@ -85,12 +85,12 @@ class Chronicle:
 
     @property
     def status(self) -> RunStatus:
-        """Return the status of the run once everything that could be sent was sent."""
+        """The status of a run after everything that could be sent was sent."""
         sweeps = self.plan is not None and self.plan.sweep is not None
         return _status_of(self.results(), sweep_wanted=sweeps, session=self._session)
 
     def results(self) -> tuple[Result, ...]:
-        """A result for each change, once the run began."""
+        """Return a result for each change; empty until the run has begun."""
         if not (self.plan and self.began):
             return ()
         if self._folded is None:
@@ -98,18 +98,18 @@ class Chronicle:
         return self._folded
 
     def _results_after(self, error: SyncengineError | None) -> tuple[Result, ...]:
-        """The same, also of a run that `error` kept from beginning: all that was planned is skipped for its reason."""
+        """Return the results; if `error` kept the run from beginning, every change is skipped for its reason."""
         if error is None or self.began or self.plan is None:
             return self.results()
         return self._tally.results(self.plan.changes, error.message)
 
     def counts(self) -> dict[str, int]:
-        """Count the changes by outcome."""
+        """Return the number of changes by outcome."""
         outcomes = [result.outcome for result in self.results()]
         return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
 
     def report(self, circumstances: Circumstances, error: SyncengineError | None = None) -> Report:
-        """The report; `error` ended the apply early."""
+        """Return the report of the apply; `error`, if any, ended it early."""
         results = self._results_after(error)
         diagnostics = (*(self.plan.diagnostics if self.plan else ()), *self._remarks)
         own = frozenset(diagnostics)
@@ -132,7 +132,6 @@ class Chronicle:
 
 
 def _totals(results: Sequence[Result], requests: int, retries: int) -> Totals:
-    """Count outcomes."""
     counts = Counter(result.outcome for result in results)
     return Totals(
         applied=counts[Outcome.APPLIED],
@@ -145,6 +144,6 @@ def _totals(results: Sequence[Result], requests: int, retries: int) -> Totals:
 
 
 def _status_of(results: Sequence[Result], *, sweep_wanted: bool, session: Session) -> RunStatus:
-    """COMPLETE only when everything was applied, the sweep included."""
+    """Return COMPLETE only when everything was applied, the sweep included."""
     swept = not sweep_wanted or session.outcome == "completed"
     return RunStatus.COMPLETE if swept and all(r.outcome is Outcome.APPLIED for r in results) else RunStatus.INCOMPLETE

@@ -1,4 +1,4 @@
-"""A plan of today, reviewed plans, the state → their comparison, and the refusal to do more than was reviewed.
+"""Compare today's plan with reviewed plans, and refuse to do more than was reviewed.
 
 Reads the state: rows that are done or begun, and from the history who changed them (docs/reviews.md).
 """
@@ -26,13 +26,13 @@ from syncengine.state.store import State
 MORE, NOT_REVIEWED = "more-than-reviewed", "not-reviewed"
 MISSING, DENIED = "reviewed-missing", "reviewed-denied"
 TRACED = 20
-"""Differences whose cause is looked up in the history."""
+"""The maximum number of differences whose cause is looked up in the history."""
 TOLD = 100
 SQLITE = b"SQLite format 3\0"
 
 
 class MoreThanReviewed(StalePlan):
-    """Today's plan does something that nobody reviewed. `excess`: each way in which it does."""
+    """A refusal because today's plan makes changes that nobody reviewed, listed in `excess`."""
 
     code = MORE
 
@@ -41,7 +41,7 @@ class MoreThanReviewed(StalePlan):
         self.excess = tuple(excess)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The refusal, then each difference at its address."""
+        """Return the refusal, then each unreviewed change at its address."""
         more = len(self.excess) - TOLD
         rest = [Excess(f"and {more:,} more")] if more > 0 else []
         return (
@@ -56,7 +56,7 @@ def _finding(excess: Excess) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPast:
-    """The recorded state as a comparison asks for it."""
+    """The recorded state, in the form that comparing plans needs."""
 
     state: State
 
@@ -72,14 +72,14 @@ class RecordedPast:
 
 
 def compared(plan: Plan, reviewed: Sequence[ReviewedPlan], state: State, project: Project) -> Since:
-    """Compare a plan of today with reviewed ones. What is more has its cause, where the history knows one."""
+    """Return how today's plan exceeds the reviewed ones, with the causes that the history knows."""
     since = since_review(plan, reviewed, RecordedPast(state), cache(lambda name: is_live(project, name)))
     traced = (_with_cause(each, state) for each in since.excess[:TRACED])
     return replace(since, excess=(*traced, *since.excess[TRACED:]))
 
 
 def is_live(project: Project, name: str) -> bool:
-    """Whether rows of this name come from a database or a service, and so from no commit."""
+    """Return whether the source `name` is a database or a service, whose rows come from no commit."""
     path = project.root / name
     if not path.is_file():
         return name in project.sources
@@ -92,13 +92,13 @@ def _with_cause(excess: Excess, state: State) -> Excess:
 
 
 def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
-    """Refuse changes that nobody reviewed; without a reviewed plan, only where one is required."""
+    """Refuse changes that nobody reviewed; without a reviewed plan, refuse only if one is required."""
     if review is None:
         return
     if review.required and (review.missing or not review.plans):
-        what = "not all that --reviewed names are there" if review.missing else "no --reviewed names one"
-        raise StalePlan(f"a reviewed plan is required, and {what}; nothing was sent", code=NOT_REVIEWED)
+        what = "a file named by --reviewed does not exist" if review.missing else "--reviewed names none"
+        raise StalePlan(f"a reviewed plan is required, but {what}; nothing was sent", code=NOT_REVIEWED)
     if review.plans:
         valid = [each for each in review.plans if not each.is_denied]
         if excess := compared(plan, valid, state, project).excess:
-            raise MoreThanReviewed(", ".join(each.file for each in valid) or "any plan that rules allow", excess)
+            raise MoreThanReviewed(", ".join(each.file for each in valid) or "any plan that the rules allow", excess)

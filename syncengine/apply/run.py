@@ -1,4 +1,4 @@
-"""The state of one apply: facts about the service, outcomes of resources, and the reason to halt."""
+"""Hold the state of one apply: facts about the service, outcomes of resources, and the reason to halt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from syncengine.state.store import State
 
 
 class ServiceCaller(Protocol):
-    """The part of the client that applying needs: one call, one answer."""
+    """The part of the service client that applying needs: one call, one answer."""
 
     @property
     def down(self) -> bool: ...
@@ -44,13 +44,13 @@ class ServiceCaller(Protocol):
 NOTHING: Mapping[Key, str] = MappingProxyType({})
 
 FLUSH_AT = 256
-"""Settled or failed calls that are written together."""
+"""The number of settled or failed calls to write together."""
 
 
 class Journal:
-    """The verbs of the journal, grouped: many calls of one resource each must not cost a disk write each.
+    """A buffer for journal entries, because many calls of one resource each must not cost a disk write each.
 
-    A settlement that is written late only leaves a doubt if the process dies before; an intent is written at once.
+    If the process dies before a settlement is written, a doubt remains, nothing worse. Intents are written at once.
     """
 
     def __init__(self, ledger: State, seconds: Callable[[], float]) -> None:
@@ -70,28 +70,28 @@ class Journal:
         self._under_way |= calls
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
-        """Record the removals of a call, and that there is no doubt any more."""
+        """Record the removals of a call, and clear its doubt."""
         self._settled.append(Settlement(call, effects_of(items), server_ids or {}))
         self._flush_when_full()
 
     def fail(self, call: str, items: Sequence[Item], message: str, refused: Mapping[Key, str] = NOTHING) -> None:
-        """Write that a call has no known good end for these items; `refused` as in CallFailure."""
+        """Record that a call has no known good end for the given items; `refused` is as in `CallFailure`."""
         self._failed.append(CallFailure(call, tuple(effect.key for effect in effects_of(items)), message, refused))
         self._flush_when_full()
 
     def give_up(self, call: str, at: float) -> Attempt:
-        """Keep a call on record whose attempt was given up `at` and may still be executed; return that attempt."""
+        """Keep on record a call that was given up at time `at` and may still be executed, and return its attempt."""
         self._given_up[call] = at
         return self._under_way[call]
 
     def end(self, call: str) -> None:
-        """The call is not sent again in this run."""
+        """Record that the call is not sent again in this run."""
         self._under_way.pop(call, None)
         self._ended.append(call)
         self._flush_when_full()
 
     def flush(self) -> None:
-        """Write everything now."""
+        """Write all buffered entries."""
         settlements, self._settled = self._settled, []
         failures, self._failed = self._failed, []
         ended, self._ended = self._ended, []
@@ -117,26 +117,26 @@ def effects_of(items: Iterable[Item]) -> tuple[Effect, ...]:
 
 
 def category_of(effect: Effect) -> str | None:
-    """The externalId of the category that a tag is to be in, if one is named."""
+    """Return the `externalId` of the category that a tag asks for, if any."""
     name = effect.fields.get("category")
     return name if isinstance(name, str) and name else None
 
 
 @dataclass(slots=True)
 class ApplyRun:
-    """One apply under way.
+    """One running apply.
 
-    `halt` says why nothing more is sent, `unauthorized` that it is the key. `category_ids` maps externalIds to the
-    service's ids, `former_ids` also those of categories whose deletion or rename may not have happened. `blocked`: keys
-    of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new tag
-    alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches that
-    were sent again without named items. `repairs`: tags to send whole after the stage (docs/planning.md 4.7). `strays`:
-    members of a category whose id changed. `unproven`: paths of the project file, by operation, that never answered
-    with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
-    `accepted_ids`: categories whose ids were refused or accepted with tags; `repeated_ids`: those whose recorded id the
-    service returned again. `members_renamed`: records of the members of categories whose rename is not intended yet.
-    `patience` is for calls that may still be executed. `content` is the content that the plan asks of an item's
-    resource, and `set_aside` are resources of which nothing is sent.
+    `halt` is the reason why nothing more is sent, `unauthorized` whether the key is that reason. `category_ids` maps
+    `externalId`s to the service's ids, `former_ids` also those of categories whose deletion or rename may not have
+    happened. `blocked`: keys with a call that was not applied, with the reason. `plan_limit`: the service's message
+    after it rejected a single new tag with 402. `offenders` and `resends` count, by operation, items that were rejected
+    alone and batches that were resent without named items. `repairs`: tags to send whole after the stage
+    (docs/planning.md 4.7). `strays`: members of a category whose id changed. `unproven`: paths of the project file, by
+    operation, that never answered with a 2xx; `missing` are 404s of such a path, concluded once the stage is over.
+    `refused_ids` and `accepted_ids`: categories whose ids were rejected or accepted with tags; `repeated_ids`: those
+    whose recorded id the service returned again. `members_renamed`: records of the members of categories whose rename
+    is not intended yet. `patience` is for calls that may still be executed. `content` returns the content that the plan
+    asks of an item's resource, and `set_aside` are resources of which nothing is sent.
     """
 
     service: ServiceCaller
@@ -180,12 +180,12 @@ class ApplyRun:
         calls = {call: self._attempt(operation, items, survivors) for call, items in parts}
         with self.ledger.together():
             self.journal.intend(calls)
-            # Not before: until the rename is intended, no row says that both names are one category.
+            # Not earlier: until the rename is intended, no row shows that both names are one category.
             if self.members_renamed:
                 self._record_members({effect.former for attempt in calls.values() for effect in attempt.effects})
 
     def announce(self, plan: Plan, done: Container[str]) -> None:
-        """Have the state know of all calls before the first is sent, where it writes to others only now and then."""
+        """Announce all calls to the state before the first is sent, for a state that publishes its journal rarely."""
         self.ledger.announce(lambda: PublishedCalls(dict(self._attempts_of(plan, done)), tuple(self.members_renamed)))
 
     def _attempts_of(self, plan: Plan, done: Container[str]) -> Iterator[tuple[str, Attempt]]:
@@ -200,12 +200,12 @@ class ApplyRun:
         return Attempt(operation.id, effects_of(items), self._ids_of(operation, items), survivors)
 
     def _record_members(self, renamed: set[Key | None]) -> None:
-        """Write that the members of categories are in them by their new names."""
+        """Record the members of renamed categories under the new names."""
         self.ledger.record([record for record in self.members_renamed if record.former in renamed])
         self.members_renamed = [record for record in self.members_renamed if record.former not in renamed]
 
     def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
-        """The server's ids of the categories that a call names."""
+        """Return the service's ids of the categories that a call names."""
         if operation is UPSERT_TAGS:
             names = {category for item in items if (category := category_of(item.effects[0]))}
             return {name: self.category_ids[name] for name in names if name in self.category_ids}
@@ -215,7 +215,7 @@ class ApplyRun:
         return {name: server_id for name, server_id in ids.items() if server_id}
 
     def category_id(self, item: Item) -> str | None:
-        """The id a category is known by: its own, or in a rename its former one's."""
+        """Return the id of an item's category: its own, or in a rename the id of the former category."""
         former = item.effects[0].former
         return self.category_ids.get(item.key.name) if former is None else self.former_ids.get(former.name)
 
@@ -228,31 +228,31 @@ class ApplyRun:
 
     @property
     def halted(self) -> str | None:
-        """Why nothing more may be sent, if so."""
+        """The reason why nothing more may be sent, or `None`."""
         if self.halt is None:
             if self.stop.is_set():
                 self.halt = "interrupted"
             elif self.service.down:
                 self.halt = "the service is down: repeat unchanged once it answers"
             elif self.max_errors is not None and self.failures >= self.max_errors:
-                self.halt = f"stopped after {self.failures} failures (--max-errors)"
+                self.halt = f"reached the limit of --max-errors ({self.failures} failed)"
         return self.halt
 
-    # What became of items. A failed item keeps its row and its doubt (docs/planning.md 1.2).
+    # Outcomes of items. A failed item keeps its row and its doubt (docs/planning.md 1.2).
 
     def acknowledge(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
-        """Acknowledged."""
+        """Record and report that items of a call were applied."""
         self.journal.settle(call, items, server_ids)
         for effect in effects_of(items):
             self.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
 
     def answered(self, operation: Operation) -> None:
-        """A 2xx: the operation is where the project file says."""
+        """Record a 2xx answer, which proves the path that the project file gives for the operation."""
         if path := self.unproven.pop(operation.id, None):
             self.ledger.path_answered(operation.id, path)
 
     def failed(self, call: str, items: Sequence[Item], error: CallError, outcome: Outcome = Outcome.FAILED) -> None:
-        """Refused, of unknown outcome, or intended and then not sent. Where the key is refused, no resource is."""
+        """Record and report items that failed or were not sent; a rejected key does not count against any item."""
         is_refused = outcome is Outcome.FAILED and not self.unauthorized
         refused = {item.key: self.content(item) for item in items} if is_refused else NOTHING
         self.journal.fail(call, items, error.message, refused)
@@ -260,24 +260,24 @@ class ApplyRun:
         self.blocked_items(items, outcome, error)
 
     def skipped(self, items: Sequence[Item], reason: str) -> None:
-        """Never sent and never intended."""
+        """Report items that were neither intended nor sent."""
         self.blocked_items(items, Outcome.SKIPPED, CallError(reason))
 
     def blocked_items(self, items: Sequence[Item], outcome: Outcome, error: CallError) -> None:
-        """Report items that were not applied and block those that need them. The journal has them already."""
+        """Report items that were not applied, and block items that need them. The journal contains them already."""
         for effect in effects_of(items):
             self.blocked.setdefault(effect.key, error.message)
             self.tell(ItemEnded(effect.key, outcome, error, effect.source))
 
     def stop_unauthorized(self, message: str) -> None:
-        """401 stops at once (docs/planning.md 4.6)."""
+        """Stop the run at once after a 401 (docs/planning.md 4.6)."""
         self.unauthorized = True
         self.halt = f"authentication failed: {message}"
 
     async def stops_for_key(self, status: int | None, message: str) -> bool:
-        """Whether a refusal is about the key, which ends the run (docs/planning.md 4.6).
+        """Return whether a rejection is about the key, and if so end the run (docs/planning.md 4.6).
 
-        A 403 is about the key where teamInfo is refused too.
+        A 403 is about the key if `teamInfo` is rejected too.
         """
         is_about_key = status == 401 or (status == 403 and (await self.service.call(TEAM_INFO)).status in (401, 403))
         if is_about_key:

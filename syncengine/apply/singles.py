@@ -1,4 +1,4 @@
-"""Sending calls of one resource each: keyword and metadata deletes, keyword adds, deletions (docs/planning.md 4.7)."""
+"""Send calls of one resource each: keyword and metadata deletes, keyword adds, deletions (docs/planning.md 4.7)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPELLS: Mapping[str, Callable[[Effect], wire.JsonObject]] = {
 
 
 async def deliver(run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
-    """Send one intended item. `wholes` are the upserts of desired tags, for those that turn out not to be there."""
+    """Send one intended item. `wholes` are the upserts of desired tags, for tags that prove to be missing."""
     if reason := run.halted:
         run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
         return
@@ -54,13 +54,13 @@ async def deliver(run: ApplyRun, operation: Operation, call: str, item: Item, wh
 
 
 def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
-    """Believe the 404s of a path only once it has answered with a 2xx: a mistyped one answers 404 for ever."""
+    """Accept the 404s of a path only once it has answered with a 2xx, because a mistyped path always answers 404."""
     missing, run.missing = run.missing, []
     for operation, call, item, message in missing:
         if path := run.unproven.get(operation.id):
             words = (
-                f"not counted as deleted: {path} answered 404, and has never answered {operation.id} in another way;"
-                f" is `service.endpoints.{operation.id}` right?"
+                f"not counted as deleted: {path} answered 404 and has never answered {operation.id} successfully;"
+                f" check `service.endpoints.{operation.id}`"
             )
             run.failed(call, [item], CallError(words, operation.id, status=404))
         else:
@@ -70,7 +70,7 @@ def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
 def _conclude_missing(
     run: ApplyRun, operation: Operation, call: str, item: Item, whole: Item | None, message: str
 ) -> None:
-    """Take a missing tag as deleted; a desired one that is not there as recorded is sent whole in this run."""
+    """Treat a missing tag as deleted; schedule a desired tag whose recorded state proved wrong to be sent whole."""
     if operation is ADD_KEYWORDS:
         error = CallError(message, operation.id, status=404)
         run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)

@@ -1,4 +1,4 @@
-"""Compare a saved plan with the rows as they are now: the reasons not to apply it; pure (docs/planning.md 6)."""
+"""Compare a saved plan with the current rows to find reasons not to apply it. Pure (docs/planning.md 6)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from syncengine.state.codec import digest
 
 
 class Mismatch(NamedTuple):
-    """A row that differs from the one that a saved plan was made from."""
+    """A row that differs from the row on which a saved plan is based."""
 
     key: Key
     why: str
 
 
 def changed_since(change: Change | None, row: Recorded | None) -> tuple[ValueChange, ...]:
-    """The values that a change was planned from and that the row holds no more; none where only its doubt differs."""
+    """Return the planned-from values that the row no longer has; empty if only its doubt differs."""
     if change is None:
         return ()
     body, parts = row.body if row is not None else Body(), atoms(change)
@@ -35,16 +35,15 @@ def changed_since(change: Change | None, row: Recorded | None) -> tuple[ValueCha
 
 
 def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:
-    """The reasons not to apply a saved plan to the state as it is now (docs/planning.md 6).
+    """Return the reasons not to apply a saved plan to the current state (docs/planning.md 6).
 
-    `rows` are the touched ones as they are now; `groups` are rows that must all be known to the plan: activity types
-    if it sweeps, members of the categories that it deletes. Rows that this plan wrote itself, in a run that was
-    interrupted, fit.
+    `rows` are the current rows that the plan touches. `groups` are rows that the plan must know completely: activity
+    types if it sweeps, members of categories that it deletes. Rows that an interrupted run of this plan wrote are fine.
     """
     different = [
         Mismatch(key, "it changed since the plan was made")
         for key, expected in plan.prior.items()
         if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
     ]
-    unknown = [Mismatch(row.key, "the plan does not know it") for row in groups if row.key not in plan.prior]
+    unknown = [Mismatch(row.key, "it was added since the plan was made") for row in groups if row.key not in plan.prior]
     return different + unknown

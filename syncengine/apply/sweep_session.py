@@ -1,4 +1,4 @@
-"""The sweep: one sync session, completed only when all that stays was acknowledged in it (docs/planning.md 3)."""
+"""Run the sweep: one sync session, completed only when every remaining item was acknowledged (docs/planning.md 3)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from syncengine.service.operations import (
 )
 
 TRIES = 3
-"""Sessions for one sweep: the first, and two more when one is gone."""
+"""The number of sessions to try for one sweep: the first, and two more if a session is lost."""
 
 LOST = frozenset({400, 404})
-"""What a dead session answers (docs/service.md §2)."""
+"""Status codes with which a dead session answers (docs/service.md §2)."""
 
 
 class End(Enum):
-    """How one session went. OPEN: it goes on."""
+    """The end of one session; OPEN means that it goes on."""
 
     OPEN = "open"
     COMPLETED = "completed"
@@ -40,9 +40,10 @@ class End(Enum):
 
 @dataclass(slots=True)
 class _Session:
-    """One session of a sweep. `reason` says why it did not complete, `removals` is the outcome for the codes to delete.
+    """One session of a sweep.
 
-    `halving`: a refusal was found to be about content.
+    `reason` is why it did not complete, `removals` the outcome for the codes to delete. `halving`: content was
+    rejected.
     """
 
     id: str
@@ -54,7 +55,7 @@ class _Session:
     removals: Outcome = Outcome.SKIPPED
 
     def call(self, call_id: str) -> str:
-        """The journal's name of a planned call in this session."""
+        """Return the journal's name of a planned call in this session."""
         return f"{call_id}.{self.number}"
 
     def end(self, end: End, reason: str) -> End:
@@ -63,13 +64,13 @@ class _Session:
 
 
 async def cancel_left_open(run: ApplyRun) -> None:
-    """Cancel sessions of runs that died; a cancel that fails blocks nothing (docs/planning.md 3.6)."""
+    """Cancel sessions of runs that died; a failed cancellation blocks nothing (docs/planning.md 3.6)."""
     for session in run.ledger.open_sessions():
         await _cancel(run, session)
 
 
 async def perform(run: ApplyRun, sweep: Sweep) -> None:
-    """Upload all that stays, and complete; or cancel, keep the rows, and give the reason."""
+    """Upload everything that stays and complete the session, or cancel it, keep the rows and report the reason."""
     if obstacle := run.halted or _waits_in_vain(run, sweep):
         run.skipped(sweep.complete.items, obstacle)
         run.tell(Session(reason=obstacle))
@@ -89,7 +90,7 @@ async def perform(run: ApplyRun, sweep: Sweep) -> None:
 
 def _waits_in_vain(run: ApplyRun, sweep: Sweep) -> str | None:
     waiting = next((key for key in sweep.needs if key in run.blocked), None)
-    return f"not started: {waiting} may still upload an activity type that would be deleted" if waiting else None
+    return f"not started: {waiting} may still upload an activity type that the sweep would delete" if waiting else None
 
 
 async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _Session]:
@@ -125,7 +126,7 @@ async def _start(run: ApplyRun, session: _Session) -> End:
         case RefusedCall(message) | Unclear(message):
             return session.end(End.CANCELLED, f"no session was started: {message}")
         case _:
-            return session.end(End.CANCELLED, "no session was started: its id is missing in the answer")
+            return session.end(End.CANCELLED, "no session was started: the answer has no session id")
 
 
 async def _upload(run: ApplyRun, session: _Session, call_id: str, items: Sequence[Item]) -> End:
@@ -139,7 +140,7 @@ async def _upload(run: ApplyRun, session: _Session, call_id: str, items: Sequenc
 
 
 async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Item]) -> End:
-    """Send intended items in the session. OPEN only when all of them were acknowledged."""
+    """Send intended items in the session. Return OPEN only when all of them were acknowledged."""
     body = {**spell(run, UPLOAD_ACTIVITY_TYPES, items), "syncSessionId": session.id}
     verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.send(UPLOAD_ACTIVITY_TYPES, call, body))
     match verdict:
@@ -152,32 +153,32 @@ async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Ite
             return _fail_named(run, session, call, items, errors)
         case ItemsRefused(errors):
             run.journal.fail(
-                call, [item for i, item in enumerate(items) if i not in errors], "rejected together with others"
+                call, [item for i, item in enumerate(items) if i not in errors], "rejected along with other items"
             )
             return _fail_named(run, session, call, items, errors)
         case RefusedCall():
             return await _refused(run, session, call, items, verdict)
         case Unclear(message):
             run.journal.fail(call, items, message)
-            return session.end(End.CANCELLED, f"an upload has no known outcome: {message}")
+            return session.end(End.CANCELLED, f"the outcome of an upload is unknown: {message}")
 
 
 def _fail_named(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str]) -> End:
     for index, words in errors.items():
         run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index))
     index, words = next(iter(errors.items()))
-    return session.end(End.CANCELLED, f"{items[index].key} was refused: {words}")
+    return session.end(End.CANCELLED, f"{items[index].key} was rejected: {words}")
 
 
 async def _refused(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], refused: RefusedCall) -> End:
-    """A refusal without item errors: a dead session, unless a second session's first upload is refused as well."""
+    """Handle a rejection without item errors: a dead session, unless a second session's first upload fails as well."""
     fresh = session.number > 1 and not session.uploaded
     if session.halving or refused.status == 413 or (refused.status == 400 and fresh):
         session.halving = True
         return await _halve(run, session, call, items, refused)
     run.journal.fail(call, items, refused.message)
     if refused.status in LOST:
-        if refused.status == 400:  # or it is the content, and the session is as open as before
+        if refused.status == 400:  # or the content is at fault, and the session is still open
             await _cancel(run, session.id)
         return session.end(End.GONE, f"the session no longer exists: {refused.message}")
     await run.stops_for_key(refused.status, refused.message)
@@ -188,14 +189,14 @@ async def _halve(run: ApplyRun, session: _Session, call: str, items: Sequence[It
     if len(items) == 1 or session.offenders >= MAX_OFFENDERS:
         session.offenders += 1
         run.failed(call, items, CallError(refused.message, UPLOAD_ACTIVITY_TYPES.id, status=refused.status))
-        return session.end(End.CANCELLED, f"{items[0].key} was refused: {refused.message}")
+        return session.end(End.CANCELLED, f"{items[0].key} was rejected: {refused.message}")
     middle = len(items) // 2
     ends = [await _send(run, session, call, part) for part in (items[:middle], items[middle:])]
     return next((end for end in ends if end is not End.OPEN), End.OPEN)
 
 
 async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
-    """Complete. From a 400 or 404 nothing is concluded but that the session is gone (docs/planning.md 3.5)."""
+    """Complete the session. A 400 or 404 proves only that the session is gone (docs/planning.md 3.5)."""
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
     call, items = session.call(sweep.complete.id), sweep.complete.items
@@ -221,7 +222,7 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
             message = getattr(verdict, "message", "no answer")
             run.journal.fail(call, items, message)
             session.removals = Outcome.UNKNOWN
-            return session.end(End.UNKNOWN, f"it is not known whether the session was completed: {message}")
+            return session.end(End.UNKNOWN, f"it is unknown whether the session was completed: {message}")
 
 
 async def _cancel(run: ApplyRun, session: str) -> None:

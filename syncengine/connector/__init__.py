@@ -1,1 +1,1 @@
-"""The connector at the service: whose key this is, its registration and its health."""
+"""Manage the connector at the service: the key's team, registration and health."""

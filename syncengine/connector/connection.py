@@ -1,4 +1,4 @@
-"""A project's service, connected: the key, the endpoints, the client, the team that the key belongs to."""
+"""Connect to a project's service: its key, endpoints and client, and the team to which the key belongs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from syncengine.state.mechanism import bind
 from syncengine.state.store import State, open_state
 
 AGAIN = "repeat unchanged once it answers"
-RIGHT_PLACE = f"if `service.baseUrl` is right, {AGAIN}"
+RIGHT_PLACE = f"check `service.baseUrl`; if it is right, {AGAIN}"
 
 
 class ApiKey:
-    """The project's API key, looked up once, and anew when asked for a fresh one."""
+    """The project's API key, looked up once, and again when a fresh key is requested."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -33,14 +33,14 @@ class ApiKey:
 
 
 def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -> Client:
-    """A client for the project's service, which answers at `base_url`."""
+    """Return a client for the project's service at `base_url`."""
     return Client(base_url, ApiKey(project), endpoints=endpoints_of(project), conduct=conduct)
 
 
 def unproven_paths(project: Project, state: State) -> dict[str, str]:
-    """Places that the project file gives to operations and that never answered with a 2xx, by operation.
+    """Return the non-default paths of operations that never answered with a 2xx, by operation.
 
-    The usual place of an operation needs no proof.
+    The default path of an operation needs no proof.
     """
     answering = state.answering_paths()
     places = {id: _place(endpoint) for id, endpoint in endpoints_of(project).items()}
@@ -61,10 +61,10 @@ def endpoints_of(project: Project) -> dict[str, Endpoint]:
 
 
 async def team_of(client: Client) -> str:
-    """The name of the team that the key belongs to; AuthFailed or Unreachable with what came instead."""
+    """Return the name of the team to which the key belongs. Raise `AuthFailed` or `Unreachable` without it."""
     answer = await client.call(TEAM_INFO)
     if answer.status in (401, 403):
-        raise AuthFailed(f"the service refuses the API key: {answer.summary}")
+        raise AuthFailed(f"the service rejected the API key: {answer.summary}")
     team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
     if isinstance(team, str):
         return team
@@ -73,27 +73,28 @@ async def team_of(client: Client) -> str:
 
 def _no_team(answer: Answer, path: str) -> str:
     if answer.status is None:
-        return f"the service cannot be reached, nothing was sent: {answer.summary}; {AGAIN}"
+        return f"the service cannot be reached, and nothing was sent: {answer.summary}; {AGAIN}"
     if answer.exhausted:
-        return f"the service has an error, nothing was sent: {path} answered {answer.summary}; {AGAIN}"
+        return f"the service failed, and nothing was sent: {path} answered {answer.summary}; {AGAIN}"
     if answer.ok:
-        return f"{path} does not name the team, nothing was sent: {answer.summary}; {RIGHT_PLACE}"
-    return f"{path} answered {answer.summary}, nothing was sent; {RIGHT_PLACE}"
+        return f"{path} does not name the team, and nothing was sent: {answer.summary}; {RIGHT_PLACE}"
+    return f"{path} answered {answer.summary}, and nothing was sent; {RIGHT_PLACE}"
 
 
 def check_team(team: str, project: Project, team_of_state: str | None) -> None:
-    """WrongTeam unless it is the one that is expected, and the state's own, if it has one (docs/planning.md 1.6)."""
+    """Raise `WrongTeam` if the project or the state is set to another team than `team` (docs/planning.md 1.6)."""
     if project.service.team not in (None, team):
-        raise WrongTeam(f"the key belongs to team {team!r}, and service.team is {project.service.team!r}")
+        message = f"the key belongs to team {team!r}, but `service.team` is {project.service.team!r}"
+        raise WrongTeam(f"{message}: use that team's key or correct the setting")
     if team_of_state not in (None, team):
-        message = f"the key belongs to team {team!r}, and the state to {team_of_state!r}"
-        raise WrongTeam(f"{message}; `state rebind` accepts a renamed team")
+        message = f"the key belongs to team {team!r}, but the state to {team_of_state!r}"
+        raise WrongTeam(f"{message}; if the team was renamed, run `syncengine state rebind`")
 
 
 async def prove_team(client: Client, project: Project) -> None:
-    """Another team's time is neither asked for nor delivered: WrongTeam, AuthFailed, Unreachable.
+    """Check that the key belongs to the project's team, and bind a state without a team to it.
 
-    A state of no team yet is this team's from now on.
+    Raise `WrongTeam`, `AuthFailed` or `Unreachable` otherwise, so that no other team's time is fetched or delivered.
     """
     team = await proven_team(client, project)
     if await asyncio.to_thread(_known_team, project) is None:
@@ -101,7 +102,7 @@ async def prove_team(client: Client, project: Project) -> None:
 
 
 async def proven_team(client: Client, project: Project) -> str:
-    """The team that the key belongs to; WrongTeam where it is another than the project's, or the state's."""
+    """Return the team to which the key belongs. Raise `WrongTeam` when the project or the state has another team."""
     team = await team_of(client)
     check_team(team, project, await asyncio.to_thread(_known_team, project))
     return team
@@ -113,9 +114,9 @@ def _known_team(project: Project) -> str | None:
 
 
 def prove_lease(state: State, timeout: float) -> None:
-    """A call is sent only while the lease outlives it (docs/planning.md 1.5)."""
+    """Raise `LockLost` unless the lease outlives the next call (docs/planning.md 1.5)."""
     if state.lease is None or state.lease.remaining() <= timeout:
-        raise LockLost("the lock was lost: another run may hold the state; nothing more is sent")
+        raise LockLost("the lock was lost, and another run may hold it: nothing more is sent")
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def stopping_on_signals(
     tell: Callable[[], object] = lambda: None,
     at_once: Callable[[], object] | None = None,
 ) -> Iterator[None]:
-    """End the run cleanly on SIGINT or SIGTERM, after `tell`; a second signal calls `at_once` or interrupts at once."""
+    """Set `stop` on SIGINT or SIGTERM and call `tell`; on a second signal, call `at_once` or cancel the task."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None, "a loop's signals belong to a task"

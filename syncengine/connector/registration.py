@@ -1,7 +1,7 @@
-"""This connector, as the service knows it: registration, and health as users see it (docs/interface.md 2.6, 2.7).
+"""Register this connector with the service, and report its health to users (docs/interface.md 2.6, 2.7).
 
-The secrets of a registration's answer are dropped where it is read: nothing of the interface takes them
-(docs/interface.md 5), so nothing here, in a log or in a file ever holds them.
+The secrets in the answer to a registration are dropped while it is parsed: no interface accepts them (docs/interface.md
+5), so no code here, log or file ever contains them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOT_REGISTERED = "the connector could not be registered"
 
 
 class ErrorType(StrEnum):
-    """What is wrong with the connected system (docs/interface.md 2.7)."""
+    """The kind of failure of the connected system (docs/interface.md 2.7)."""
 
     UNKNOWN = "UNKNOWN"
     UNREACHABLE = "TARGET_UNREACHABLE"
@@ -51,7 +51,7 @@ ERROR_TYPES: Mapping[TroubleKind, ErrorType] = {
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What a registration's answer says, without its secrets. `configuration` are the service's named settings."""
+    """The answer to a registration without its secrets. `configuration` are the named settings of the service."""
 
     service_id: str | None
     expires: str | None
@@ -61,9 +61,9 @@ class Registered:
 
 
 def renewal(registered: Registered, at: float, least: float) -> float:
-    """Return the time to register again, before the id of a registration at `at` expires; both in seconds since epoch.
+    """Return when to register again, before the registration made at `at` expires; both in seconds since epoch.
 
-    A tenth of its time before, and `least` seconds later at the earliest; never where the service says no time.
+    That is after nine tenths of its lifetime, but not within `least` seconds, and infinity if no expiry is known.
     """
     try:
         expires = datetime.fromisoformat(registered.expires or "")
@@ -74,7 +74,7 @@ def renewal(registered: Registered, at: float, least: float) -> float:
 
 
 def registration(now: float, connector_type: str) -> dict[str, object]:
-    """The request of a registration made at `now`, in seconds since epoch. `connector_type`: the paired system."""
+    """Return the body of a registration at `now`, in seconds since epoch. `connector_type` is the connected system."""
     return {
         "environment": environment(),
         "connectorType": connector_type,
@@ -86,7 +86,7 @@ def registration(now: float, connector_type: str) -> dict[str, object]:
 
 
 def environment() -> dict[str, str]:
-    """Facts of this runtime, all as text. The interface's other keys are those of another runtime."""
+    """Return facts about this runtime, as texts. The interface's other keys describe another kind of runtime."""
     return {
         "clientOs": platform.platform(terse=True),
         "clientArchitecture": platform.machine(),
@@ -96,7 +96,7 @@ def environment() -> dict[str, str]:
 
 
 def local_offset(now: float) -> str:
-    """This machine's offset from UTC, like +01:00."""
+    """Return this machine's offset from UTC, like +01:00."""
     offset = datetime.fromtimestamp(now, UTC).astimezone().strftime("%z")
     return f"{offset[:3]}:{offset[3:5]}"
 
@@ -104,8 +104,9 @@ def local_offset(now: float) -> str:
 async def settings_of(
     client: Client, now: float, connector_type: str, say: Callable[[str], None]
 ) -> Mapping[str, Any] | None:
-    """The service's named settings; None, as `say` hears, where they cannot be had: those of the last registration hold
-    then, and time is delivered all the same.
+    """Return the named settings of the service, or `None` and tell `say` when registration fails.
+
+    The settings of the last registration then stay in force, and time is delivered all the same.
     """
     try:
         return (await register(client, now, connector_type)).configuration
@@ -119,7 +120,7 @@ async def settings_of(
 async def register(client: Client, now: float, connector_type: str) -> Registered:
     """Register this connector with the service. An empty answer counts as accepted, without settings.
 
-    SyncengineError, without the text of the answer, which may contain secrets.
+    Raise `SyncengineError` without the text of the answer, which may contain secrets.
     """
     answer = await client.call(REGISTER_CONNECTOR, registration(now, connector_type))
     if not answer.ok:
@@ -154,7 +155,7 @@ class HealthFailure:
 
 
 def failure_of(troubles: Sequence[SinkTrouble]) -> HealthFailure:
-    """One failure for all sinks that are down: the first one's type, everybody's words."""
+    """Return one failure for all failing sinks: the type of the first, the messages of all."""
     message = " ".join(dict.fromkeys(trouble.message for trouble in troubles))
     return HealthFailure(ERROR_TYPES[troubles[0].kind], message)
 
@@ -170,18 +171,18 @@ async def rescind_failure(client: Client) -> Answer:
 
 @dataclass(slots=True)
 class HealthReporter:
-    """Reports to the service when sinks go down, when their trouble changes, and when all have recovered; each once.
+    """Reports to the service, once each, when sinks fail, when their trouble changes, and when all have recovered.
 
-    Reports of earlier processes are unknown, so the first one is always sent.
+    The reports of earlier processes are unknown, so the first report is always sent.
     """
 
     client: Client
     _reported: frozenset[tuple[str, TroubleKind]] | None = None
 
     async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
-        """Report the sinks that are down, or rescind the failure when none is.
+        """Report the failing sinks, or rescind the failure when there are none.
 
-        The service may have kept a report that it did not accept, so the next one is news whatever it says.
+        The service may have stored a report that it did not accept, so after a failed report the next is always sent.
         """
         failure = failure_of(troubles) if troubles else None
         answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
@@ -189,12 +190,12 @@ class HealthReporter:
         return answer
 
     def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
-        """Whether these troubles differ from the last report that the service accepted."""
+        """Return whether these troubles differ from the last report that the service accepted."""
         return self._reported != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
 
 
 async def by_hand(client: Client, failure: HealthFailure | None) -> None:
-    """Report or rescind for somebody who asked for it; SyncengineError when the service does not take it."""
+    """Report or rescind a failure at a user's request. Raise `SyncengineError` when the service does not accept it."""
     operation = REPORT_HEALTH_FAILURE if failure else RESCIND_HEALTH_FAILURE
     answer = await (report_failure(client, failure) if failure else rescind_failure(client))
     if not answer.ok:

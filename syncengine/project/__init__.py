@@ -1,1 +1,1 @@
-"""syncengine.yaml → a project: environments, secrets, variables, and its place in Git."""
+"""Load `syncengine.yaml` as a project: environments, secrets, variables, and its place in Git."""

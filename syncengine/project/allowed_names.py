@@ -1,6 +1,6 @@
-"""`allowEnv` → the environment variables that templates may read: none that is a secret, or is called like one. Pure.
+"""Read `allowEnv`: the environment variables that templates may use, secrets and secret-looking names excluded. Pure.
 
-Templates write into plans, and plans into pull requests.
+The output of templates reaches plans, and plans reach pull requests.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ LIKE_SECRETS = (
     *("*TOKEN*", "*SECRET*", "*PASSW*", "*PASSPHRASE*", "*KEY*", "*CREDENTIAL*", "*CREDS*", "*COOKIE*"),
     *("*_PWD", "*_DSN", "*_AUTH", "*_PAT", "DATABASE_URL", "*DB_URL"),
 )
-"""Names of variables that usually hold a secret, in any case."""
+"""Patterns of variable names that usually hold a secret; upper and lower case match alike."""
 
 
-_only_true = tested(flag, bool, "bad-value", "must be true, or left out")
+_only_true = tested(flag, bool, "bad-value", "must be true or omitted")
 
 
 class NoSecret(Model, frozen=True):
-    """A variable that is called like a secret and is none."""
+    """A variable whose name looks like a secret although its value is not."""
 
     name: Identity
     not_secret: Annotated[bool, Reads(_only_true)]
 
 
 def allowed_names(name: str) -> Reader:
-    """Read a list of names, some of which are said to be no secret."""
+    """Return a reader of a list of variable names; an item may be a mapping that declares its variable not secret."""
     plain, exception = identity(f"an item of {name}"), model_reader(NoSecret, f"an item of {name}")
 
     def one(node: Node, findings: Collector) -> Any:
@@ -54,17 +54,17 @@ def allowed_names(name: str) -> Reader:
 
 
 def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Collector) -> None:
-    """Refuse names that the project uses for secrets, and those that look like one and are not said to be none."""
+    """Report variables that hold the project's secrets, and secret-looking names that are not declared `notSecret`."""
     secrets = frozenset(secrets)
     for item, text, is_excepted in _items(parts):
         if text in secrets:
-            message = f"`allowEnv` names {display(text)}, which holds a secret: no template may read it"
+            message = f"`allowEnv` names {display(text)}, which holds a secret: templates must not read it"
             findings.error("secret-allowed", item, message)
         elif not is_excepted and any(fnmatchcase(text.upper(), like) for like in LIKE_SECRETS):
             message = (
                 f"`allowEnv` names {display(text)}, whose name looks like a secret: plans show what templates read"
             )
-            cure = f"if it is not a secret, write {{name: {display(text)}, notSecret: true}}"
+            cure = f"remove it or, if it is not a secret, write {{name: {display(text)}, notSecret: true}}"
             findings.error("secret-allowed", item, f"{message}; {cure}")
 
 
@@ -81,7 +81,7 @@ _NO_SECRET: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {**NAMED, "description": "Name of the environment variable."},
-        "notSecret": {"const": True, "description": "It holds no secret, whatever its name looks like."},
+        "notSecret": {"const": True, "description": "Must be true: the variable holds no secret, despite its name."},
     },
     "required": ["name", "notSecret"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is the old one or the new one, whole, at every instant; links are not followed."""
+"""Replace files atomically, so that a reader sees the old or the new content in full. Never follows symbolic links."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
-"""Where a path names an open stream, not a file of anybody's; below /dev/shm there are files like others."""
+"""Prefixes of paths that name an open stream rather than a file. Paths below /dev/shm are ordinary files."""
 ROOTS = (".git", "syncengine.yaml")
-"""Entries that mark a repository or project, in which others may have made links."""
-LINKED = "it is a link, or in a folder that is a link, and links are not followed"
+"""Entries that mark the top of a repository or project, below which other people may have created links."""
+LINKED = "it is a symbolic link or in a linked folder, and syncengine does not write through links"
 
 
 def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:
-    """Write `parts` to `path`; OSError if that fails, and then nothing has changed.
+    """Write `parts` to `path`. Raise `OSError` when that fails; the file is then unchanged.
 
-    A link is refused, and so is a folder of the project that is one. What is not a regular file (a pipe, a stream) is
-    written to as it is. `mode`: the rights that the file gets; None: those that it had, or the usual ones.
+    Refuse a link, and a path below a linked folder of the project. Write directly to a pipe, stream or device. `mode`
+    is the permission bits of the file; `None` keeps the bits of the old file, or applies the umask to a new one.
     """
     place = _as_written(path)
     if place.as_posix().startswith(STREAMS) or (not place.is_symlink() and place.exists() and not place.is_file()):
@@ -32,7 +32,7 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | 
 
 
 def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:
-    """Write a file of our own, wherever its folder leads; OSError as from `write_whole`."""
+    """Write one of our own files, even below a linked folder. Raise `OSError` and change nothing on failure."""
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:50]}-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -46,7 +46,7 @@ def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int
 
 
 def refuse_links(path: Path) -> None:
-    """OSError if `path` is a link, or below a link in the current folder or in the project that it is in."""
+    """Raise `OSError` if `path` is a link, or below a linked folder of the current folder or of the file's project."""
     place, here = _as_written(path), Path.cwd()
     projects = (each for each in place.parents if not each.is_symlink() and any((each / n).exists() for n in ROOTS))
     base = here if place.is_relative_to(here) else next(projects, place.parent)
@@ -55,7 +55,7 @@ def refuse_links(path: Path) -> None:
 
 
 def _as_written(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - to resolve it would be to follow links
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 def _rights(place: Path) -> int:

@@ -1,6 +1,6 @@
-"""A name under `sources:`, or a URL in its place → URL, headers and secrets. Opens nothing.
+"""Turn a source's name or a URL into a connection: URL, headers and secrets. Opens nothing.
 
-Secrets are read anew each time they are needed. `what` names a missing one in the message.
+Secrets are read anew each time they are needed. `what` describes a secret in the message that it is missing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from syncengine.project.delivery_schema import (
 from syncengine.project.references import located, secret_at
 
 HTTP_TIMEOUT = 30.0
-"""Seconds that an answer may take, where neither the source nor the sink says."""
+"""Seconds to wait for an answer when neither the source nor the sink sets `timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpConnection:
-    """The address of an HTTP service. `headers` are as written, `secrets` those of them that are references."""
+    """The address of an HTTP service. `headers` are as written; `secrets` are readers of secret headers."""
 
     url: Callable[[], str]
     headers: Mapping[str, Written | Reference]
@@ -36,27 +36,27 @@ class HttpConnection:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of one project, by name."""
+    """The connections under `sources:` of one project, by name."""
 
     sources: Mapping[str, SourceConfig]
     root: Path
     environ: Mapping[str, str] = field(repr=False)
 
     def database(self, config: LookupQuery | SqlSinkConfig, owner: str) -> tuple[str, str]:
-        """Return a database's name for people, and its URL; `owner` is the section of one without a name."""
+        """Return the display name and the URL of a database; without a source, `owner` is its name."""
         name = f"source {config.source.text}" if config.source else owner
         place = self.sources[config.source.text].sql if config.source else config.url
         assert place is not None
         return name, self.database_url(place, f"the database of {name}")
 
     def database_url(self, place: Reference | str, what: str) -> str:
-        """Return the URL, or the path, of a database; Problems when it cannot be determined."""
+        """Return the URL or path of a database. Raise `Problems` when it cannot be determined."""
         return located(self._reader(place, what)(), self.root)
 
     def http(
         self, config: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]
     ) -> HttpConnection:
-        """Return a source, or a sink with its additions to a source; `header` names a header that is a secret."""
+        """Return the connection of a source or sink; a sink's settings win. `header` describes a secret header."""
         named = self.sources[config.source.text].http if isinstance(config, HttpSinkConfig) and config.source else None
         url = named.url if named else config.url
         assert url is not None

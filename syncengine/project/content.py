@@ -1,4 +1,4 @@
-"""A file that a command names → its bytes, or one sentence."""
+"""Read a file that the user named on the command line, or fail with a one-sentence message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from syncengine.errors import SyncengineError
 
 
 def content_of(path: Path, name: str | None = None) -> bytes:
-    """Return all of a file; `name` is its name for people."""
+    """Return the content of a file. Raise `SyncengineError` when it is unreadable; `name` is its name there."""
     try:
         return path.read_bytes()
     except OSError as error:

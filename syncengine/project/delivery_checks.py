@@ -1,4 +1,4 @@
-"""Check that the names of sources, lookups and sinks of one environment agree; pure."""
+"""Check that the names of sources, lookups and sinks of one environment agree. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from syncengine.project.delivery_schema import (
 )
 
 LONGEST_OF_TAGS = 38
-"""Characters: so that there is room for a digest in the 63 of a receipt."""
+"""Maximum characters in the name of a sink with `each: tag`: receipts (63 characters) append a digest of the tag."""
 
 
 def check_names(
     sources: dict[str, SourceConfig], section: PostedTimeSection, node: Mapping, findings: Collector
 ) -> None:
-    """Check that every source is there and of the right kind, that names differ, and that a mode has its settings.
+    """Report unknown or mismatched sources, duplicate names, and settings that `mode` requires but the section lacks.
 
-    `node` is the section.
+    `node` is the `postedTime` section as parsed.
     """
     for written, kind in _references(section):
         _check_source(written, kind, sources, findings)
@@ -43,7 +43,7 @@ def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Collector) 
     if webhook.callback_url is None:
         findings.error("missing-field", at, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
     if webhook.caller_key is None:
-        why = "without it anybody could post time"
+        why = "without it, anybody could post time"
         findings.error("missing-field", at, f"`postedTime.mode: webhook` needs `postedTime.webhook.callerKey`: {why}")
 
 
@@ -70,7 +70,6 @@ def _check_source(written: Written | None, kind: str, sources: dict[str, SourceC
 
 
 def _check_length(sink: SinkConfig, findings: Collector) -> None:
-    """A receipt of one tag is signed with the sink's name and a digest of the tag's."""
     if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
         message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
         findings.at("bad-value", sink.name.line, sink.name.column, message)

@@ -1,4 +1,4 @@
-"""The models of `sources:`, `postedTime:` and `serve:` in the project file.
+"""Define the models of `sources:`, `postedTime:` and `serve:` in the project file.
 
 Settings are explained in docs/project-file.md and docs/posted-time-settings.md.
 """
@@ -50,20 +50,20 @@ from syncengine.document.template_types import (
 )
 
 USER = "user"
-"""The zone of whoever posted."""
+"""The value of `timezone` that selects the time zone of the user who posted the time."""
 
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
 _PORT = "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 
 
 def listen(text: str) -> tuple[str, int] | None:
-    """Host and port."""
+    """Return the host and port of an address like `127.0.0.1:9100`, or `None` when `text` is malformed."""
     match = _LISTEN.fullmatch(text)
     return (match[1].strip("[]"), int(match[2])) if match and int(match[2]) <= 65535 else None
 
 
 def newline(text: str) -> str | None:
-    """The end of a line: text like `<br>`, or carriage returns and line feeds."""
+    """Return `text` if it is a valid line break, like `<br>` or carriage returns and line feeds; otherwise `None`."""
     return text if re.sub(r"[\r\n]", "", text).isprintable() and len(text) <= 20 else None
 
 
@@ -105,7 +105,7 @@ Callback = Annotated[
 
 
 class Mode(StrEnum):
-    """How posted time comes."""
+    """How posted time reaches the connector."""
 
     FETCH = "fetch"
     WEBHOOK = "webhook"
@@ -113,21 +113,21 @@ class Mode(StrEnum):
 
 
 class Unmatched(StrEnum):
-    """What becomes of a group that no sink takes."""
+    """The verdict on a group that no sink accepts."""
 
     REFUSE = "refuse"
     ACCEPT = "accept"
 
 
 class DurationFrom(StrEnum):
-    """What was posted, or what the rows come to."""
+    """The origin of a group's duration: the total that was posted, or the sum of its rows."""
 
     TOTAL = "total"
     ROWS = "rows"
 
 
 class Weighting(StrEnum):
-    """Whether the user's experience weighting counts; an edited total is one that differs from the sum of its rows."""
+    """Whether to apply the user's experience weighting; a total is edited when it differs from the sum of its rows."""
 
     ALWAYS = "always"
     NEVER = "never"
@@ -135,7 +135,7 @@ class Weighting(StrEnum):
 
 
 class Each(StrEnum):
-    """How often a sink is given a group."""
+    """How often a sink receives a group."""
 
     TAG = "tag"
 
@@ -143,15 +143,15 @@ class Each(StrEnum):
 class HttpSourceSection(Model, frozen=True):
     """An HTTP service that sinks and templates may name."""
 
-    url: Annotated[WebUrl, Meta(description="Its URL, or {env: NAME} or {file: PATH} of one.")]
-    headers: Annotated[Headers | None, Meta(description="Sent with every request; credentials as {env} or {file}.")] = (
-        None
-    )
+    url: Annotated[WebUrl, Meta(description="The service's URL, or a reference to it: {env: NAME} or {file: PATH}.")]
+    headers: Annotated[
+        Headers | None, Meta(description="Sent with every request; write credentials as {env} or {file}.")
+    ] = None
     timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
 
 
 def http_source(name: str) -> Reader:
-    """A place, or a mapping that says more."""
+    """Return a reader of an HTTP source: a URL or reference, or a mapping with `url`, headers and a timeout."""
     place_of, whole = web_url(name), model_reader(HttpSourceSection, name)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -198,7 +198,7 @@ SourceSection = Annotated[SourceConfig, Reads(one_of(SourceConfig, "a source", (
 
 
 class LookupQuery(Model, frozen=True, kw_only=True):
-    """A query of a database."""
+    """A database query that finds a row of the target."""
 
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "url")
 
@@ -235,9 +235,9 @@ class HttpSinkConfig(Model, frozen=True):
 
     source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
     url: Annotated[WebUrl | None, Meta(description="The URL of the service, or a reference.")] = None
-    method: Annotated[Method | None, Meta(description="POST by default.")] = None
-    path: Annotated[Template | None, Meta(description="Path below the URL; a template.")] = None
-    headers: Annotated[Headers | None, Meta(description="Templates, or {env} or {file}.")] = None
+    method: Annotated[Method | None, Meta(description="The HTTP method; POST by default.")] = None
+    path: Annotated[Template | None, Meta(description="The path below the URL; a template.")] = None
+    headers: Annotated[Headers | None, Meta(description="Headers of the request: templates, {env} or {file}.")] = None
     body: Annotated[JsonTemplate | None, Meta(description="The body: JSON whose texts are templates.")] = field(
         default=None, name="json"
     )
@@ -248,9 +248,9 @@ class HttpSinkConfig(Model, frozen=True):
 
 
 class JsonlSection(Model, frozen=True):
-    """A file with one JSON object a line."""
+    """A file with one JSON object per line."""
 
-    path: Annotated[File, Meta(description="Relative to the project's folder.")]
+    path: Annotated[File, Meta(description="The file's path, relative to the project's folder.")]
     body: Annotated[JsonTemplate | None, Meta(description="The object to write; the whole group by default.")] = field(
         default=None, name="json"
     )
@@ -262,32 +262,32 @@ HttpSection = Annotated[HttpSinkConfig, Reads(one_of(HttpSinkConfig, "`http`", (
 
 
 class RefuseRule(Model, frozen=True):
-    """Rules for posted time that is refused."""
+    """A rule that refuses posted time."""
 
-    when: Annotated[Condition, Meta(description="An expression; the group is refused where it holds.")]
-    message: Annotated[Template, Meta(description="Shown to the user who posted.")]
+    when: Annotated[Condition, Meta(description="An expression; a group for which it is true is refused.")]
+    message: Annotated[Template, Meta(description="The message shown to the user who posted the time.")]
 
 
 class LookupSection(Model, frozen=True, kw_only=True):
-    """A row of the target, found before anything is delivered."""
+    """A row of the target that is looked up before any delivery."""
 
-    name: Annotated[SinkName, Meta(description="`lookup.NAME` in templates.")]
+    name: Annotated[SinkName, Meta(description="The lookup's name; its row is `lookup.NAME` in templates.")]
     when: Annotated[
-        Condition | None, Meta(description="Look up only where this expression holds; elsewhere `lookup.NAME` is none.")
+        Condition | None, Meta(description="Look up only if this expression is true; otherwise `lookup.NAME` is none.")
     ] = None
     sql: SqlQuery
-    missing: Annotated[Template | None, Meta(description="The message of the refusal when there is no row.")] = None
+    missing: Annotated[Template | None, Meta(description="The message of the refusal when no row is found.")] = None
 
 
 class NarrativeSection(Model, frozen=True):
-    """The text that tells what was done."""
+    """The text that describes the work of a group."""
 
     template: Annotated[
-        WrittenFile | None, Meta(description="A template's file, relative to the project's folder.")
+        WrittenFile | None, Meta(description="The template file, relative to the project's folder.")
     ] = None
     max_length: Annotated[
         Annotated[int, Reads(whole_number(0, 10_000_000)), Meta(ge=0)] | None,
-        Meta(description="Longer text is cut; 0 (default): never."),
+        Meta(description="Maximum characters; longer text is cut. 0 (default) means no limit."),
     ] = None
     newline: Annotated[Newline | None, Meta(description="Text that replaces each line break.")] = None
 
@@ -303,21 +303,21 @@ class DurationSection(Model, frozen=True):
         Annotated[Weighting, Reads(choice(Weighting))] | None,
         Meta(description="Whether experienceWeightingPercent counts; unless-edited by default."),
     ] = None
-    round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): none.")] = None
+    round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): off.")] = None
 
 
 SINKS = ("sql", "http", "jsonl")
-"""Kinds of sinks: each is a part of `SinkConfig`, of which a sink has one."""
+"""The kinds of sinks, as fields of `SinkConfig`. A sink has exactly one of them."""
 
 
 class SinkConfig(Model, frozen=True):
-    """A target of posted time. Its name is in receipts and in `Idempotency-Key`: a new name is a new sink."""
+    """A target of posted time. Receipts and `Idempotency-Key` contain its name, so renaming it creates a new sink."""
 
     schema_name = "Sink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*SINKS)
 
     name: Annotated[SinkName, Meta(description="The name of the sink in receipts and in `Idempotency-Key`.")]
-    when: Annotated[Condition | None, Meta(description="Only groups for which this expression holds.")] = None
+    when: Annotated[Condition | None, Meta(description="Deliver only groups for which this expression is true.")] = None
     each: Annotated[
         Annotated[Each, Reads(choice(Each))] | None,
         Meta(
@@ -329,32 +329,32 @@ class SinkConfig(Model, frozen=True):
     sql: SqlSection | None = None
     http: HttpSection | None = None
     jsonl: JsonlSection | None = None
-    external_id: Annotated[Template | None, Meta(description="Sent back to the service with SUCCESS.")] = None
+    external_id: Annotated[Template | None, Meta(description="Sent to the service with SUCCESS as external id.")] = None
     refuse_on: Annotated[
-        Statuses | None, Meta(description="More HTTP statuses that count as a refusal, not as a failure.")
+        Statuses | None, Meta(description="Additional HTTP statuses that count as a refusal, not as a failure.")
     ] = None
-    refused: Annotated[Template | None, Meta(description="The message to the user when the sink refuses.")] = None
+    refused: Annotated[Template | None, Meta(description="The message shown to the user when the sink refuses.")] = None
 
 
 SinkSection = Annotated[SinkConfig, Reads(one_of(SinkConfig, "a sink", SINKS))]
 
 
 class WebhookSection(Model, frozen=True):
-    """Where the service posts time to."""
+    """The webhook receiver to which the service posts time."""
 
     callback_url: Annotated[Callback | None, Meta(description="The public URL of this receiver.")] = None
-    caller_key: Annotated[SecretReference | None, Meta(description="The key by which the service is recognised.")] = (
-        None
-    )
+    caller_key: Annotated[
+        SecretReference | None, Meta(description="The key that the service sends to authenticate itself.")
+    ] = None
     bind: Annotated[Listen | None, Meta(description="HOST:PORT to listen on; 127.0.0.1:8080 by default.")] = None
     max_body: Annotated[
         Annotated[int, Reads(whole_number(1024, 1 << 30)), Meta(ge=1024)] | None,
-        Meta(description="Bytes of the largest body that is read; 1048576 by default."),
+        Meta(description="Maximum size of a request body in bytes; 1048576 by default."),
     ] = None
 
 
 class PostedTimeSection(Model, frozen=True):
-    """Where posted time comes from and goes to."""
+    """Where posted time comes from and where it is delivered."""
 
     mode: Annotated[
         Annotated[Mode, Reads(or_off(Mode)), JsonSchema({"enum": [*Mode, False]})] | None,
@@ -363,22 +363,22 @@ class PostedTimeSection(Model, frozen=True):
     webhook: WebhookSection | None = None
     fetch_limit: Annotated[
         Annotated[int, Reads(whole_number(1, 10_000)), Meta(ge=1, le=10_000)] | None,
-        Meta(description="Groups requested at once; 25 by default."),
+        Meta(description="Groups to request at once; 25 by default."),
     ] = None
     timezone: Annotated[
         TimeZone | None, Meta(description="`user` (default), or the time zone in which all times are shown.")
     ] = None
-    refuse: Annotated[tuple[RefuseRule, ...] | None, Meta(description="Rules for posted time that is refused.")] = None
+    refuse: Annotated[tuple[RefuseRule, ...] | None, Meta(description="Rules that refuse posted time.")] = None
     unmatched: Annotated[
         Annotated[Unmatched, Reads(choice(Unmatched))] | None,
-        Meta(description="Whether a group that no sink takes is refused or accepted; refuse by default."),
+        Meta(description="Whether a group that no sink accepts is refused or accepted; refuse by default."),
     ] = None
     lookups: Annotated[
         tuple[LookupSection, ...] | None, Meta(description="Rows of the target, looked up before any delivery.")
     ] = None
     narrative: NarrativeSection | None = None
     duration: DurationSection | None = None
-    deliver: Annotated[tuple[SinkSection, ...] | None, Meta(description="Sinks, in order.")] = None
+    deliver: Annotated[tuple[SinkSection, ...] | None, Meta(description="Sinks, in order of delivery.")] = None
     keep: Annotated[Duration | None, Meta(description="How long delivered groups are kept whole; 60d by default.")] = (
         None
     )

@@ -1,4 +1,4 @@
-"""Project file → the settings of one environment, or everything that is wrong with any of them. Reads the file."""
+"""Read the project file into the settings of one environment, and report the problems of every environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
 class EnvironmentSettings(NamedTuple):
-    """The settings of one environment, the places of all secrets, and the lines of approvals, policy and quarantine."""
+    """The settings of one environment, the locations of all secrets, and lines of the project file for messages."""
 
     here: Overlay
     secrets: SecretPlaces = SecretPlaces()
@@ -34,18 +34,18 @@ class EnvironmentSettings(NamedTuple):
     quarantine_lines: tuple[int, ...] = ()
 
 
-UNUSED = {"upsertTag": "a single tag is sent by `upsertTags` too, whose answer names what it rejects"}
-"""Operations of the service that are of no use to us."""
+UNUSED = {"upsertTag": "single tags also go through `upsertTags`, whose answer names each rejected tag"}
+"""Operations of the service that `syncengine` never calls, each with the reason."""
 
 
 def settings_of(
     path: Path | None, chosen: str | None, findings: Collector, operations: Collection[str], lints: Collection[str]
 ) -> EnvironmentSettings:
-    """The settings of the chosen environment; none as soon as there is an error."""
+    """Return the settings of the `chosen` environment, or empty settings as soon as there is an error."""
     root = _root(path, findings) if path else None
     overlays = _overlays(root)
     if chosen is not None and chosen not in overlays:
-        hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
+        hint = f"; there are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
         findings.at("unknown-environment", None, None, f"there is no environment `{display(chosen)}`{hint}")
     if root is None or findings.found:
         return EnvironmentSettings(Overlay())
@@ -75,12 +75,12 @@ def settings_of(
 
 
 def _lines_of_items(node: Node | None) -> tuple[int, ...]:
-    """The line of each item of a list."""
+    """Return the line of each item of a list."""
     return tuple(place(item)[0] for item in node.items) if isinstance(node, Sequence) else ()
 
 
 def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]:
-    """The line of each setting below a node, by its name: `maxDeletes.tags`."""
+    """Yield each setting below a node as a dotted name, like `maxDeletes.tags`, with its line."""
     if isinstance(node, Mapping):
         for key, value in zip(node.keys, node.values, strict=True):
             yield f"{name}{key.text}", place(key)[0]
@@ -88,13 +88,13 @@ def _lines_below(node: Node | None, name: str = "") -> Iterator[tuple[str, int]]
 
 
 def _lines(node: Node | None) -> dict[str, int]:
-    """Return the place of the first occurrence of each text in a list."""
+    """Return the line of the first occurrence of each text in a list."""
     items = node.items if isinstance(node, Sequence) else []
     return {item.text: place(item)[0] for item in reversed(items) if item.text is not None}
 
 
 def environment_names(path: Path) -> list[str]:
-    """The names under `environments:`, whatever else is wrong with the file."""
+    """Return the names under `environments:`, even when the rest of the file is invalid."""
     return list(_overlays(_root(path, Collector(path.name))))
 
 
@@ -111,7 +111,7 @@ def _root(path: Path, findings: Collector) -> Mapping | None:
     if not documents.roots and not findings.found:
         findings.at("missing-field", 1, 1, "the project file needs `version: 1`")
     for extra in documents.roots[1:]:
-        findings.error("wrong-type", extra, "the project file must contain one document only")
+        findings.error("wrong-type", extra, "the project file must contain a single YAML document")
     root = documents.roots[0] if documents.roots else None
     if root is None or isinstance(root, Mapping):
         return root
@@ -142,27 +142,27 @@ def _check_overlay(overlay: Node, findings: Collector) -> None:
 
 
 def _check_names(root: Node, where: tuple[str, str], what: str, names: Collection[str], findings: Collector) -> None:
-    """Check that the keys of a mapping are known; the mapping may be absent."""
+    """Report the keys of a mapping that are not in `names`; the mapping may be absent."""
     node = at(root, *where)
     for key in node.keys if names and isinstance(node, Mapping) else ():
         if why := UNUSED.get(key.text):
-            findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so it cannot have a path: {why}")
+            findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so it cannot be configured: {why}")
         elif key.text not in names:
             hint = suggestion(key.text, sorted(names))
             findings.error(f"unknown-{what}", key, f"there is no {what} `{display(key.text)}`{hint}")
 
 
 def variables_in(path: Path) -> dict[str, str]:
-    """The variables of a file of `--var-file`, YAML or JSON: texts as written, as under `variables:`.
+    """Return the variables in a file given with `--var-file` (YAML or JSON), as texts like those under `variables:`.
 
-    Problems if it is not a mapping of names to texts.
+    Raise `Problems` when the file is not a mapping of names to texts.
     """
     findings = Collector(path.name)
     try:
         with path.open("rb") as file:
             roots = read(file.read(MAX_BYTES + 1), findings).roots
     except OSError as error:
-        findings.at("unreadable-file", None, None, f"the file of variables cannot be read: {error.strerror or error}")
+        findings.at("unreadable-file", None, None, f"the variable file cannot be read: {error.strerror or error}")
         roots = ()
     found: dict[str, str] = {}
     read_texts = texts("variables")
@@ -171,14 +171,14 @@ def variables_in(path: Path) -> dict[str, str]:
             read_here = read_texts(root, findings)
             found |= {} if read_here is INVALID else read_here
         elif not isinstance(root, RefusedNode):
-            findings.error("wrong-type", root, "a file of variables must be a mapping of names to values")
+            findings.error("wrong-type", root, "a variable file must be a mapping of names to values")
     if findings.found:
         raise Problems(findings.found)
     return found
 
 
 def merge(under: Node, over: Node) -> Node:
-    """`over` laid deeply over `under`: mappings merge, all else and references ({env}, {file}) replace."""
+    """Merge `over` deeply into `under`: mappings merge; all other values and references ({env}, {file}) replace."""
     if not isinstance(under, Mapping) or not isinstance(over, Mapping) or _is_reference(under) or _is_reference(over):
         return over
     keys = {key.text: key for key in (*under.keys, *over.keys)}

@@ -1,4 +1,4 @@
-"""The project's folder in Git: its commit, whether the tree is clean, and which commit came first."""
+"""Ask Git about the project's folder: its commit, uncommitted changes, and the order of commits."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from syncengine.project import git_environment
 ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTORS = 200
-"""Commits before the one that is applied that are kept: as many as may be merged while a pipeline waits."""
+"""How many commits before the applied one are stored: enough for the commits merged while a pipeline waits."""
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""The tree of a folder that no commit has."""
-CURE = "`git status` says the cure"
-"""Where Git refuses to read a checkout."""
+"""The Git tree of a folder that no commit contains."""
+CURE = "run `git status` to see the cure"
+"""The advice in messages about a checkout that Git refuses to read."""
 READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
-"""So that a question does not write the index anew."""
+"""An environment that keeps Git from rewriting the index for a mere query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit that is checked out; `clean`: the folder has no changes of its own.
+    """The commit that is checked out; `clean` is whether the folder has no uncommitted changes.
 
-    `tree`: the folder's content in it, which a merge, a squash or a rebase keeps; None where it is not in the commit.
+    `tree` is the folder's tree in it, which a merge, a squash or a rebase keeps; `None` if it lacks the folder.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Commit:
 
 
 def head(folder: Path) -> Commit | None:
-    """Return the commit of the folder; None when it is not under Git or Git is not installed."""
+    """Return the commit that is checked out in the folder, or `None` outside Git or when Git is not installed."""
     commit, tree = _checked_out(folder)
     if commit is None:
         return None
@@ -44,13 +44,13 @@ def head(folder: Path) -> Commit | None:
 
 
 def tree_of(folder: Path) -> str | None:
-    """Return the tree of the folder in the commit that is checked out, which may be empty; None outside Git."""
+    """Return the folder's tree in the checked-out commit, empty when it is not committed; `None` outside Git."""
     commit, tree = _checked_out(folder)
     return None if commit is None else tree or EMPTY_TREE
 
 
 def _checked_out(folder: Path) -> tuple[str | None, str | None]:
-    """The commit, and the tree that it has of the folder."""
+    """Return the commit that is checked out and the folder's tree in it; each is `None` when there is none."""
     if not git_environment.names_repository(folder):
         return None, None
     answer = _git(folder, "rev-parse", "HEAD", "HEAD:./")
@@ -59,8 +59,9 @@ def _checked_out(folder: Path) -> tuple[str | None, str | None]:
 
 
 def uncommitted(folder: Path, names: Iterable[str]) -> list[str] | None:
-    """Return those of the files, relative to the folder, that its commit does not hold as they are, and all that were
-    deleted since; None where Git does not say.
+    """Return the files that the commit lacks or contains with other content, and all files deleted since the commit.
+
+    `names` are relative to the folder. Return `None` when Git cannot answer.
     """
     kept = _git(folder, "ls-files", "-z", "--", ".")
     differing = _git(
@@ -76,7 +77,7 @@ def uncommitted(folder: Path, names: Iterable[str]) -> list[str] | None:
 
 
 def is_committed(folder: Path, name: str) -> bool:
-    """Whether the commit that is checked out holds a file as it is; False as well where Git does not say."""
+    """Return whether the commit that is checked out contains the file unchanged; `False` when Git cannot answer."""
     answers = (
         _git(folder, "ls-files", "--error-unmatch", "--", name),
         _git(folder, "diff", "--no-ext-diff", "--quiet", "HEAD", "--", name),
@@ -85,13 +86,13 @@ def is_committed(folder: Path, name: str) -> bool:
 
 
 def differing_files(folder: Path, tree: str, other: str) -> set[str] | None:
-    """Return the names of files that differ between two trees; None where Git does not know one of them."""
+    """Return the names of files that differ between two trees, or `None` when Git does not know one of the trees."""
     answer = _git(folder, "diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)
     return None if answer is None or answer.returncode else {*answer.stdout.split("\0")} - {""}
 
 
 def is_older(folder: Path, commit: str, than: str) -> bool | None:
-    """Whether `commit` is a strict ancestor of `than`; None when Git does not know (a shallow clone)."""
+    """Return whether `commit` is a strict ancestor of `than`; `None` when Git does not know (a shallow clone)."""
     if commit == than:
         return False
     answer = _git(folder, "merge-base", "--is-ancestor", commit, than)
@@ -99,9 +100,9 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
 
 
 def ancestors(folder: Path, commit: str) -> list[str]:
-    """The last commits of the branch before this one, and the last by their dates; none that Git does not know.
+    """Return the last `ANCESTORS` commits before `commit`: by first parent, then by date. Empty when Git knows none.
 
-    A branch that is merged may bring more commits, with later dates, than there were on this one for days.
+    Both walks are needed: merging a branch may bring more commits, with later dates, than the main branch had for days.
     """
     found: dict[str, None] = {}
     for walk in (["--first-parent"], []):
@@ -111,13 +112,13 @@ def ancestors(folder: Path, commit: str) -> list[str]:
 
 
 def recent(folder: Path, count: int) -> list[str]:
-    """The last commits of the branch, the newest first, without those that merges brought; none outside Git."""
+    """Return the newest `count` commits of the branch by first parent, newest first; an empty list outside Git."""
     answer = _git(folder, "rev-list", "--first-parent", f"--max-count={count}", "HEAD")
     return answer.stdout.split() if answer is not None and answer.returncode == 0 else []
 
 
 def may_keep(folder: Path, *names: str) -> bool:
-    """Whether one of these files is under Git; True as well where it may be and Git does not say."""
+    """Return whether any of the files is under Git; `True` also when Git cannot answer inside a repository."""
     if not git_environment.is_in_repository(folder):
         return False
     answer = _git(folder, "ls-files", "--", *names)
@@ -125,7 +126,7 @@ def may_keep(folder: Path, *names: str) -> bool:
 
 
 def refusal(folder: Path) -> str | None:
-    """Git's words where it refuses to read the repository of a folder; None where it reads it, and outside of one."""
+    """Return Git's reason for refusing to read the folder's repository; `None` when it is readable or there is none."""
     if not git_environment.is_in_repository(folder):
         return None
     answer = _git(folder, "rev-parse", "--git-dir")
@@ -133,8 +134,8 @@ def refusal(folder: Path) -> str | None:
 
 
 def revert_of(folder: Path, commit: str) -> str | None:
-    """The command that takes a commit back, of a merge its first parent's side; None where Git does not know it."""
-    if OBJECT_ID.fullmatch(commit) is None:  # of a state that others may write: it could be an option
+    """Return the command that reverts a commit (a merge relative to its first parent), or `None` when Git lacks it."""
+    if OBJECT_ID.fullmatch(commit) is None:  # a state that others can write supplies it: it could be an option
         return None
     answer = _git(folder, "rev-list", "--parents", "--max-count=1", commit, "--")
     words = answer.stdout.split() if answer is not None and answer.returncode == 0 else []
@@ -144,7 +145,7 @@ def revert_of(folder: Path, commit: str) -> str | None:
 
 
 def contains(folder: Path, commit: str) -> bool:
-    """Whether HEAD contains the commit, as far as the clone knows."""
+    """Return whether HEAD contains the commit, as far as the clone knows."""
     answer = _git(folder, "merge-base", "--is-ancestor", commit, "HEAD")
     return answer is not None and answer.returncode == 0
 
@@ -152,11 +153,11 @@ def contains(folder: Path, commit: str) -> bool:
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     command = ["git", "-C", str(folder), *arguments]
     try:
-        return subprocess.run(  # noqa: S603 - words of ours and the user's own folder, nothing of a manifest
+        return subprocess.run(  # noqa: S603 - fixed words and the user's own folder, nothing from a manifest
             command,
             capture_output=True,
             encoding="utf-8",
-            errors="surrogateescape",  # names of files may be any bytes
+            errors="surrogateescape",  # file names may be any bytes
             timeout=ASK_SECONDS,
             check=False,
             env={**git_environment.of_folder(folder), **READS_ONLY},

@@ -1,4 +1,4 @@
-"""The environment in which Git is asked about a folder: without variables that name another repository."""
+"""Provide environment variables for running Git on a folder, without those that name another repository."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ OF_ANOTHER_REPOSITORY = (
     *("GIT_NAMESPACE", "GIT_COMMON_DIR", "GIT_SHALLOW_FILE", "GIT_QUARANTINE_PATH", "GIT_PREFIX", "GIT_GRAFT_FILE"),
     *("GIT_CONFIG", "GIT_DEFAULT_HASH", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX", "SSH_ASKPASS"),
 )
-"""Variables that hooks of Git set, or that ask on a screen."""
+"""Variables that Git hooks set for another repository, or that open a password prompt on the screen."""
 
 
 def of_folder(folder: Path) -> dict[str, str]:
-    """The environment for the repository that a folder is in; variables name it only where no folder above does."""
+    """Return the environment for Git in a folder; variables may name the repository only when no parent has `.git`."""
     return of_no_repository() if is_in_repository(folder) else dict(os.environ)
 
 
 def is_in_repository(folder: Path) -> bool:
-    """Whether a folder above, or this one, has a `.git`, whatever Git says of it."""
+    """Return whether the folder or one of its parents contains `.git`, without asking Git."""
     place = folder.resolve()
     return any((each / ".git").exists() for each in (place, *place.parents))
 
 
 def names_repository(folder: Path) -> bool:
-    """Whether Git may find a repository for a folder: where this says no, there is no need to start it."""
+    """Return whether Git may find a repository for a folder; if not, there is no need to start Git."""
     return "GIT_DIR" in os.environ or is_in_repository(folder)
 
 

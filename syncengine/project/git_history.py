@@ -1,7 +1,7 @@
-"""The history of a revision in Git → each state of the project's files, from the first commit to the last, in a folder.
+"""Bring each historical state of the project's files into a folder, from a revision's first commit to its last.
 
-Nothing is checked out: Git finds the commits that touched the files, and from one to the next only the blobs that
-differ are written. Each commit comes after its parents.
+Nothing is checked out: Git lists the commits that touched the files, and only the blobs that differ from one commit to
+the next are written. Each commit comes after its parents.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from syncengine.errors import Usage
 from syncengine.project.git_tree import FETCH_ALL, GONE, SUBMODULE, Repository, RevisionFiles, TreeEntry
 
 COMMITS_AT_ONCE = 200
-"""Commits whose blobs are read together."""
+"""The number of commits whose blobs are read together."""
 
 
 class Visit(NamedTuple):
-    """A commit that touched the files: its id, its tree, the day on which it was made."""
+    """A commit that touched the files: its id, its tree and its date."""
 
     commit: str
     tree: str
@@ -30,13 +30,13 @@ class Visit(NamedTuple):
 
 
 def refuse_shallow(repo: Repository) -> None:
-    """Refuse a clone that lacks a part of its history."""
+    """Raise `Usage` if the clone is shallow, because a part of its history is missing."""
     if repo.is_shallow:
-        raise Usage(f"this clone is shallow, and the history of the manifests is not in it: {FETCH_ALL}")
+        raise Usage(f"this clone is shallow and lacks the history of the manifests: {FETCH_ALL}")
 
 
 def visits(repo: Repository, revision: str, places: Sequence[str]) -> list[Visit]:
-    """The commits in the history of a revision that touched `places`, which are paths from the repository's top."""
+    """Return the commits in the history of `revision` that touched `places`, given relative to the repository's top."""
     how = ("log", "-z", "--topo-order", "--reverse", "--full-history", "--no-show-signature", "--format=%H %T %cs")
     return [Visit(*line.split(" ")) for line in repo.records(*how, revision, "--", *_from_top(places))]
 
@@ -44,7 +44,7 @@ def visits(repo: Repository, revision: str, places: Sequence[str]) -> list[Visit
 def walk(
     files: RevisionFiles, history: Sequence[Visit], places: Sequence[str]
 ) -> Iterator[tuple[Visit, list[TreeEntry]]]:
-    """Bring the files of one commit after the other into the folder."""
+    """Bring the files of each commit in turn into the folder, and yield the commit with its changed entries."""
     repo = files.repo
     before = repo.ask("hash-object", "-t", "tree", "--stdin").stdout.decode().strip()  # a tree without files
     for start in range(0, len(history), COMMITS_AT_ONCE):
@@ -59,12 +59,12 @@ def walk(
 
 
 def _differences(repo: Repository, trees: Sequence[str], places: Sequence[str]) -> Iterator[list[TreeEntry]]:
-    """The files in which each tree differs from the one before it."""
+    """Yield the files in which each tree differs from its predecessor."""
     pairs = "".join(f"{old} {new}\n" for old, new in pairwise(trees))
     how = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--full-index", "--", *_from_top(places))
     answer = repo.ask(*how, standard_input=pairs.encode())
     if answer.returncode != 0:
-        raise Usage(f"objects of the history are not in this clone: {FETCH_ALL}")
+        raise Usage(f"this clone lacks objects of its history: {FETCH_ALL}")
     entries: list[TreeEntry] = []
     count = 0
     words = iter(answer.stdout.decode("utf-8", "surrogateescape").split("\0"))
@@ -86,7 +86,7 @@ def _from_top(places: Iterable[str]) -> list[str]:
 
 
 def former_folders(repo: Repository, revision: str, file: str) -> list[str]:
-    """The folders from which the project's file was moved to its place, each as a prefix from the repository's top."""
+    """Return the folders where the project file used to be, as path prefixes relative to the repository's top."""
     how = ("log", "--follow", "-M", "-z", "--name-status", "--format=", "--no-show-signature")
     words = iter(repo.records(*how, revision, "--", file))
     folders: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""A state in Git: `git+ref://REMOTE/refs/syncengine/NAME` → the remote and the ref. Opens nothing.
+"""Parse `git+ref://REMOTE/refs/syncengine/NAME`, the place of a state in Git, into remote and ref. Opens nothing.
 
-REMOTE is a URL (`https://…`, `ssh://…`, `file:///…`), `USER@HOST:PATH`, a path (absolute, or from `./` or `../` on), or
-the name of a remote of the project's repository.
+REMOTE is a URL (`https://…`, `ssh://…`, `file:///…`), `USER@HOST:PATH`, a path (absolute, or starting with `./` or
+`../`), or the name of a remote of the project's repository.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(rf"{_PART}(?:/{_PART})*")
 
 @dataclass(frozen=True, slots=True)
 class GitRef:
-    """A ref of a remote. `folder` is the project's, in which it is remembered, and whose remotes may be named."""
+    """A ref of a remote. The project's `folder` keeps its last known commit, and has the remotes that may be named."""
 
     remote: str
     ref: str
@@ -36,12 +36,12 @@ class GitRef:
 
     @property
     def name(self) -> str:
-        """The place as people see it, without a user or a password."""
+        """The ref's location for display, without user and password."""
         return f"{PREFIX}{without_login(self.remote)}/{self.ref}"
 
     @property
     def is_named(self) -> bool:
-        """Whether the remote is one of the project's repository."""
+        """Whether `remote` is the name of a remote of the project's repository."""
         return _NAMED.fullmatch(self.remote) is not None
 
     def __str__(self) -> str:
@@ -53,12 +53,12 @@ def is_git_ref(text: str) -> bool:
 
 
 def without_login(text: str) -> str:
-    """The text without user and password of URLs in it, whatever characters they are of."""
+    """Return the text with user and password removed from its URLs, whatever characters they contain."""
     return re.sub(r"(?<!file:)(?<!/)//[^/\s]\S*@", "//", text)
 
 
 def located_ref(text: str, root: Path) -> GitRef | None:
-    """Read a setting in the project's folder; None where it names no ref of a remote."""
+    """Return the ref that a setting of the project in `root` names, or `None` when it is not a ref of a remote."""
     remote, separator, name = text.removeprefix(PREFIX).rpartition(NAMESPACE)
     if not separator or not is_git_ref(text) or not _is_remote(remote) or not _is_name(name):
         return None
@@ -67,14 +67,14 @@ def located_ref(text: str, root: Path) -> GitRef | None:
 
 
 def read_ref(place: str) -> GitRef:
-    """Read a GitRef from the text that `str` made of it."""
+    """Return the `GitRef` that `str()` turned into `place`."""
     text, _, folder = place.rpartition("#")
     remote, _, name = text.removeprefix(PREFIX).rpartition(NAMESPACE)
     return GitRef(remote, f"{NAMESPACE[1:]}{name}", Path(unquote(folder)))
 
 
 def is_address(remote: str) -> bool:
-    """Whether Git may be called with it: nothing that it would take for an option or a command."""
+    """Return whether `remote` is safe as a Git argument: a URL, `HOST:PATH` or path that cannot pass for an option."""
     if _OPTION_HOST.match(remote):
         return False
     return any(pattern.fullmatch(remote) for pattern in (_URL, _SCP, _PATH))

@@ -1,8 +1,8 @@
-"""A revision of the project in Git → its files in a temporary folder, read from Git's objects: nothing is checked out.
+"""Bring the files of a Git revision into a temporary folder, from Git's objects: nothing is checked out.
 
-Files that are equal to those of the work tree are links to them, or copies, so that they are as a checkout would make
-them (Git LFS, line ends). Others come from the objects as they are stored, of Git LFS from its own objects. The
-repository is never written to: a merge and its objects live in the temporary folder.
+Files equal to those of the work tree are linked or copied, so that they are the same as after a checkout (Git LFS, line
+endings). All other files are written from Git's objects, those in Git LFS from its local store. The repository is never
+written to: a merge and its objects live in the temporary folder.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from syncengine.project import git_environment
 from syncengine.project.model import Checkout, Project
 
 GIT_SECONDS = 120.0
-FETCH_ALL = "fetch its history first (`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` of GitLab)"
+FETCH_ALL = "fetch the full history first (`fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` for GitLab)"
 FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
 FORMATS = (".yaml", ".yml", ".json", ".j2", ".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".db", ".sqlite")
-"""Endings of ignored files that manifests may be, or read."""
+"""Suffixes of the Git-ignored files that can be manifests or data of manifests."""
 _POINTER = re.compile(rb"version https://git-lfs[.]github[.]com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n")
 NOTHING: Mapping[str, str] = {}
 _MERGER = {
@@ -34,11 +34,11 @@ _MERGER = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "syncengine"), ("EMAIL", "syncengine@localhost"), ("DATE", "2000-01-01T00:00:00Z"))
 }
-"""The author of a commit that only the merge of a work tree needs."""
+"""The author of the temporary commit that a merge of the work tree needs."""
 
 
 class TreeEntry(NamedTuple):
-    """A file of a tree, as `git ls-tree` tells it; mode `000000` is one that is no longer there."""
+    """One file of a Git tree, as `git ls-tree` lists it; the mode `000000` marks a deleted file."""
 
     mode: str
     oid: str
@@ -47,9 +47,9 @@ class TreeEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The repository that `root` is in; `prefix` leads from its top to `root`. `objects`: a folder for new objects.
+    """The Git repository that contains the folder `root`; `prefix` is the path from the repository's `top` to `root`.
 
-    `option`: the option of the command that names a revision.
+    New objects go to the folder `objects`. `option` is the command-line option by which the user names a revision.
     """
 
     root: Path
@@ -60,12 +60,12 @@ class Repository:
     option: str = "--base"
 
     def commit(self, revision: str) -> str:
-        """The id of the commit that `revision` names; Usage where there is none."""
+        """Return the id of the commit that `revision` names. Raise `Usage` when there is none."""
         name = f"{revision}^{{commit}}"
         answer = None if revision.startswith("-") else self.ask("rev-parse", "--verify", "--quiet", name)
         if answer is None or answer.returncode != 0:
-            shallow = " of this shallow clone" if self.is_shallow else ""
-            raise Usage(f"there is no commit {revision}{shallow}: {FETCH_ALL}, or name another with {self.option}")
+            shallow = "shallow " if self.is_shallow else ""
+            raise Usage(f"this {shallow}clone has no commit {revision}: {FETCH_ALL}, or pick another by {self.option}")
         return answer.stdout.decode().strip()
 
     @property
@@ -74,21 +74,21 @@ class Repository:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the project's folder has no changes of its own."""
+        """Whether the project's folder has no uncommitted changes."""
         return not self._text("status", "--porcelain", "--", ".")
 
     def merged(self, commit: str, name: str) -> tuple[str, list[Diagnostic]]:
-        """The tree of merging `commit` into the commit that is checked out, changes of the work tree included.
+        """Return the tree from merging `commit` into HEAD and the work tree's changes, with warnings about conflicts.
 
-        Problems for conflicts in the project's folder; those elsewhere are warnings.
+        Conflicts outside the project's folder are warnings. Raise `Problems` for conflicts inside it.
         """
         ours = "HEAD" if self.is_clean else self._of_work_tree()
         if self.ask("merge-base", ours, commit).returncode != 0:
-            raise Usage(f"HEAD and {name} have no commit in common here: {FETCH_ALL}")
+            raise Usage(f"HEAD and {name} have no common ancestor in this clone: {FETCH_ALL}")
         answer = self.ask("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, commit)
         if answer.returncode not in (0, 1):
-            why = "Git 2.38 or newer is needed for that" if answer.returncode == 129 else _why(answer)
-            raise Usage(f"HEAD does not contain {name}, and their merge cannot be made: {why}; or merge {name} first")
+            why = "Git 2.38 or newer is required" if answer.returncode == 129 else _why(answer)
+            raise Usage(f"HEAD does not contain {name} and cannot be merged with it: {why}; or merge {name} first")
         tree, *files = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
         found = [self._conflict(file, name) for file in dict.fromkeys(filter(None, files))]
         if any(each.severity is Severity.ERROR for each in found):
@@ -96,12 +96,12 @@ class Repository:
         return tree, found
 
     def folder_of(self, tree: str) -> str:
-        """The tree of the project's folder in a tree of the repository."""
+        """Return the tree of the project's folder within a tree of the repository."""
         return self._text("rev-parse", "--verify", f"{tree}:{self.prefix}").strip()
 
     def _conflict(self, file: str, name: str) -> Diagnostic:
         inside = file.startswith(self.prefix)
-        cure = "no plan can be right until they are merged" if inside else "it is outside the project's folder"
+        cure = "merge them first; until then no plan is reliable" if inside else "it is outside the project's folder"
         return Diagnostic(
             severity=Severity.ERROR if inside else Severity.WARNING,
             code="merge-conflict",
@@ -110,7 +110,7 @@ class Repository:
         )
 
     def _of_work_tree(self) -> str:
-        """A commit of the work tree as it is, ignored files aside. It leaves no trace in the repository."""
+        """Return a commit of the work tree, without ignored files. The commit leaves no trace in the repository."""
         index = self.objects / "index"
         real = self.root / self._text("rev-parse", "--git-path", "index").strip()
         if real.exists():
@@ -126,7 +126,7 @@ class Repository:
         command = ["git", "-C", str(self.root), *arguments]
         own = {**git_environment.of_folder(self.root), **self.environ, **environ}
         try:
-            return subprocess.run(  # noqa: S603 - words of ours, ids of Git, and a revision that begins with no dash
+            return subprocess.run(  # noqa: S603 - fixed words, ids from Git, and a revision that begins with no dash
                 command, input=standard_input, capture_output=True, timeout=GIT_SECONDS, check=False, env=own
             )
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -139,11 +139,11 @@ class Repository:
         return answer.stdout.decode("utf-8", "surrogateescape")
 
     def records(self, *arguments: str) -> list[str]:
-        """Answers that end in NUL."""
+        """Return the NUL-terminated records of the output of a Git command."""
         return [each for each in self._text(*arguments).split("\0") if each]
 
     def blobs(self, oids: Iterable[str]) -> Iterator[bytes]:
-        """The contents of objects, in their order."""
+        """Yield the contents of objects, in the order of `oids`."""
         names = list(oids)
         output = self.ask("cat-file", "--batch", standard_input="".join(f"{oid}\n" for oid in names).encode()).stdout
         at = 0
@@ -159,13 +159,13 @@ class Repository:
 
 @contextmanager
 def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
-    """The repository of a project's folder; Usage where there is none. `option`: the one that asks for it."""
+    """Open the Git repository of a project's folder. Raise `Usage`, which names `option`, when there is none."""
     with TemporaryDirectory(prefix="syncengine-") as folder:
         objects = Path(folder).resolve()
         repo = Repository(root, root, "", objects)
         answer = repo.ask("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects")
         if answer.returncode != 0:
-            raise Usage(f"{option} reads Git, and {root} is in no repository that Git can read: {_why(answer)}")
+            raise Usage(f"{option} needs Git, and {root} is not in a repository that Git can read: {_why(answer)}")
         top, prefix, store = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:3]
         further = git_environment.of_folder(root).get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
         others = [str((root / store).resolve()), further]
@@ -179,9 +179,9 @@ def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
 
 @dataclass(slots=True)
 class RevisionFiles:
-    """The files of a commit or a tree, brought into a folder as far as they are asked for.
+    """The files of a commit or tree, brought into the folder `to` on demand.
 
-    `found` are warnings about files that cannot be had.
+    `found` collects warnings about unavailable files.
     """
 
     repo: Repository
@@ -197,7 +197,7 @@ class RevisionFiles:
         return Checkout(self.to, self.to / self.repo.prefix)
 
     def bring_project(self) -> None:
-        """Bring all files of the project's folder, and those that Git ignores, which are the same on both sides."""
+        """Bring all files of the project's folder, and Git-ignored ones, which are equal on both sides of a diff."""
         self.checkout.folder.mkdir(parents=True, exist_ok=True)
         self.bring(self.repo.prefix or ".")
         for path in self.ignored():
@@ -206,7 +206,7 @@ class RevisionFiles:
                 _place(source, target)
 
     def bring(self, path: str) -> None:
-        """Bring a file or a folder, and the targets of links in it; `path` is relative to the repository's top."""
+        """Bring a file or folder and the targets of links in it; `path` is relative to the repository's top."""
         waiting = [path]
         while waiting:
             place = os.path.normpath(waiting.pop())
@@ -216,14 +216,14 @@ class RevisionFiles:
             waiting += self._brought([] if place == "." else [place])
 
     def bring_outside(self, paths: Iterable[Path]) -> None:
-        """Bring places of the checkout that are beside the project's folder."""
+        """Bring those of `paths` that lie in the checkout but outside the project's folder."""
         for path in paths:
             relative = os.path.relpath(os.path.normpath(path), self.to)
             if not relative.startswith("..") and not os.path.normpath(path).startswith(str(self.checkout.folder)):
                 self.bring(relative)
 
     def follow(self, revision: str, changes: Iterable[TreeEntry], contents: Mapping[str, bytes]) -> None:
-        """Turn the files into those of another commit, which differ by `changes`; `contents` are those by object."""
+        """Turn the files into those of `revision`, which differs by `changes`; `contents` are blobs by object id."""
         self.tree = self.name = revision
         entries = [each for each in changes if _is_inside(each.path)]
         for entry in entries:
@@ -232,7 +232,7 @@ class RevisionFiles:
             self.bring(link)
 
     def _drop(self, target: Path) -> None:
-        """Delete a file, and the folders that are empty without it: never write into one that the work tree has too."""
+        """Delete a file and the folders that this leaves empty. Overwriting could alter a hard-linked work tree."""
         with suppress(OSError):
             target.unlink()
             for folder in target.relative_to(self.to).parents[:-1]:
@@ -242,12 +242,12 @@ class RevisionFiles:
         return self._put([each for each in self._entries(places) if not (self.to / each.path).exists()])
 
     def _put(self, entries: Iterable[TreeEntry], contents: Mapping[str, bytes] | None = None) -> list[str]:
-        """Put files where they belong, from the work tree or from objects; where links lead."""
+        """Write files from the work tree or from Git's objects, and return the targets of links among them."""
         clean = self._clean()
         others: list[TreeEntry] = []
         for entry in entries:
             if entry.mode == SUBMODULE:
-                self._warn(entry, "it is a submodule: its files are not compared")
+                self._warn(entry, "it is a submodule, whose files are not compared")
             elif entry.mode != LINK and clean.get(entry.path) == entry.oid and _is_there(self.repo.top / entry.path):
                 _place(self.repo.top / entry.path, self.to / entry.path)
             else:
@@ -255,7 +255,7 @@ class RevisionFiles:
         return self._written(sorted(others, key=lambda each: each.mode == LINK), contents)
 
     def _written(self, entries: list[TreeEntry], contents: Mapping[str, bytes] | None) -> list[str]:
-        """Write contents of objects, links last so that nothing is written through one; where the links lead."""
+        """Write files from objects, links last so that nothing is written through a link; return the links' targets."""
         links = []
         blobs = (
             self.repo.blobs(each.oid for each in entries) if contents is None else (contents[e.oid] for e in entries)
@@ -272,14 +272,14 @@ class RevisionFiles:
         return [str(link) for link in links if not link.is_absolute()]
 
     def _smudged(self, entry: TreeEntry, content: bytes) -> bytes:
-        """The content of a file of Git LFS, where this clone has it."""
+        """Return the content that a Git LFS pointer refers to, or `content` itself when this clone lacks it."""
         if len(content) > 1024 or (pointer := _POINTER.match(content)) is None:
             return content
         oid = pointer[1].decode()
         stored = self.repo.ask("rev-parse", "--git-path", f"lfs/objects/{oid[:2]}/{oid[2:4]}/{oid}").stdout
         with suppress(OSError):
             return (self.repo.root / os.fsdecode(stored).strip()).read_bytes()
-        self._warn(entry, f"it is in Git LFS, and this clone does not have it: `git lfs fetch origin {self.name}`")
+        self._warn(entry, f"this clone lacks its content, which is in Git LFS: run `git lfs fetch origin {self.name}`")
         return content
 
     def _entries(self, places: list[str]) -> Iterator[TreeEntry]:
@@ -290,7 +290,7 @@ class RevisionFiles:
                 yield TreeEntry(mode, oid, path)
 
     def _clean(self) -> dict[str, str]:
-        """The objects of files that stand in the work tree as they are in the index."""
+        """Return the object id of each work tree file that is equal to its version in the index."""
         if self.clean is None:
             top = (":/",)
             dirty = set(self.repo.records("diff-files", "--name-only", "-z", "--", *top))
@@ -300,7 +300,7 @@ class RevisionFiles:
         return self.clean
 
     def ignored(self) -> Iterator[str]:
-        """Ignored files that manifests may read; nothing hidden."""
+        """Yield Git-ignored files that manifests may read, except hidden ones."""
         command = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ".")
         for path in self.repo.records(*command):
             if path.lower().endswith(FORMATS) and not any(part.startswith(".") for part in PurePosixPath(path).parts):
@@ -308,12 +308,12 @@ class RevisionFiles:
 
     def _warn(self, entry: TreeEntry, why: str) -> None:
         file = os.fsencode(os.path.relpath(entry.path, self.repo.prefix or ".")).decode("utf-8", "replace")
-        message = f"at {self.name} this file cannot be read: {why}"
+        message = f"cannot read this file at {self.name}: {why}"
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))
 
 
 def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:
-    """The project of a revision, with all files that its manifests may read."""
+    """Load the project of a revision, and bring all files that its manifests may read."""
     files.bring_project()
     project = load(files)
     folders = (project.files / name for name in project.data_folders)
@@ -322,17 +322,17 @@ def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path of a tree, which anybody may have forged, stays in the folder."""
+    """Return whether a path from a tree, which can be forged, stays inside the folder."""
     return not {"..", ".", "", ".git"}.intersection(PurePosixPath(path).parts) and not path.startswith("/")
 
 
 def _is_there(path: Path) -> bool:
-    """Whether it is a regular file; of a sparse checkout not every file is there."""
+    """Return whether `path` is a regular file; a sparse checkout lacks some files."""
     return path.is_file() and not path.is_symlink()
 
 
 def _place(source: Path, target: Path) -> None:
-    """Link a file, or copy it where that is not possible."""
+    """Link a file, or copy it where linking fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target, follow_symlinks=False)
@@ -341,6 +341,6 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _why(answer: subprocess.CompletedProcess[bytes]) -> str:
-    """The first line of Git's own words."""
+    """Return the first line of Git's error output."""
     lines = answer.stderr.decode("utf-8", "replace").strip().splitlines()
     return lines[0].removeprefix("fatal: ") if lines else f"exit {answer.returncode}"

@@ -1,7 +1,7 @@
-"""Project file, environment variables and options → Project. Reads the project file, and secrets only when asked.
+"""Build a `Project` from project file, environment variables and options. Secrets are read only on demand.
 
-Precedence, from the strongest: options, environment variables, the chosen environment, the top level, the defaults
-of docs/project-file.md.
+Precedence, from the strongest: options, environment variables, the chosen environment, the top level, the defaults of
+docs/project-file.md.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from syncengine.project.schema import (
     ServiceSection,
 )
 
-LINTS: AnyMapping[str, str] = {"insecure-url": "the key would travel in clear text"}
+LINTS: AnyMapping[str, str] = {"insecure-url": "the API key would travel unencrypted"}
 
 _LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]+){3}|::1")
 
@@ -63,10 +63,10 @@ def load_project(
     operations: Collection[str] = (),
     lints: Collection[str] = (),
 ) -> Project:
-    """The project in `folder`, or of the file `config`; Problems with everything that is wrong with its file.
+    """Return the project in `folder` or of the file `config`. Raise `Problems` with every problem of its file.
 
-    `checkout`: read the project from these files of another revision; `folder` is still its own place.
-    `operations` and `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty: any.
+    `checkout` has the project file and the manifests of another revision; `folder` is still the project's own folder.
+    `operations` and `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty means any.
     """
     path = _file(checkout.folder if checkout else folder, config)
     root = (path.parent if path and not checkout else folder).absolute()
@@ -82,7 +82,7 @@ def load_project(
 
 
 def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> list[Diagnostic]:
-    """Diagnostics as the project wants them: warnings left out or made errors. Errors stay errors."""
+    """Return diagnostics at the project's levels: a warning may be dropped or become an error. Errors stay errors."""
     result = []
     for diagnostic in found:
         level = levels.get(diagnostic.code, Level.WARNING)
@@ -95,12 +95,12 @@ def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> lis
 
 
 def level_cure(code: str) -> str:
-    """The end of the message of a warning that the project makes an error."""
-    return f"; `{code}: warning` under `policy.diagnostics` of the project file makes it a warning"
+    """Return the end of the message of a warning that the project's policy makes an error."""
+    return f"; to make it a warning, set `{code}: warning` under `policy.diagnostics` in the project file"
 
 
 def project_folder(folder: Path) -> Path:
-    """The folder itself or the nearest one above it that holds a project file, as far as its repository reaches."""
+    """Return the nearest folder with a project file, from `folder` up to the repository's top, or else `folder`."""
     for each in (folder.absolute(), *folder.absolute().parents):
         if (each / FILE_NAME).exists() or (each / FILE_NAME).is_symlink():
             return folder if each == folder.absolute() else each
@@ -118,7 +118,7 @@ def _file(folder: Path, config: Path | None) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class _Assembly:
-    """The file's settings under environment variables and options."""
+    """Combines the file's settings with environment variables and options, which take precedence."""
 
     root: Path
     environ: AnyMapping[str, str]
@@ -166,7 +166,7 @@ class _Assembly:
         return tuple(entry_of(each.address, each.reason, each.until, line) for each, line in items)
 
     def _policies(self, settings: Overlay) -> tuple[Path, ...] | None:
-        """Return the files and folders with rules that are named."""
+        """Return the files and folders with rules that the project file names, or `None` when it has no `policies:`."""
         items = settings.policies
         return None if items is None else tuple(self._place(each) for each in items if isinstance(each, str))
 
@@ -178,7 +178,7 @@ class _Assembly:
         return tuple(map(self._place, settings.manifests or (MANIFESTS,)))
 
     def _place(self, name: str) -> Path:
-        """A folder of manifests; one that is not in the repository is the same at every revision."""
+        """Return the path of a manifest folder; a folder outside the repository is the same at every revision."""
         if self.checkout is None:
             return self.root / name
         place = Path(os.path.normpath(self.checkout.folder / name))
@@ -213,7 +213,7 @@ class _Assembly:
                 "insecure-url",
                 None,
                 None,
-                "the service's URL is http://, so the key travels in clear text",
+                "the service's URL is http://, so the API key travels unencrypted: use https://",
                 severity=Severity.WARNING,
             )
         return url  # fmt: skip
@@ -225,10 +225,10 @@ class _Assembly:
 
     def _state(self) -> str | Secret:
         if self.environ.get("SYNCENGINE_STATE"):
-            return self._secret(Reference(env="SYNCENGINE_STATE"), "the state's place")
+            return self._secret(Reference(env="SYNCENGINE_STATE"), "the state's location")
         setting = self.settings.state
         if isinstance(setting, Reference):
-            return self._secret(setting, "the state's place")
+            return self._secret(setting, "the state's location")
         return setting or ".syncengine/state.db"
 
     def _secret(self, reference: Reference, what: str) -> Secret:
@@ -238,7 +238,7 @@ class _Assembly:
         approvals = re.split(r"[\s,]+", self.environ.get("SYNCENGINE_APPROVE_DELETES", "").strip())
         for text in approvals:
             if text and not APPROVAL.fullmatch(text):
-                self._error("bad-value", "SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as the plan prints it")
+                self._error("bad-value", "SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as printed by the plan")
         return [text for text in approvals if text]
 
     def _error(self, code: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""A project as values: the service, the policy, where everything is. Secrets are read only when asked."""
+"""Hold a project's settings as values: the service, the policy and all locations. Secrets are read only on demand."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from syncengine.resource import Removal
 
 FILE_NAME = "syncengine.yaml"
 MANIFESTS = "manifests"
-"""The folder that manifests are in where the project file does not say."""
+"""The folder of the manifests when the project file does not set `manifests`."""
 POLICIES = "policies"
-"""The folder that rules are in where the project file does not say, if there is one."""
+"""The folder of the rules when the project file does not set `policies`; it may be absent."""
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
-"""The key that the embedded service accepts (docs/commands.md)."""
+"""The API key that the embedded service accepts (docs/commands.md)."""
 LIMITS = {
     "tags": Limit(percent=25),
     "activityTypes": Limit(percent=25),
@@ -33,14 +33,14 @@ LIMITS = {
     "metadata": Limit(percent=50),
     "fields": Limit(percent=50),
 }
-"""docs/planning.md 5."""
+"""The default limits on removals without an approval (docs/planning.md 5)."""
 
 
 LANDING_SECONDS = 60.0
 
 
 def default_landing(timeout: float) -> float:
-    """Seconds that a call may take to be executed after its sender has gone, where the project does not say."""
+    """Return the default of `landing`: seconds for which the service may still execute a call that was given up."""
     return max(LANDING_SECONDS, 2 * timeout)
 
 
@@ -48,8 +48,8 @@ def default_landing(timeout: float) -> float:
 class Service:
     """The time-recording service.
 
-    `timeout` and `landing` are seconds: how long an answer may take, and how long a call that nobody waits for any more
-    may still be executed.
+    `timeout` and `landing` are in seconds: how long to wait for an answer, and how long the service may still execute a
+    call after its sender has given up.
     """
 
     base_url: str | None = None
@@ -63,18 +63,18 @@ class Service:
 
     @property
     def lease(self) -> float:
-        """Seconds that a lock is good for after each renewal."""
+        """The seconds for which a lock is valid after each renewal."""
         return max(60.0, 2 * self.timeout)
 
     @property
     def lock_timeout(self) -> float:
-        """Seconds within which a dead holder's lock can be taken, and its last call can land no more."""
+        """The seconds after which a dead holder's lock can be taken and its last call can no longer land."""
         return self.lease + self.timeout + self.landing
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The policy for plans. `max_deletes` by the name of its total, as in the project file."""
+    """The policy for plans. The keys of `max_deletes` are those of `maxDeletes` in the project file."""
 
     tag_removal: Removal = Removal.FORGET
     activity_types: Ownership = Ownership.OWNED
@@ -82,20 +82,20 @@ class Policy:
     diagnostics: Mapping[str, Level] = field(default_factory=dict)
 
     def limits(self) -> dict[str, str]:
-        """The limits as the project file has them."""
+        """Return the limits by name, as the project file writes them."""
         return {name: str(each) for name, each in self.max_deletes.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """The long-running connector: seconds between two reconciliations, and where its own HTTP listens."""
+    """The long-running connector: seconds between two reconciliations, and the address of its HTTP server."""
 
     every: float = 300.0
     listen: tuple[str, int] = ("127.0.0.1", 9100)
 
 
 class Checkout(NamedTuple):
-    """The files of another revision: `top` stands for the repository's folder, `folder` for the project's in it."""
+    """The files of another revision: `top` replaces the repository's folder, `folder` the project's folder in it."""
 
     top: Path
     folder: Path
@@ -103,15 +103,15 @@ class Checkout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
+    """Every setting of a project.
 
-    `checkout`: the files of another revision, which manifests and data are read from; state, cache and secrets stay in
-    `root`. `policies` are files and folders with rules, None: the usual folder, where there is one. `inline_policies`
-    are rules in the project file, as nodes; the rules of `other_judges` hold as well.
-    `approval_lines`: where the approvals of the project file stand; the others are of the environment.
-    `policy_lines`: where its limits and rules stand, by their names below `policy`. `blob`: the address of a line of a
-    file, at the host of the repository. `quarantine`: entries of the project file.
-    `warnings` are findings about the project file that did not keep it from being read.
+    `checkout`: the files of another revision, from which manifests and data are read; state, cache and secrets stay in
+    `root`. `policies`: files and folders with rules, `None` for the default folder. `inline_policies`: rules in the
+    project file, as nodes. `other_judges`: projects whose rules apply too. `approval_lines` and `policy_lines`: the
+    lines of the project file's approvals, and of its settings below `policy`; approvals without a line come from the
+    environment. `defaults`: an unparsed node. `posted_time`: `None` when no posted time is delivered. `blob`: the URL
+    of a line of a file at the repository's host. `quarantine`: entries of the project file. `warnings`: findings about
+    the project file that did not keep it from being read.
     """
 
     root: Path
@@ -144,36 +144,36 @@ class Project:
 
     @property
     def config_name(self) -> str:
-        """The project file as diagnostics name it: relative to the project's folder."""
+        """The project file's name in diagnostics, relative to the project's folder."""
         return self.config.name if self.config else FILE_NAME
 
     @property
     def files(self) -> Path:
-        """The folder that manifests are read from, and data by their side."""
+        """The folder from which manifests and their data are read."""
         return self.checkout.folder if self.checkout else self.root
 
     @property
     def state(self) -> str:
-        """Return the state's absolute path, or its URL, which may hold a password. Problems when neither is known."""
+        """The state's absolute path or its URL, which may contain a password. Raise `Problems` when neither is set."""
         if self.is_sandbox:
             return str(self.root / ".syncengine" / "sandbox" / "state.db")
         return state_at(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
 
     @property
     def sandbox_data(self) -> Path:
-        """The embedded service's own file."""
+        """The database file of the embedded service."""
         return self.root / ".syncengine" / "sandbox" / "service.db"
 
     @property
     def policy_paths(self) -> tuple[Path, ...]:
-        """Files and folders with rules."""
+        """The files and folders with rules."""
         if self.policies is not None:
             return self.policies
         usual = self.files / POLICIES
         return (usual,) if usual.exists() else ()
 
     def secret_files(self) -> set[Path]:
-        """Files that hold secrets, or posted time: nothing that a template may read."""
+        """Return the files that hold secrets or posted time; no template may read them."""
         files = {found for name in self._secrets.files for found in self._file(name)}
         databases = {*map(self._place, self._secrets.databases), self.environ.get("SYNCENGINE_STATE", "")}
         for place in databases:
@@ -182,7 +182,7 @@ class Project:
         return files
 
     def without_secrets(self) -> Project:
-        """The project where none of its secrets is at hand, and none is looked up."""
+        """Return a copy of the project that contains none of its secrets and looks none up."""
         databases = frozenset(place for place in self._secrets.databases if isinstance(place, str))
         return replace(
             self,
@@ -193,7 +193,7 @@ class Project:
         )
 
     def _place(self, written: str | Reference) -> str:
-        """The text of a place, with its reference resolved; empty where that leads nowhere."""
+        """Return a place as text, its reference resolved; empty when the reference cannot be resolved."""
         if isinstance(written, str):
             return written
         with suppress(Problems):
@@ -201,13 +201,13 @@ class Project:
         return ""
 
     def _file(self, name: str) -> Iterator[Path]:
-        """The file that is meant, without links; nothing for text that can be no path."""
+        """Yield the resolved paths that `name` may mean; none for text that is not a valid path."""
         with suppress(OSError, RuntimeError, ValueError):
             for folder in {self.root, self.files} if name else ():
                 yield (folder / Path(name).expanduser()).resolve()
 
     def base_url(self) -> str:
-        """The service's URL, `sandbox` for the embedded one; Problems when none is set."""
+        """Return the service's URL, or `sandbox` for the embedded service. Raise `Problems` when none is set."""
         if self.is_sandbox:
             return SANDBOX
         if self.service.base_url is None:
@@ -215,7 +215,7 @@ class Project:
         return self.service.base_url
 
     def api_key(self) -> str:
-        """The key, looked up anew at every call; Problems when there is none."""
+        """Return the API key, looked up anew at every call. Raise `Problems` when there is none."""
         if self.is_sandbox:
             return SANDBOX_KEY
         if self.service.api_key is None:
@@ -228,9 +228,9 @@ def _unset(what: str, setting: str, variable: str) -> Problems:
 
 
 def _sendable(key: Secret) -> str:
-    """A key that an HTTP header can carry; the refusal never shows it."""
+    """Return the API key. Raise `Problems`, without showing the key, when an HTTP header cannot carry it."""
     text = key.read()
     if not (text.isascii() and text.isprintable()):
-        reason = "has characters that no HTTP header can carry: is it one line of ASCII?"
+        reason = "has characters that an HTTP header cannot carry: it must be a single line of ASCII"
         raise setting_problem("bad-key", f"the API key from {key.origin} {reason}")
     return text

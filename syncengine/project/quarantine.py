@@ -1,4 +1,4 @@
-"""Entries of the project file under `quarantine:`, and the dates until which they hold; pure (docs/quarantine.md)."""
+"""Define entries under `quarantine:` of the project file, and their end dates. Pure (docs/quarantine.md)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from syncengine.resource import Key
 
 DAY = 86_400
 LONGEST_REMOVAL = 30
-"""Days for which a removal may wait."""
+"""The maximum number of days for which a removal may be quarantined."""
 
 
 class QuarantineEntry(Struct, frozen=True, gc=False):
-    """One entry: a resource, why it is set aside, and until when, in seconds since epoch. `origin` is its digest."""
+    """A quarantined resource, the reason, and the quarantine's end in seconds since epoch. `origin` is a digest."""
 
     key: Key
     reason: str
@@ -31,7 +31,7 @@ def entry_of(address: str, reason: str, until: float | None, line: int | None) -
 
 
 def until_of(text: str) -> float | None:
-    """A date, which holds to its end in UTC, or an RFC 3339 date-time, as seconds since epoch; None for other text."""
+    """Return the end of a date (UTC) or an RFC 3339 instant as seconds since epoch, or `None` for any other text."""
     if (at := milliseconds(text)) is not None:
         return max(at, 0) / 1000 if at <= LATEST else None
     try:
@@ -44,14 +44,14 @@ def until_of(text: str) -> float | None:
 
 
 def until_text(until: float) -> str:
-    """The date, or the date and time, as people write it."""
+    """Return the end of a quarantine for display: a date, or a date and time in UTC."""
     if until % DAY == 0:
         return f"{datetime.fromtimestamp(until - DAY, UTC):%Y-%m-%d}"
     return f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def is_too_late(until: float, now: float) -> bool:
-    """Whether it is more than LONGEST_REMOVAL days away; days are counted where it is a date."""
+    """Return whether `until` is more than `LONGEST_REMOVAL` days after `now`; a date is compared by whole days."""
     if until % DAY == 0:
         return (until - DAY) // DAY - now // DAY > LONGEST_REMOVAL
     return until - now > timedelta(days=LONGEST_REMOVAL).total_seconds()

@@ -1,6 +1,6 @@
-"""The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (docs/project-file.md).
+"""Define the models of `syncengine.yaml`: name, type, limits and description of every setting (docs/project-file.md).
 
-Readers and the JSON Schema come from here; `load` makes a project of the values. Nothing here echoes a value
+Readers and the JSON Schema derive from the models; `load` builds a project from the values. No message shows a value
 that might be a secret.
 """
 
@@ -43,7 +43,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Ownership(StrEnum):
-    """Whose the team's list of activity types is."""
+    """Who owns the team's list of activity types: the manifests alone, or other systems too."""
 
     OWNED = "owned"
     EXACT = "exact"
@@ -60,18 +60,18 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much may be removed without an approval: a count, or a share of the recorded total; or both, as they hold."""
+    """How much may be removed without an approval: a count, a share of the recorded total, or both at once."""
 
     count: int | None = None
     percent: float | None = None
 
     def is_exceeded(self, count: int, total: int) -> bool:
-        """Whether `count` of `total` is too many. A share trips from two on (docs/planning.md 5)."""
+        """Return whether `count` of `total` is too many. A share needs two removals to trip (docs/planning.md 5)."""
         is_too_many = self.count is not None and count > self.count
         return is_too_many or (self.percent is not None and count >= 2 and count * 100 > self.percent * total)
 
     def and_also(self, other: Limit) -> Limit:
-        """The stricter of both; a count and a share cannot be compared, and both hold."""
+        """Return the stricter of both limits; a count and a share cannot be compared, so both apply."""
         return Limit(_least(self.count, other.count), _least(self.percent, other.percent))
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ def _least(one: Number | None, other: Number | None) -> Number | None:
 
 
 APPROVAL = re.compile(r"[0-9]+@([0-9a-f]{20}|[0-9a-f]{12})")
-"""Earlier versions printed twelve digits; any other number of them was cut off as it was copied."""
+"""Earlier versions printed twelve digits; any other number of digits means that the text was truncated when copied."""
 
 
 def limit(text: str) -> Limit | None:
@@ -108,7 +108,7 @@ def approval(text: str) -> str | None:
 
 Approvals = Annotated[
     tuple[str, ...],
-    Reads(words(parse_reader(approval, "COUNT@HASH, as the plan prints it"))),
+    Reads(words(parse_reader(approval, "COUNT@HASH, as printed by the plan"))),
     JsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{APPROVAL.pattern}$"}}),
 ]
 _SHARE = r"(0?[0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%"
@@ -127,7 +127,7 @@ Section = Annotated[Any, Reads(unexamined), JsonSchema({"type": "object"})]
 
 
 def _rule_files(name: str) -> Reader:
-    """A list of paths and of mappings, which hold rules and are read by those who judge by them."""
+    """Return a reader of a list of paths and of mappings with rules, which are parsed where the rules are evaluated."""
     path = parse_reader(filled_path, "a path, or a mapping with rules")(f"an item of {name}")
 
     def one(node: Node, findings: Collector) -> Any:
@@ -144,9 +144,9 @@ RuleFiles = Annotated[
 
 
 class EndpointOverride(Model, frozen=True):
-    """The method and path of an operation that is not at its usual place."""
+    """The method and path of an operation that differ from the service's defaults."""
 
-    path: Annotated[UrlPath | None, Meta(description="Below the service's URL.")] = None
+    path: Annotated[UrlPath | None, Meta(description="The path below the service's URL.")] = None
     method: Annotated[Method | None, Meta(description="HTTP method, if it differs from the service's default.")] = None
 
 
@@ -155,25 +155,27 @@ class ServiceSection(Model, frozen=True):
 
     base_url: Annotated[BaseUrl | None, Meta(description="The service's URL, or `sandbox`.")] = None
     api_key: Annotated[
-        SecretReference | None, Meta(description="{env: NAME} or {file: PATH}; never the key itself.")
+        SecretReference | None, Meta(description="{env: NAME} or {file: PATH}, never the key itself.")
     ] = None
-    team: Annotated[Filled | None, Meta(description="Checked before the first write.")] = None
-    endpoints: Annotated[dict[str, EndpointOverride] | None, Meta(description="Other paths, by operation id.")] = None
+    team: Annotated[Filled | None, Meta(description="The team's name, checked before the first write.")] = None
+    endpoints: Annotated[
+        dict[str, EndpointOverride] | None, Meta(description="Non-default paths and methods, by operation id.")
+    ] = None
     timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
     landing: Annotated[
         Span | None,
         Meta(
-            description="How long the service may still execute a call that nobody waits for any more; "
+            description="How long the service may still execute a call after its sender has given up; "
             "60s by default, or twice the timeout where that is more."
         ),
     ] = None
     concurrency: Annotated[
         Annotated[int, Reads(whole_number(1, 64)), Meta(ge=1, le=64)] | None,
-        Meta(description="Requests under way at once, 1 to 64; 8 by default."),
+        Meta(description="Maximum number of concurrent requests, 1 to 64; 8 by default."),
     ] = None
     connector_type: Annotated[
         Filled | None,
-        Meta(description="The connected system, as a connector registers it; `syncengine` by default."),
+        Meta(description="The connected system, under the name that a connector registers; `syncengine` by default."),
     ] = None
 
 
@@ -199,26 +201,26 @@ _BLOB = r'(?=.*\{file\})https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{
 
 
 def blob(text: str) -> str | None:
-    """The address of a line of a file, whose commit, file and line stand in braces."""
+    """Return the URL of a line of a file, with {commit}, {file} and {line} as placeholders, or `None` when invalid."""
     return text if re.fullmatch(_BLOB, text) else None
 
 
 class LinksSection(Model, frozen=True):
-    """Where people read the files of the repository."""
+    """The web pages on which people read the repository's files."""
 
     blob: Annotated[
         Annotated[
             str,
-            Reads(parse_reader(blob, "an address like https://HOST/PROJECT/blob/{commit}/{file}#L{line}")),
+            Reads(parse_reader(blob, "a URL like https://HOST/PROJECT/blob/{commit}/{file}#L{line}")),
             JsonSchema({"type": "string", "pattern": f"^{_BLOB}$"}),
         ]
         | None,
-        Meta(description="The address of a line, with {commit}, {file} and {line}; from CI's variables by default."),
+        Meta(description="The URL of a line, with {commit}, {file} and {line}; derived from CI variables by default."),
     ] = None
 
 
 class QuarantineItem(Model, frozen=True, kw_only=True):
-    """A resource that is set aside, since the service refuses it."""
+    """A resource that is set aside because the service rejects it."""
 
     address: Annotated[
         Annotated[
@@ -226,9 +228,9 @@ class QuarantineItem(Model, frozen=True, kw_only=True):
             Reads(parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE")),
             JsonSchema({"type": "string", "pattern": f"^({'|'.join(Kind)})/."}),
         ],
-        Meta(description="tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
+        Meta(description="The resource: tag/NAME, category/EXTERNAL_ID or activity-type/CODE."),
     ]
-    reason: Annotated[Filled, Meta(description="Shown in every plan.")]
+    reason: Annotated[Filled, Meta(description="Why the resource is set aside; shown in every plan.")]
     until: Annotated[
         Annotated[
             float,
@@ -237,14 +239,14 @@ class QuarantineItem(Model, frozen=True, kw_only=True):
         ]
         | None,
         Meta(
-            description="The last day, in UTC, or the instant at which it ends; "
-            "a removal needs one, at most 30 days away."
+            description="The last day (UTC) or the instant at which the quarantine ends; "
+            "required for a removal, at most 30 days ahead."
         ),
     ] = None
 
 
 class PolicySection(Model, frozen=True):
-    """What a plan may do."""
+    """The policy for plans: how they remove, how much, and which warnings they report."""
 
     tag_removal: Annotated[
         Annotated[Removal, Reads(choice(Removal))] | None,
@@ -252,17 +254,17 @@ class PolicySection(Model, frozen=True):
     ] = None
     activity_types: Annotated[
         Annotated[Ownership, Reads(choice(Ownership))] | None,
-        Meta(description="Whether activity types that are not declared are removed; owned by default."),
+        Meta(description="Whether to remove activity types that are not declared; owned by default."),
     ] = None
     max_deletes: MaxDeletes | None = None
     diagnostics: Annotated[
         dict[str, Annotated[Level, Reads(or_off(Level)), JsonSchema({"enum": [*Level, False]})]] | None,
-        Meta(description="Warnings by code: off, warning or error."),
+        Meta(description="The level of each warning, by its code: off, warning or error."),
     ] = None
 
 
 class Overlay(Model, frozen=True):
-    """Settings that an environment may replace."""
+    """The settings that an environment may override."""
 
     service: ServiceSection | None = None
     manifests: Annotated[
@@ -270,33 +272,31 @@ class Overlay(Model, frozen=True):
     ] = None
     policies: Annotated[
         RuleFiles | None,
-        Meta(description="Files and folders with rules, or rules themselves; `policies` by default, where it is."),
+        Meta(description="Files and folders with rules, or rules themselves; `policies` by default, if it exists."),
     ] = None
-    state: Annotated[Place | None, Meta(description="A path (SQLite), a URL without a password, or a reference.")] = (
-        None
-    )
+    state: Annotated[
+        Place | None, Meta(description="The state: a path (SQLite), a URL without a password, or a reference.")
+    ] = None
     sources: Annotated[
         dict[str, SourceSection] | None, Meta(description="Connections, by the name that manifests and sinks refer to.")
     ] = None
     data_folders: Annotated[
         Paths | None, Meta(description="Folders outside the project whose files manifests may read as data.")
     ] = None
-    variables: Annotated[Texts | None, Meta(description="`var.NAME` in templates.")] = None
+    variables: Annotated[Texts | None, Meta(description="Variables, available to templates as `var.NAME`.")] = None
     allow_env: Annotated[
         AllowedNames | None,
-        Meta(
-            description="Environment variables that templates may read; none that holds a secret or is named like one."
-        ),
+        Meta(description="Environment variables that templates may read; none may hold a secret or be named like one."),
     ] = None
-    defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
+    defaults: Annotated[Section | None, Meta(description="Defaults for the resources of all manifests.")] = None
     policy: PolicySection | None = None
     links: Annotated[LinksSection | None, Meta(description="Where people read the files of the repository.")] = None
-    approvals: Annotated[
-        Approvals | None, Meta(description="COUNT@HASH of removals that are approved, as a plan prints it.")
-    ] = None
+    approvals: Annotated[Approvals | None, Meta(description="Approved removals, as COUNT@HASH printed by a plan.")] = (
+        None
+    )
     quarantine: Annotated[
         tuple[QuarantineItem, ...] | None,
-        Meta(description="Resources that the service refuses and that are set aside, each with its reason."),
+        Meta(description="Resources that are set aside because the service rejects them, each with its reason."),
     ] = None
     posted_time: Annotated[PostedTimeSection | None, Meta(description="Where posted time is delivered.")] = None
     serve: Annotated[ServeSection | None, Meta(description="The long-running connector.")] = None
@@ -307,7 +307,8 @@ class ProjectFile(Overlay, frozen=True, kw_only=True):
 
     beyond_fields: ClassVar[Mapping[str, Any]] = {"title": "syncengine project file"}
 
-    version: Annotated[Literal[1], Reads(whole_number(1, 1)), Meta(description="Of this format: 1.")]
+    version: Annotated[Literal[1], Reads(whole_number(1, 1)), Meta(description="Version of this format: 1.")]
     environments: Annotated[
-        dict[str, Overlay] | None, Meta(description="Merged over the above; chosen with --env.")
+        dict[str, Overlay] | None,
+        Meta(description="Settings merged over those above, by environment name; chosen with --env."),
     ] = None

@@ -1,4 +1,4 @@
-"""The project file's tree → the variables and files that hold its secrets, in any of its environments; pure."""
+"""Find the environment variables and files that hold a project's secrets, in any of its environments. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SINKS: AnyMapping[str, type[Model]] = {
     for kind, (model, _) in fields_by_type(SinkConfig).items()
     if isinstance(model, type) and issubclass(model, Model)
 }
-"""What sinks are made of, by the name in the file."""
+"""The model of each kind of sink, by its name in the project file."""
 SECTIONS = ("service", "state", "sources", "postedTime")
-"""Sections that may hold references; a `{file: x}` elsewhere (metadata, variables) is no reference."""
+"""Sections that may contain references; a `{file: x}` elsewhere (metadata, variables) is plain data."""
 ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
-"""Variables that hold secrets whatever the project file says."""
+"""Environment variables that always hold secrets, whatever the project file contains."""
 
 
 class SecretPlaces(NamedTuple):
-    """Environment variables, files and databases, all as they are written; the last hold posted time."""
+    """The environment variables and files that hold secrets, and the databases that hold posted time, unresolved."""
 
     names: frozenset[str] = ALWAYS
     files: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class SecretPlaces(NamedTuple):
 
 
 def secret_places(parts: Iterable[Node]) -> SecretPlaces:
-    """Collect the places of secrets at the top level and in every environment."""
+    """Return the places of secrets at the top level and in every environment."""
     parts = tuple(parts)
     names, files = set(ALWAYS), set[str]()
     for part in parts:
@@ -67,12 +67,12 @@ def _sinks(part: Node) -> list[Node]:
 
 
 def places_written(model: type[Model], *makers: Callable[[str], Reader]) -> list[str]:
-    """The fields of a sink's model that say where it writes: those that one of `makers` makes a reader for."""
+    """Return the fields of a sink's model that name a place it writes to: fields whose reader one of `makers` makes."""
     return [name for name, (_, make) in fields_by_type(model).items() if make in makers]
 
 
 def _written_by_sinks(part: Node) -> Iterator[str]:
-    """Files that sinks write, as `postedTime.deliver[].jsonl.path`."""
+    """Yield the files that sinks write, given as `postedTime.deliver[].jsonl.path`."""
     for sink in _sinks(part):
         for kind, model in SINKS.items():
             for name in places_written(model, file_path):
@@ -82,7 +82,7 @@ def _written_by_sinks(part: Node) -> Iterator[str]:
 
 
 def _databases(parts: Collection[Node]) -> Iterator[str | Reference]:
-    """The state, and databases that sinks write to: by a URL of their own, or by the name of a source."""
+    """Yield the databases of the state and of sinks, which name theirs by URL or by source."""
     written = [(kind, name) for kind, model in SINKS.items() for name in places_written(model, place)]
     for part in parts:
         yield from _place(at(part, "state"))
@@ -90,7 +90,7 @@ def _databases(parts: Collection[Node]) -> Iterator[str | Reference]:
             yield from _place(at(sink, kind, name))
             source = at(sink, kind, "source")
             if isinstance(source, Scalar):
-                for other in parts:  # any of which may say what it is
+                for other in parts:  # the source may be defined in any of them
                     yield from _place(at(other, "sources", source.text, kind))
 
 
@@ -102,5 +102,5 @@ def _place(node: Node | None) -> Iterator[str | Reference]:
 
 
 def sqlite_files(database: Path) -> set[Path]:
-    """A SQLite database, and the files beside it while it is open."""
+    """Return the file of a SQLite database and its companion files while it is open."""
     return {Path(f"{database}{suffix}") for suffix in BESIDE}

@@ -1,1 +1,1 @@
-"""The time-recording service: its operations, their bodies, and the client that calls them."""
+"""Call the time-recording service: its operations, their JSON bodies, and the client."""

@@ -1,4 +1,4 @@
-"""The answer of a call, and foreign words as they may be shown; pure."""
+"""Define the answer to a call, and make text from outside safe to show. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300
-"""How much of an answer that is not understood is shown."""
+"""The maximum number of characters shown of an answer that could not be understood."""
 
 
 _HEX = rb"[0-9a-fA-F]{2}"
@@ -27,12 +27,12 @@ _ESCAPE = re.compile(
 class Answer:
     """The answer to one call.
 
-    `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
-    `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
-    attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
-    came in time. `text` may be anything that came: `said` is safe to show where an answer may hold people's time.
-    `given_up`: when, on this machine's own clock, the last attempt ended that the service may still execute; None where
-    there is none. `too_large`: it is longer than `size` bytes, and was not read further. `note` is our own remark.
+    `status` is `None` when no answer came; `text` is then the reason. `data` is the parsed JSON, `None` for an empty
+    body. `understood` is `False` for a body that is not JSON or a bare null; `unread` is that body. `reached`: whether
+    an attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and no
+    answer came in time. `text` may contain anything: use `summary` where an answer may contain people's time.
+    `given_up` is when, on this machine's own clock, the last attempt ended that the service may still execute, if any.
+    `too_large`: the answer is longer than `size` bytes and was not read further. `note` is our own remark.
     """
 
     status: int | None
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def summary(self) -> str:
-        """Return status, kind and length, and the service's error message: no other part of the answer."""
+        """The answer's status, content type, length and error message; no other part of the answer."""
         if self.status is None:
             return f"{self.text or 'no message'}{self.note}"
         words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
@@ -62,13 +62,13 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """The words of the answer, with our note; nothing for JSON without content, as `{}`."""
+        """The text of the answer with our note, or "no message" for JSON without content, like `{}`."""
         is_empty = self.status is not None and self.understood and not self.data
         return f"{'no message' if is_empty or not self.text else self.text}{self.note}"
 
     @property
     def explained(self) -> str:
-        """Status and words of trouble."""
+        """The status and text of a failure."""
         return f"{self.status}: {self.words}" if self.status else self.words
 
     @property
@@ -77,22 +77,22 @@ class Answer:
 
     @property
     def may_land(self) -> bool:
-        """Whether the service, or one behind a gateway, may still execute the request."""
+        """Whether the service, or a server behind a gateway, may still execute the request."""
         if self.status is None:
             return self.reached
         return self.status >= 500 or self.status == 408 or (self.ok and not self.understood)
 
     @property
     def exhausted(self) -> bool:
-        """Whether a repeat might have helped, so that the outcome of the call is unknown."""
+        """Whether a retry might have helped, so that the outcome of the call is unknown."""
         return self.status is None or self.status in RETRIABLE
 
 
 def read_json(content: bytes) -> Any:
-    """JSON as others write it; orjson.JSONDecodeError where it is none.
+    """Parse JSON, also with text cut in the middle of a character. Raise `orjson.JSONDecodeError` when it is not JSON.
 
-    A text that a UTF-16 program cut in the middle of a character has half of it at its end (RFC 8259 §8.2). That half
-    reads as U+FFFD: one such title must not keep all the posted time of an answer from being read.
+    A text that a UTF-16 program cut in the middle of a character ends in half of it (RFC 8259 §8.2). The half becomes
+    U+FFFD: one such title must not make all posted time of an answer unreadable.
     """
     try:
         return orjson.loads(content)
@@ -101,14 +101,14 @@ def read_json(content: bytes) -> Any:
 
 
 def mended(content: bytes) -> bytes:
-    """JSON whose text is UTF-8 without halves of surrogate pairs: for each of those U+FFFD (RFC 8259 §8)."""
+    """Return JSON as valid UTF-8, with U+FFFD for each half of a surrogate pair (RFC 8259 §8)."""
     return _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace").encode()
 
 
 def read_loosely(content: bytes) -> Any:
-    """Decode the JSON of posted time leniently; orjson.JSONDecodeError where nobody could read it.
+    """Parse the JSON of posted time leniently. Raise `orjson.JSONDecodeError` when no parser could read it.
 
-    NaN, Infinity and numbers beyond a float become such floats, bytes that are no UTF-8 U+FFFD (RFC 8259 §6, §8.1).
+    NaN, Infinity and huge numbers become such floats, bytes that are not UTF-8 become U+FFFD (RFC 8259 §6, §8.1).
     """
     try:
         return read_json(content)
@@ -120,7 +120,7 @@ def read_loosely(content: bytes) -> Any:
 
 
 def _whole_number(text: str) -> int | float:
-    """An integer as orjson has it: one beyond 64 bits is a float."""
+    """Return an integer as orjson would: a float if it is beyond 64 bits."""
     number = float(text)
     return int(text) if abs(number) < 1 << 63 else number
 
@@ -139,7 +139,7 @@ HIDDEN = "***"
 
 
 def without(key: str, text: str) -> str:
-    """Foreign words without the key, also as JSON may spell it."""
+    """Return text from outside with the key hidden, also in its JSON spelling."""
     encoded = json.dumps(key)[1:-1]
     for form in dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))):
         text = text.replace(form, HIDDEN)
@@ -147,7 +147,7 @@ def without(key: str, text: str) -> str:
 
 
 def words_without(key: str, data: object, *, is_refusal: bool) -> object:
-    """An answer's JSON whose words hold no key: all of a refusal's, and `errors`, which a batch's success has too."""
+    """Return an answer's JSON with the key hidden: in all of a refusal, but only in the `errors` of a success."""
     if is_refusal:
         return _without(key, data)
     return {**data, "errors": _without(key, data["errors"])} if isinstance(data, dict) and "errors" in data else data
@@ -166,7 +166,7 @@ def _without(key: str, value: object) -> object:
 
 
 def retry_after(header: str | None, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for: a number, or an HTTP date seen from `now` (RFC 9110 §10.2.3)."""
+    """Return the seconds in a Retry-After header, a number or an HTTP date relative to `now` (RFC 9110 §10.2.3)."""
     if header is None:
         return None
     with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""One attempt of one call: request → answer, over connections that are kept, with a key that is never shown."""
+"""Make one attempt of one call, over connections that are kept, without ever showing the API key."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from syncengine.service.trace import TRACE, Traced
 from syncengine.service.upload_throttle import Departures
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-"""Failures that happen before a byte of the request leaves."""
+"""Exceptions raised before any byte of the request leaves."""
 
 
 KEPT_SECONDS = 60.0
-"""How long a connection is kept that nothing is sent on."""
+"""The seconds for which an idle connection is kept."""
 
 _HEADERS = tuple(
     (name.encode(), value.encode())
@@ -36,12 +36,12 @@ _HEADERS = tuple(
 _JSON = (b"content-type", b"application/json")
 
 Decoder = Callable[[bytes], object]
-"""Content of a 2xx → its data, or None for content that is not what was expected."""
+"""A function from the content of a 2xx to its data, or `None` for unexpected content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, the same at every attempt. `decode`: read a 2xx by this alone, and keep nothing else of it."""
+    """A request, the same at every attempt. `decode`, if given, is the only reader of a 2xx answer's content."""
 
     operation: Operation
     content: bytes | None = None
@@ -51,12 +51,12 @@ class Request:
     decode: Decoder | None = None
 
     def seconds(self, usual: float) -> float:
-        """How long an attempt may take in all: an answer that is held back for `timeout` may then take as usual."""
+        """Return the seconds that an attempt may take: `usual`, after the time for which an answer may be held back."""
         return usual if self.timeout is None else self.timeout + usual
 
 
 class Attempts:
-    """Sends requests, as many at a time as the conduct says, and reads answers. `close` ends the connections."""
+    """Sends requests, as many at a time as the conduct allows, and reads the answers. `close` ends the connections."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Attempts:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
 
     async def make(self, request: Request, seconds: float) -> Answer:
-        """Send, and read the answer within `seconds`; no fault of the service or the network raises an exception."""
+        """Send a request and read its answer within `seconds`. Faults of the service or the network never raise."""
         began = time.monotonic()
         answer = await self._made(request, seconds)
         if TRACE.isEnabledFor(logging.DEBUG):
@@ -117,11 +117,11 @@ class Attempts:
                     reply = await whole_answer(send, seconds=seconds, most=largest, trace=trace)
                 return self._read(reply, largest, request.decode)
         except TimeoutError:
-            return Answer(None, text="interrupted before its answer came")
+            return Answer(None, text="interrupted before the answer came")
         except NOT_SENT as error:
             return Answer(None, text=self.shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
         except httpx.LocalProtocolError:
-            return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
+            return Answer(None, text="cannot send the request: the API key must be a line of ASCII", reached=False)
         except httpx.ReadTimeout:
             waited = request.timeout or seconds
             return Answer(None, text=f"no answer within {waited:.3g} s", timed_out=True)
@@ -130,7 +130,7 @@ class Attempts:
 
     @contextlib.asynccontextmanager
     async def _abandonable(self) -> AsyncIterator[None]:
-        """A block that TimeoutError ends as soon as answers are not waited for any more."""
+        """Enter a block that ends with `TimeoutError` as soon as answers are no longer awaited."""
         async with asyncio.timeout(None) as awaited:
             self._awaited.add(awaited)
             try:
@@ -139,13 +139,13 @@ class Attempts:
                 self._awaited.discard(awaited)
 
     async def abandoned(self) -> None:
-        """Wait until nobody waits for answers any more, and cancel the rest."""
+        """Wait until answers are no longer wanted, then cancel the attempts in flight."""
         await self._conduct.abandon.wait()
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
 
     def _built(self, request: Request) -> Outgoing:
-        """A request as it is sent; the parts that are the same for every call are built once."""
+        """Return a request in the form in which it is sent; the parts shared by all calls are built once."""
         endpoint = self.endpoint(request.operation)
         url = self._urls.get(request.operation.id)
         if url is None:
@@ -157,7 +157,7 @@ class Attempts:
         return Outgoing(endpoint.method, url, headers, request.content, request.timeout)
 
     def _read(self, reply: Reply, largest: int, decode: Decoder | None = None) -> Answer:
-        """Read an answer. The key is hidden in words alone: data that is delivered or sent back is as it came."""
+        """Return the answer. The key is hidden in messages only: data to deliver or to send back stays unchanged."""
         answer = partial(
             Answer,
             reply.status,
@@ -165,7 +165,7 @@ class Attempts:
             kind=self.shown(reply.headers.get("content-type", "").partition(";")[0]),
         )
         if reply.content is None:
-            words = f"it is larger than {largest // 1024 // 1024} MB"
+            words = f"the answer is larger than {largest // 1024 // 1024} MB"
             return answer(text=words, understood=False, size=largest, too_large=True)
         is_ok = 200 <= reply.status < 300
         if decode is not None and is_ok:
@@ -184,5 +184,5 @@ class Attempts:
         )
 
     def shown(self, text: str) -> str:
-        """Foreign text as it may be shown, without the key (docs/planning.md 4.11)."""
+        """Return text from outside in a form that is safe to show, without the key (docs/planning.md 4.11)."""
         return tidy(without(self._key(), text))

@@ -1,4 +1,4 @@
-"""The client: one operation, one answer, with retries, one breaker for all calls, and a key that is never shown."""
+"""Call the service: one operation, one answer, with retries, one circuit breaker, and a key that is never shown."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LONGEST_WAIT = 30.0
 
 @dataclass(slots=True)
 class Traffic:
-    """The traffic of a run, teamInfo aside: requests and repeats; for each operation the statuses that came.
+    """The counted requests and retries of a run without `teamInfo`, and the status codes received for each operation.
 
-    `reached`: some request may have reached the service.
+    `reached`: whether a request may have reached the service.
     """
 
     requests: int = 0
@@ -44,9 +44,9 @@ class Traffic:
 
 
 class Client:
-    """Calls operations; use as an async context manager.
+    """Calls operations of the service; use it as an async context manager.
 
-    `down` is the breaker: once the service answers nothing at all, no further call is sent.
+    `down` is the circuit breaker: once the service does not answer at all, no further call is sent.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class Client:
         await self._attempts.close()
 
     def path(self, operation: Operation) -> str:
-        """The path that `operation` is called at, below the base URL."""
+        """Return the path at which `operation` is called, relative to the base URL."""
         return self._attempts.endpoint(operation).path
 
     async def departed(self) -> None:
-        """Return once no large body is on its way out."""
+        """Wait until no large body is being sent."""
         await self._attempts.departures.over()
 
     def shown(self, text: str) -> str:
-        """Foreign text as it may be shown, without the key (docs/planning.md 4.11)."""
+        """Return text from outside in a form that is safe to show, without the key (docs/planning.md 4.11)."""
         return self._attempts.shown(text)
 
     async def call(
@@ -94,14 +94,14 @@ class Client:
         body: object = None,
         *,
         query: Mapping[str, int] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 -- of each attempt's answer, and the attempts are ours
+        timeout: float | None = None,  # noqa: ASYNC109 -- it is for each attempt, and the attempts are made here
         decode: Decoder | None = None,
     ) -> Answer:
-        """Send one operation, with repeats where they are safe; nothing that the service or the network does raises.
+        """Call an operation, with retries where they are safe. Faults of the service or the network never raise.
 
-        `timeout`: seconds after which an answer must have begun, where it is held back on purpose; that none came in
-        that time is an answer then, and nothing is repeated. `decode` makes the data of a 2xx, of whose content nothing
-        else is kept.
+        `timeout` is for an operation whose answer is held back on purpose: the seconds within which it must begin. If
+        it does not, that counts as an answer, and nothing is retried. `decode` makes the data of a 2xx answer, of whose
+        content nothing else is kept.
         """
         if self.down:
             return Answer(None, text="the service is down", reached=False)
@@ -120,7 +120,7 @@ class Client:
         return answer
 
     async def _find_out_whether_down(self, operation: Operation) -> None:
-        """One call's trouble is the whole service's if teamInfo does not get through either (docs/planning.md 4.5)."""
+        """Open the breaker after a failed call if `teamInfo` cannot get through either (docs/planning.md 4.5)."""
         if operation is TEAM_INFO:
             self.down = True
         elif not self._conduct.stop.is_set():
@@ -132,7 +132,7 @@ class Client:
         """Repeat attempts until the deadline, or an answer that repeating would not change; return the last answer."""
         earlier: list[Answer] = []
         first = await self._send(request, earlier)
-        if not first.exhausted:  # nearly always, and then nothing about repeating is set up
+        if not first.exhausted:  # nearly always, so skip setting up retries
             return first
         waiting = [first]
 
@@ -157,10 +157,10 @@ class Client:
         delay = answer.retry_after
         if not answer.exhausted or delay is None or delay < remaining or attempts >= self._conduct.attempts:
             return ""
-        return f" (it asks for a retry in {delay:.0f} s, and a call may take {self._conduct.patience:.0f} s in all)"
+        return f" (it asks for a retry in {delay:.0f} s, but a call may take {self._conduct.patience:.0f} s in all)"
 
     async def _send(self, request: Request, earlier: list[Answer], remaining: float = math.inf) -> Answer:
-        """One attempt, which takes no longer than is left for all of them."""
+        """Make one attempt, which takes no longer than the time that remains for all attempts."""
         if earlier and (self._quiet(None) or remaining <= 0):
             return earlier[-1]
         self._conduct.before_send()
@@ -177,7 +177,7 @@ class Client:
         return answer
 
     def _enough(self, state: RetryCallState, until: float) -> bool:
-        """Whether no further attempt is due."""
+        """Return whether no further attempt is due."""
         late = time.monotonic() + state.upcoming_sleep >= until
         return state.attempt_number >= self._conduct.attempts or late
 
@@ -201,7 +201,7 @@ class Client:
 
 
 def _count(operation: Operation, body: object) -> int | None:
-    """Items of a batch."""
+    """Return the number of items in the body of a batch call, or `None`."""
     items = body.get(operation.items) if operation.items and isinstance(body, dict) else None
     return len(items) if isinstance(items, list) else None
 

@@ -1,4 +1,4 @@
-"""Settings of calls to the service: paths of operations, the key, retries and time-outs. Values only."""
+"""Define settings of calls to the service: operation paths, the key, retries and time-outs. Values only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 300.0
 
 
 class KeySource(Protocol):
-    """Gives the API key; `fresh` reads it again (docs/planning.md 4.6: a key in a file is read again on 401)."""
+    """A source of the API key; `fresh` reads a key in a file again, after a 401 (docs/planning.md 4.6)."""
 
     def __call__(self, *, fresh: bool = False) -> str: ...
 
@@ -25,13 +25,13 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """How a client behaves. `timeout` and `first_wait` are seconds.
+    """The behaviour of a client. `timeout` and `first_wait` are in seconds.
 
-    `patience` is for all attempts of a call, the first of which may take its own time. `attempts` 1: nothing is
-    repeated, which is left to the caller. `breaks` False: trouble of one call is no reason not to make the next, as in
-    a process that outlives an outage. Once `stop` is set nothing is repeated (docs/planning.md 4.10); once `abandon` is
-    set nothing is sent, and no answer is waited for. `before_send` is asked before each attempt and raises when nothing
-    may be sent (docs/planning.md 1.5). `on_retry` hears the operation, why, and the seconds until the repeat.
+    `patience` is the limit in seconds for all attempts of a call, the first of which may take its own time. `attempts`
+    1: nothing is retried, the caller does that. `breaks` `False`: a failed call does not prevent the next, as in a
+    process that outlives an outage. Once `stop` is set nothing is retried (docs/planning.md 4.10); once `abandon` is
+    set nothing is sent and no answer is awaited. `before_send` is called before each attempt and raises when nothing
+    may be sent (docs/planning.md 1.5). `on_retry` receives the operation, the reason, and the seconds until the retry.
     """
 
     timeout: float = 30.0

@@ -1,7 +1,7 @@
-"""Connections: one request at a time → its answer. By h11 over a socket, at a fifth of the processor time of httpx.
+"""Send one request at a time over a connection by h11 and a socket, at a fifth of the processor time of httpx.
 
-httpx stays the interface: its requests, headers, errors, events, cookies and logins. Where the environment names a
-proxy, httpx's own client is used, which knows all kinds of them.
+httpx stays the interface: its requests, headers, errors, events, cookies and logins. If the environment names a proxy,
+httpx's own client is used, which supports all kinds of proxies.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ LEAVES = "http11.send_request_headers.started"
 """httpcore's name for the moment before the first byte leaves."""
 
 BODY_SENT = "http11.send_request_body.complete"
-"""httpcore's name for the moment that the last byte was handed to the operating system."""
+"""httpcore's name for the moment at which the last byte was handed to the operating system."""
 
 _SENDABLE = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?")
-"""The value of a header (RFC 9110, 5.5)."""
+"""A valid header value (RFC 9110, 5.5)."""
 
 EYEBALLS_SECONDS = 0.25
-"""How long one address of a host is tried before the next is tried beside it (RFC 8305)."""
+"""The seconds for which one address of a host is tried before the next is tried in parallel (RFC 8305)."""
 
 LAST_PORT = 65_535
 
 Origin = tuple[str, str, int]
-"""Scheme, host and port."""
+"""The scheme, host and port of a URL."""
 
 _MADE = frozenset({b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization"})
-"""Headers that httpx makes, or leaves as they are, as the others say."""
+"""Headers that httpx creates or keeps, depending on the other headers."""
 
 _FRAMING = b"transfer-encoding"
-"""A header that is not sent: the content is, as it is, with its length."""
+"""A header that is never sent: content always goes unchunked, with its length."""
 
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
-"""Methods whose requests tell their length, also where it is nothing."""
+"""Methods whose requests always have a Content-Length, even without content."""
 
 
 class Incoming(Protocol):
-    """An answer whose content is still to come; httpx.Response is one."""
+    """An answer whose content is still to come; `httpx.Response` satisfies this."""
 
     @property
     def status_code(self) -> int: ...
@@ -61,9 +61,9 @@ class Incoming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request, and those of its headers that are not made of its address, its content or cookies.
+    """A request, with the headers that do not derive from its URL, content or cookies.
 
-    `silence`: how many seconds nothing may move. The whole may have a limit besides.
+    `silence` is the seconds after which a connection without any progress fails. The whole call may have its own limit.
     """
 
     method: str
@@ -73,16 +73,16 @@ class Outgoing:
     silence: float | None = None
 
     def as_httpx(self, cookies: httpx.Cookies) -> httpx.Request:
-        """The request with all of its headers."""
+        """Return the request with all of its headers."""
         headers = [header for header in self.headers if header[0].lower() != _FRAMING]
         return httpx.Request(self.method, self.url, headers=headers, cookies=cookies, content=self.content)
 
 
 class KeptConnection(Protocol):
-    """A connection that is kept after a call, with the cookies that came over it."""
+    """A connection that is kept after a call, with the cookies received over it."""
 
     async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
-        """Send a request; httpx.TransportError where no answer begins."""
+        """Send a request. Raise `httpx.TransportError` when no answer begins."""
 
     async def aclose(self) -> None: ...
 
@@ -91,17 +91,17 @@ Trust = Callable[[], ssl.SSLContext]
 
 
 def trust() -> Trust:
-    """Trust in this machine's certificates, which are read once they are needed: that takes longer than many a run."""
+    """Return a function that loads this machine's certificates on demand, which takes longer than many a run."""
     return cache(httpx.create_ssl_context)
 
 
 def connection(tls: Trust, keepalive_seconds: float) -> KeptConnection:
-    """Return a connection that is kept so long after a call."""
+    """Return a connection that stays open for `keepalive_seconds` after a call."""
     return (ProxiedConnection if getproxies() else DirectConnection)(tls, keepalive_seconds)
 
 
 class ProxiedConnection:
-    """One connection by httpx, which knows all kinds of proxies."""
+    """A connection through httpx, which supports all kinds of proxies."""
 
     def __init__(self, tls: Trust, keepalive_seconds: float) -> None:
         one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
@@ -117,7 +117,7 @@ class ProxiedConnection:
 
 
 class DirectConnection:
-    """One connection without a proxy."""
+    """A connection without a proxy."""
 
     def __init__(self, tls: Trust, keepalive_seconds: float) -> None:
         self._cookies = httpx.Cookies()
@@ -151,7 +151,7 @@ class DirectConnection:
             await self._socket.close()
 
     def _headers(self, outgoing: Outgoing) -> Sequence[tuple[bytes, bytes]]:
-        """All headers, as httpx makes them. The most requests need no more of it than their length."""
+        """Return all headers, as httpx would create them; most requests need only Host and their length added."""
         url, own = outgoing.url, outgoing.headers
         if self._cookies.jar or url.userinfo or any(name.lower() in _MADE for name, _ in own):
             request = outgoing.as_httpx(self._cookies)
@@ -163,7 +163,7 @@ class DirectConnection:
         return [(b"Host", url.netloc), *own, (b"Content-Length", b"%d" % len(outgoing.content or b""))]
 
     async def _connected(self, origin: Origin, seconds: float | None) -> HttpSocket:
-        """The connection that is kept, or another one."""
+        """Return the kept connection, or a new one."""
         is_late = asyncio.get_running_loop().time() - self._ended > self._keepalive_seconds
         if self._socket is not None and (is_late or origin != self._origin or not self._socket.is_free):
             await self._socket.close()
@@ -196,7 +196,7 @@ class _Incoming:
 
 
 async def _opened(origin: Origin, tls: Trust, seconds: float | None) -> HttpSocket:
-    """Connect; ConnectError or ConnectTimeout."""
+    """Open a connection. Raise `httpx.ConnectError` or `httpx.ConnectTimeout` on failure."""
     scheme, host, port = origin
     loop = asyncio.get_running_loop()
     try:
@@ -211,12 +211,12 @@ async def _opened(origin: Origin, tls: Trust, seconds: float | None) -> HttpSock
             return opened
     except TimeoutError as error:
         raise httpx.ConnectTimeout(str(error)) from error
-    except (OSError, UnicodeError) as error:  # UnicodeError: no name can be that long
+    except (OSError, UnicodeError) as error:  # UnicodeError: the host name is too long
         raise httpx.ConnectError(str(error)) from error
 
 
 def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by their names in small letters."""
+    """Return headers as text, by their names in lower case."""
     found = dict[str, str]()
     for name, value in headers:
         text, before = value.decode("latin-1"), found.get(key := name.decode("ascii"))
@@ -226,15 +226,15 @@ def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 def _origin(url: httpx.URL) -> Origin:
     if url.scheme not in ("http", "https") or not url.raw_host:
-        raise httpx.UnsupportedProtocol(f"no address of HTTP: {url.scheme or 'it has no scheme'}")
+        raise httpx.UnsupportedProtocol(f"not an HTTP URL (scheme: {url.scheme or 'none'})")
     port = (443 if url.scheme == "https" else 80) if url.port is None else url.port
     if not 0 < port <= LAST_PORT:
-        raise httpx.UnsupportedProtocol(f"no port: {port}")
+        raise httpx.UnsupportedProtocol(f"invalid port: {port}")
     return url.scheme, url.raw_host.decode("ascii"), port
 
 
 @lru_cache(maxsize=64)
 def _sendable(value: bytes) -> bytes:
     if _SENDABLE.fullmatch(value) is None:
-        raise httpx.LocalProtocolError("a header is not one line of text")
+        raise httpx.LocalProtocolError("a header is not a single line of text")
     return value

@@ -1,8 +1,8 @@
-"""Bounds of connections: the time in which a request must arrive, and the number that may be arriving at once.
+"""Bound a server's connections: the time in which a request must arrive, and how many may be arriving at once.
 
-Whatever an application answers, and whether or not it reads the body: a connection whose request is incomplete in time
-is closed, and where too many are incomplete, the oldest is closed. A complete request may take as long as its answer
-needs, and does not count.
+The bounds hold whatever the application answers and whether or not it reads the body: a connection whose request is not
+complete in time is closed, and when too many are incomplete, the oldest is closed. A complete request may wait for its
+answer as long as necessary, and does not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
 
 @dataclass(slots=True)
 class Bounds:
-    """The bounds of a server's connections. `unread` are those whose requests are on their way, the oldest first."""
+    """The bounds of a server's connections. `unread` are those whose request is still arriving, the oldest first."""
 
     read_seconds: float = READ_SECONDS
     most_unread: int = MOST_UNREAD
@@ -31,7 +31,7 @@ class Bounds:
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 that knows when a request begins and when it has come whole."""
+    """An HTTP/1.1 protocol that tracks when a request begins and when it has arrived in full."""
 
     bounds: ClassVar[Bounds]
     _timer: asyncio.TimerHandle | None = None
@@ -49,7 +49,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _begin(self) -> None:
-        """A request is on its way."""
+        """Start the time limit of a request that is arriving."""
         unread = self.bounds.unread
         if self in unread:
             return
@@ -69,7 +69,7 @@ class BoundedProtocol(H11Protocol):
         self.cut()
 
     def cut(self) -> None:
-        """Close the connection, and first answer that the request was late, unless an answer has begun."""
+        """Close the connection; first answer 408 unless an answer has begun."""
         if self.cycle is None or not self.cycle.response_started:
             self.transport.write(LATE)
         self.transport.close()
@@ -79,5 +79,5 @@ Bounded = TypeVar("Bounded", bound=BoundedProtocol)
 
 
 def bounded(protocol: type[Bounded], bounds: Bounds) -> type[Bounded]:
-    """Return the protocol of one server, whose connections share these bounds."""
+    """Return the protocol class of one server, whose connections share `bounds`."""
     return type(protocol.__name__, (protocol,), {"bounds": bounds})

@@ -1,4 +1,4 @@
-"""A pool of connections with a limit on their number."""
+"""Pool connections, with a limit on their number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncengine.service.connection import KeptConnection
 
 
 class ConnectionPool:
-    """Lends the connection that rested last; `connect` makes one."""
+    """Lends the most recently used idle connection; `connect` makes a new one."""
 
     def __init__(self, most: int, connect: Callable[[], KeptConnection]) -> None:
         self._free = asyncio.Semaphore(most)

@@ -1,4 +1,4 @@
-"""One request over HTTP → its whole answer, within limits of time and size, whatever arrives and however slowly."""
+"""Exchange one HTTP request for its whole answer, within limits of time and size, however slowly it arrives."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from syncengine import __version__
 from syncengine.service.connection import LEAVES, Incoming, Trace
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
-"""Who we are, and the packing that is asked for; a server may send others that need no library."""
+"""The user agent and the accepted compression; a server may also use others that the standard library can unpack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `content` is unpacked; None: it is larger than was accepted."""
+    """An answer. `content` is unpacked; `None` means that it is larger than accepted."""
 
     status: int
     headers: Mapping[str, str]
@@ -27,11 +27,11 @@ class Reply:
 
 
 class Unfinished(httpx.RemoteProtocolError):
-    """An answer that began, and did not end in time."""
+    """An answer that began, but did not end in time."""
 
 
 async def exchange(client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int) -> Reply:
-    """Send by httpx, and read the whole answer: see `whole_answer`."""
+    """Send a request by httpx and read the whole answer, as `whole_answer` does."""
 
     def send(trace: Trace) -> Awaitable[Incoming]:
         request.extensions = {**request.extensions, "trace": trace}
@@ -43,10 +43,10 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request, *, seconds
 async def whole_answer(
     send: Callable[[Trace], Awaitable[Incoming]], *, seconds: float, most: int, trace: Trace | None = None
 ) -> Reply:
-    """Send, and read the whole answer, all within a number of seconds.
+    """Send a request and read the whole answer, all within `seconds`.
 
-    httpx.HTTPError for every failure: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
-    when it was over before the answer began, Unfinished when it had begun.
+    Raise an `httpx.HTTPError` for every failure: `httpx.ConnectTimeout` when time ran out before a byte left,
+    `httpx.ReadTimeout` when it ran out before the answer began, `Unfinished` when the answer had begun.
     """
     has_begun = False
     response: Incoming | None = None
@@ -66,7 +66,7 @@ async def whole_answer(
                 await response.aclose()
     except TimeoutError:
         if response is not None:
-            raise Unfinished(f"it began, and was not complete within {seconds:.3g} s") from None
+            raise Unfinished(f"the answer began but was not complete within {seconds:.3g} s") from None
         if has_begun:
             raise httpx.ReadTimeout(f"none within {seconds:.3g} s") from None
         raise httpx.ConnectTimeout(f"no connection within {seconds:.3g} s") from None
@@ -87,7 +87,7 @@ class Unpacker(Protocol):
 
 
 class Unpacked:
-    """Content as it comes, unpacked up to its greatest size; httpx.DecodingError where it is packed in another way."""
+    """Content unpacked as it arrives, up to `most` bytes. Raise `httpx.DecodingError` for an unsupported encoding."""
 
     def __init__(self, encoding: str, most: int) -> None:
         self._encoding = encoding
@@ -97,11 +97,11 @@ class Unpacked:
         self._content = bytearray()
 
     def takes(self, chunk: bytes) -> bool:
-        """Whether it is not too large with this chunk."""
+        """Return whether the content, including this chunk, is within the limit."""
         self._packed += len(chunk)
         if self._packed > self._most:
             return False
-        # Not before there is a body: the answer to HEAD has none, and may name any encoding.
+        # Only once there is a body: the answer to HEAD has none, and may name any encoding.
         self._unpacker = self._unpacker or _unpacker(self._encoding.strip().lower())
         try:
             self._content += self._unpacker.decompress(chunk, self._most - len(self._content) + 1)
@@ -110,9 +110,9 @@ class Unpacked:
         return len(self._content) <= self._most
 
     def whole(self) -> bytes:
-        """Return the whole content, once the last chunk has come."""
+        """Return the whole content, after the last chunk."""
         if self._unpacker is not None and not self._unpacker.eof:
-            raise httpx.DecodingError("it was cut short")
+            raise httpx.DecodingError("the answer was cut short")
         return bytes(self._content)
 
 
@@ -133,4 +133,4 @@ def _unpacker(encoding: str) -> Unpacker:
             return zlib.decompressobj(zlib.MAX_WBITS | 16)
         case "deflate":
             return zlib.decompressobj()
-    raise httpx.DecodingError(f"it has an encoding that was not requested: {encoding}")
+    raise httpx.DecodingError(f"the answer has an encoding that was not requested: {encoding}")

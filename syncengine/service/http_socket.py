@@ -1,6 +1,6 @@
-"""A socket that speaks HTTP/1.1 by h11: one request at a time → its answer.
+"""Speak HTTP/1.1 over a socket by h11, one request at a time.
 
-httpx.TransportError for every failure of the other end and of the network.
+Every failure of the other end or of the network is an `httpx.TransportError`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import h11
 import httpx
 
 LARGE = 64 * 1024
-"""Bytes of a body that may not leave at once."""
+"""Size in bytes from which a body may not leave at once."""
 
 LARGEST_HEAD = 100 * 1024
-"""Bytes of an answer before its content."""
+"""The maximum size in bytes of an answer's head."""
 
 CLOSING_SECONDS = 1.0
-"""How long the other end may take to say goodbye (TLS)."""
+"""The seconds that the other end may take to close the connection (TLS)."""
 
 _DISCARD, _DELIVER = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
-"""SO_LINGER: when a socket is closed, by us or by our death, what is not sent yet is discarded, or still sent."""
+"""SO_LINGER values: when a socket closes, also by the death of this process, discard or deliver its unsent data."""
 
 _WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
 _NO_CONTENT = (204, 304)
 
 
 class HttpSocket(asyncio.Protocol):
-    """A connection. `is_open`: nothing has ended it yet.
+    """An HTTP connection. `is_open`: nothing has ended it yet.
 
-    During a call what has not left is discarded when the connection ends: a body that the other end takes late would
-    arrive after the time that the call is said to have ended, or its sender to have died (docs/planning.md 1.8).
+    During a call, unsent data is discarded when the connection ends: a body that the other end accepts late would
+    arrive after the recorded end of the call, or after its sender is presumed dead (docs/planning.md 1.8).
     """
 
     def __init__(self) -> None:
@@ -51,16 +51,16 @@ class HttpSocket(asyncio.Protocol):
         self._change: asyncio.Future[None] | None = None
         self._lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
-    # --- heard of the transport
+    # --- callbacks of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self._socket = transport.get_extra_info("socket")
-        # Full until nearly all is with the operating system; with 0, transports of TLS would stay full for ever.
+        # Full until the operating system has nearly everything; with 0, TLS transports would stay full forever.
         self._transport.set_write_buffer_limits(high=1, low=0)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_idle:  # the rest of an answer that was over, or something that nobody asked for
+        if self._is_idle:  # the rest of an abandoned answer, or unsolicited data
             self.drop()
         else:
             self._http.receive_data(data)
@@ -93,14 +93,14 @@ class HttpSocket(asyncio.Protocol):
     def begin(self, method: bytes, target: bytes, headers: list[tuple[bytes, bytes]], content: bytes) -> None:
         """Send the head and as much of the content as may leave at once; the rest leaves while `response` waits.
 
-        LocalProtocolError where such a request cannot be: then nothing was sent.
+        Raise `LocalProtocolError` when the request is invalid; nothing was sent then.
         """
         try:
             head = self._http.send(h11.Request(method=method, target=target, headers=headers))
             self._http.send(h11.Data(data=content))
             self._http.send(h11.EndOfMessage())
-        except h11.LocalProtocolError:  # whose words hold the value, which may be a secret
-            raise httpx.LocalProtocolError("a part of the request is not one line of text") from None
+        except h11.LocalProtocolError:  # its message contains the value, which may be a secret
+            raise httpx.LocalProtocolError("a part of the request is not a single line of text") from None
         whole = memoryview(content)
         self._unsent = [whole[start : start + LARGE] for start in range(LARGE, len(content), LARGE)][::-1]
         self._is_idle = False
@@ -108,7 +108,7 @@ class HttpSocket(asyncio.Protocol):
         self._transport.write((head or b"") + content[:LARGE])
 
     async def response(self, seconds: float | None, sent: Callable[[], Awaitable[None]] | None) -> h11.Response:
-        """Return the head of the answer; ReadTimeout where nothing moves for so long. `sent` hears of the last byte."""
+        """Return the answer's head; call `sent` after the last byte. Raise `ReadTimeout` after `seconds` of silence."""
         while True:
             if sent is not None and self._has_sent:
                 await sent()
@@ -121,7 +121,7 @@ class HttpSocket(asyncio.Protocol):
                 await self._moved(seconds)
 
     async def chunks(self, seconds: float | None) -> AsyncIterator[bytes]:
-        """Yield the content of the answer as it comes."""
+        """Yield the content of the answer as it arrives."""
         while not isinstance(event := self._next(), h11.EndOfMessage):
             if isinstance(event, h11.Data):
                 yield event.data
@@ -129,7 +129,7 @@ class HttpSocket(asyncio.Protocol):
                 await self._moved(seconds)
 
     def end(self) -> None:
-        """End the call. A connection whose answer is whole may be kept."""
+        """End the call. The connection may be kept if its answer is complete."""
         http = self._http
         if not self._has_sent or http.their_state not in _WHOLE:
             self.drop()
@@ -143,21 +143,21 @@ class HttpSocket(asyncio.Protocol):
             self._transport.close()
 
     def drop(self) -> None:
-        """End the connection at once."""
+        """Abort the connection at once."""
         self.is_open = False
         self._transport.abort()
 
     async def close(self) -> None:
-        """Close the connection, and wait for that."""
+        """Close the connection and wait until it is closed."""
         self._transport.close()
         if not (await asyncio.wait([self._lost], timeout=CLOSING_SECONDS))[0]:
             self.drop()
 
     @property
     def is_free(self) -> bool:
-        """Whether a request may be sent over it: it is open, and nothing has come unasked, read or not.
+        """Whether a request may be sent: the connection is open, and nothing has arrived unasked.
 
-        What came while nobody read would be taken for the answer to the next request.
+        Anything that arrived while nobody was reading would be taken for the answer to the next request.
         """
         if not self.is_open:
             return False
@@ -170,17 +170,17 @@ class HttpSocket(asyncio.Protocol):
         return not self._unsent and not self._is_full
 
     def _next(self) -> Any:
-        """What came next: an event of h11, or NEED_DATA."""
+        """Return the next event of h11, or `NEED_DATA`."""
         try:
             event = self._http.next_event()
         except h11.RemoteProtocolError as error:
             raise httpx.RemoteProtocolError(str(error)) from error
         if event is h11.PAUSED:
-            raise httpx.RemoteProtocolError("the answer goes on in another protocol")
+            raise httpx.RemoteProtocolError("the server switched to another protocol")
         return event
 
     async def _moved(self, seconds: float | None) -> None:
-        """Send another part, or wait until something came or left."""
+        """Send another part of the body, or wait until something arrived or left."""
         if self._lost.done():
             raise httpx.ReadError(str(self._lost.result() or "the connection was closed"))
         if self._unsent and not self._is_full and not self._transport.is_closing():
@@ -202,6 +202,6 @@ class HttpSocket(asyncio.Protocol):
 
 
 def _announces_content(response: h11.Response) -> bool:
-    """Whether an answer that has no content says that some follows: it must not be read as the next answer."""
+    """Return whether an answer without content announces some, which must not be read as the next answer."""
     headers = dict(response.headers)
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"

@@ -1,20 +1,20 @@
-"""The table of operations: method, path and limits of each (docs/interface.md 4, docs/service.md §1). Data only."""
+"""Define the method, path and limits of each operation (docs/interface.md 4, docs/service.md §1). Data only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 BATCH_LIMIT = 2000
-"""Items in one batch call, at most (docs/service.md §2)."""
+"""The maximum number of items in one batch call (docs/service.md §2)."""
 
 LARGEST = 16 * 1024 * 1024
 LARGEST_LIST = 64 * 1024 * 1024
-"""Of posted time: 500 groups with all their rows."""
+"""The maximum size in bytes of a list of posted time: 500 groups with all their rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. `items` is the body's list for batch calls; `largest`: bytes of its answer, packed or not."""
+    """One operation. `items` is the body's list in batch calls; `largest` is the answer's maximum size in bytes."""
 
     id: str
     method: str
@@ -24,12 +24,12 @@ class Operation:
 
     @property
     def limit(self) -> int:
-        """Items that one call may carry."""
+        """The number of items that one call may carry."""
         return BATCH_LIMIT if self.items else 1
 
 
 OPERATIONS: dict[str, Operation] = {}
-"""All of them by id."""
+"""All operations by id."""
 
 
 def _operation(id: str, method: str, path: str, items: str | None = None, largest: int = LARGEST) -> Operation:

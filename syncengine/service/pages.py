@@ -1,7 +1,7 @@
-"""A list that is asked for page by page, newest first → its entries, each once, of whatever kind.
+"""Read a list page by page, newest first, and yield each of its entries once.
 
-Memory holds one page, however long the list is. The next page begins at the last one's oldest instant, since
-several entries may share it (docs/interface.md 4), and those of the last page are dropped.
+Memory holds one page, however long the list is. The next page begins at the oldest instant of the previous page, since
+several entries may share an instant (docs/interface.md 4); entries of the previous page are dropped.
 """
 
 from __future__ import annotations
@@ -13,25 +13,28 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MOST_PAGES = 20_000
-"""Pages after which a list counts as endless: ten million entries, if pages are full."""
+"""The number of pages after which a list counts as endless: ten million entries, if pages are full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[T]):
-    """How entries are told apart, and when each was made (milliseconds since epoch; None: that is not known)."""
+    """How to identify entries, and to get the time of each (milliseconds since epoch; `None` if unknown)."""
 
     key: Callable[[T], Hashable]
     at: Callable[[T], int | None]
 
 
 def _unheard(*_: object) -> None:
-    """Hear of hidden groups and do nothing."""
+    """Ignore an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageEvents:
-    """`hidden`: an instant has as many entries as a page, so that no request returns the rest of them. `ignored`: the
-    service does not look at the instant that it is asked for. `endless`: there were as many pages as are asked for."""
+    """Callbacks for irregularities of a list.
+
+    `hidden`: an instant fills a page, so that no request can return all its entries. `ignored`: the service ignores the
+    requested instant. `endless`: the list has more pages than will be read.
+    """
 
     hidden: Callable[[int], None] = _unheard
     ignored: Callable[[], None] = _unheard
@@ -46,8 +49,10 @@ async def pages(
     events: PageEvents,
     most: int = MOST_PAGES,
 ) -> AsyncIterator[list[T]]:
-    """The new entries of each page. `ask` for at most so many, made before an instant; at least `size`, at most
-    `largest`, which is asked for where one instant fills a page."""
+    """Yield the new entries of each page.
+
+    `ask` requests up to `size` entries made before an instant, or `largest` entries where one instant fills a page.
+    """
     last = set[Hashable]()
     before: int | None = None
     for _ in range(most):

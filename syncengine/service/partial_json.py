@@ -1,4 +1,4 @@
-"""A JSON array that cannot be read whole → its items, and the id of one that cannot be read either; pure."""
+"""Split a malformed JSON array into its items, and find the id of an unreadable item. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 
 
 def items(content: bytes) -> list[bytes] | None:
-    """The items of a JSON array, as they were written; None for anything else."""
+    """Return the items of a JSON array as raw bytes, or `None` for anything else."""
     parts: list[bytes] = []
     depth = begin = 0
     for token in _TOKEN.finditer(content):
@@ -30,7 +30,7 @@ def items(content: bytes) -> list[bytes] | None:
 
 
 def id_in(item: bytes) -> str | None:
-    """The `groupId` of an object that is no JSON, where one can be made out."""
+    """Return the `groupId` of an object that is not valid JSON, or `None` when it cannot be found."""
     depth = 0
     for token in _TOKEN.finditer(item):
         depth += (token[0] in _OPENING) - (token[0] in _CLOSING)

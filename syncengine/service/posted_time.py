@@ -1,4 +1,4 @@
-"""Posted time on the wire (docs/interface.md 4): limits → query, verdict → body, answer → groups; pages of a list."""
+"""Translate posted time to and from the wire: queries, verdicts, groups, and pages of a list (docs/interface.md 4)."""
 
 from __future__ import annotations
 
@@ -22,57 +22,57 @@ Group = Mapping[str, Any]
 
 LISTED_AT_MOST = 500
 LAST_INSTANT = 253_402_300_800_000
-"""The year 10000, in milliseconds since epoch: no later time is one."""
+"""The year 10000 in milliseconds since epoch; times from then on are invalid."""
 
 _UNFIT = re.compile("[\x00\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An item in a list of groups that is none. `id` where one can be made out; `digest` tells it from another."""
+    """An item in a list of groups that is not a group; `id` may be unknown, `digest` identifies the content."""
 
     id: str | None
     digest: str
 
 
 class Unanswered(SyncengineError):
-    """The service answered with something that its specification does not allow."""
+    """An answer that the service's specification does not allow."""
 
     code = "unexpected-answer"
 
 
 def fetch_query(limit: int | None) -> dict[str, int] | None:
-    """Return the parameters of a fetch; asking for no group at all is a usage error (docs/interface.md 4)."""
+    """Return the parameters of a fetch. Raise `Usage` for a limit below 1 (docs/interface.md 4)."""
     if limit is not None and limit < 1:
-        raise Usage(f"a fetch takes a limit of 1 or more, not {limit}")
+        raise Usage(f"the limit of a fetch must be 1 or more, not {limit}")
     return None if limit is None else {"limit": limit}
 
 
 def list_query(limit: int | None, submitted_before: int | None) -> dict[str, int] | None:
-    """Return the query of a list, with 1 to 500 groups a page; Usage for any other number."""
+    """Return the query of a list. Raise `Usage` for a limit outside 1 to 500 groups per page."""
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
-        raise Usage(f"a list takes a limit from 1 to {LISTED_AT_MOST}, not {limit}")
+        raise Usage(f"the limit of a list must be 1 to {LISTED_AT_MOST}, not {limit}")
     params = {"limit": limit, "submittedBefore": submitted_before}
     return {name: value for name, value in params.items() if value is not None} or None
 
 
 async def fetch(client: Client, limit: int | None, patience: float) -> Answer:
-    """One long poll: it is held open until there is posted time, for 60 seconds at most; `patience` is longer."""
+    """Fetch by one long poll, which the service holds open for up to 60 seconds; `patience` must be longer."""
     return await client.call(FETCH_POSTED_TIME, query=fetch_query(limit), timeout=patience)
 
 
 async def update_status(
     client: Client, group_id: str, status: str, message: str | None = None, external_id: str | None = None
 ) -> Answer:
-    """Report the status of a group; parameters that are None are not sent."""
+    """Report the status of a group; parameters that are `None` are not sent."""
     params = {"timeGroupId": group_id, "status": status, "message": message, "externalId": external_id}
     return await client.call(UPDATE_POSTED_TIME_STATUS, {name: v for name, v in params.items() if v is not None})
 
 
 def groups_of(answer: Answer) -> list[Group | Unreadable] | None:
-    """The groups in an answer; None when it holds no list. An empty answer is an empty list.
+    """Return the groups in an answer, or `None` when it contains no list. An empty answer is an empty list.
 
-    An item that is no group, or no JSON, is returned as such, so that the others can still be read.
+    An item that is not a group, or not JSON, is returned as `Unreadable`, so that all other items can still be read.
     """
     if not answer.ok:
         return None
@@ -100,29 +100,29 @@ def _group(item: object) -> Group | Unreadable:
 
 
 def group_id(group: Group) -> str | None:
-    """Return the id of a group; None if it has none that a status could name."""
+    """Return the id of a group, or `None` if it has no id that a status report could name."""
     return _identity(group.get("groupId"))
 
 
 def _identity(id: object) -> str | None:
-    """Return an id as received; None if some of it was unreadable, since two ids could then look the same."""
+    """Return an id as received, or `None` if part of it was unreadable, since two ids could then look the same."""
     return id if isinstance(id, str) and id and not _UNFIT.search(id) else None
 
 
 def submitted(group: Group) -> int | None:
-    """When it was submitted, in milliseconds since epoch."""
+    """Return the time at which a group was submitted, in milliseconds since epoch, or `None` if unknown."""
     at = group.get("submissionTime")
     if isinstance(at, bool) or not isinstance(at, int | float):
         return None
-    return int(at) if 0 <= at < LAST_INSTANT else None  # nan and the infinities are between no two numbers
+    return int(at) if 0 <= at < LAST_INSTANT else None  # nan and the infinities fail this comparison
 
 
 async def listed(
     client: Client, page: int = LISTED_AT_MOST, hidden: Callable[[int], None] = lambda instant: None
 ) -> AsyncIterator[Group]:
-    """All groups that the service lists, newest first, each once, in pages of at most `page`.
+    """Yield all groups that the service lists, newest first, each once, in pages of at most `page` groups.
 
-    `hidden` is called with instants of which the service lists no more groups than it has room for.
+    `hidden` is called with each instant that has more groups than the service can list.
     """
 
     async def ask(size: int, before: int | None) -> list[Group]:
@@ -134,7 +134,7 @@ async def listed(
 
 
 def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:
-    """The group to expect; of an unreadable one the id alone."""
+    """Return the groups in an answer, with only the id of an unreadable group. Raise an error for any other answer."""
     groups = groups_of(answer)
     if groups is None:
         raise refusal(operation, client, answer)
@@ -142,9 +142,9 @@ def _expected(operation: Operation, client: Client, answer: Answer) -> list[Grou
 
 
 def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineError:
-    """The error for an answer that is not the expected one; nothing that may be anybody's time is in it."""
+    """Return the error for an unexpected answer; it contains nothing that may be people's time."""
     if answer.status in (401, 403):
-        return AuthFailed(f"the service refuses the API key: {answer.summary}")
+        return AuthFailed(f"the service rejected the API key: {answer.summary}")
     if answer.status is None:
         return Unreachable(f"the service cannot be reached: {answer.summary}; repeat unchanged once it answers")
     path = client.path(operation)

@@ -1,4 +1,4 @@
-"""A trace of requests to the service, for debugging: never a key, a header or a body."""
+"""Trace requests to the service for debugging, without keys, headers or bodies."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import logging
 from dataclasses import dataclass
 
 TRACE = logging.getLogger("syncengine.requests")
-"""Hears every attempt of every call at the level DEBUG, with `Traced` as its argument."""
+"""The logger of every attempt of every call, at level DEBUG with a `Traced` as its argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One attempt. `status` None: no answer came, and `trouble` says why. Sizes are in bytes, unpacked.
+    """One attempt of a call. `trouble` is why `status` is `None`. Sizes are in bytes, unpacked.
 
-    `items` are those of a batch, sent, or those of a list, received; None where there is neither.
+    `items` is the number of items sent in a batch or received in a list, `None` for any other call.
     """
 
     operation: str

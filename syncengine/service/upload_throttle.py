@@ -1,4 +1,4 @@
-"""Track large bodies that are still being sent, so that nothing long is begun meanwhile."""
+"""Track large bodies that are still being sent, so that no long work begins meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ PATIENCE_SECONDS = 1.0
 
 
 class Departures:
-    """Preparing a batch keeps the loop busy; done while another's body leaves, it would hold that one up, and after it
+    """Lets callers wait until no large body is being sent.
+
+    Preparing a batch keeps the event loop busy. Doing so while another batch is being sent would delay that one, then
     the next, until all connections wait for the service at the same time and then all for us.
     """
 
@@ -23,7 +25,7 @@ class Departures:
         self._none.set()
 
     async def over(self) -> None:
-        """Return once no large body is on its way, or one takes long: then it is not we who hold it up."""
+        """Wait until no large body is being sent, or for `PATIENCE_SECONDS`: the service, not we, is slow then."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while self._leaving:
@@ -31,7 +33,7 @@ class Departures:
 
     @contextmanager
     def of(self, content: bytes | None) -> Iterator[Trace | None]:
-        """The trace of a request with this content, which is under way from now on; None where it leaves at once."""
+        """Yield a trace that notices when `content` was sent; `None` when it is small enough to leave at once."""
         if content is None or len(content) < LARGE:
             yield None
             return

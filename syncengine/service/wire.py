@@ -1,7 +1,7 @@
-"""The JSON of one planned item (docs/interface.md 2, 4); pure.
+"""Build the JSON of one planned item (docs/interface.md 2, 4). Pure.
 
-Only declared fields are sent, and one that was declared once and is gone is sent as an explicit empty
-(docs/planning.md 2.4); a tag's description and timestamps cannot be cleared and are left out.
+Only declared fields are sent. A field that is no longer declared is sent explicitly empty (docs/planning.md 2.4); a
+tag's description and timestamps cannot be cleared and are omitted.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from syncengine.resource import Kind
 JsonObject = dict[str, object]
 
 EMPTY: Mapping[str, object] = {"path": "/", "assigneeExternalIds": [], "visibility": "PUBLIC"}
-"""Explicit empties that are not the empty text."""
+"""Values that mean empty, for fields whose empty value is not the empty text."""
 
 UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
     Kind.TAG: frozenset({"description", "createdTimestamp", "modifiedTimestamp", "closedTimestamp"}),
     Kind.CATEGORY: frozenset(),
     Kind.ACTIVITY_TYPE: frozenset(),
 }
-"""Fields that the service keeps when they are emptied (docs/interface.md 2.1)."""
+"""Fields that the service does not clear when they are sent empty (docs/interface.md 2.1)."""
 
 
 def tag(effect: Effect, category_id: str | None, *, spell_name: bool) -> JsonObject:
-    """A tag for upsertTag and upsertTags. `category_id` is the server's id for the field `category`."""
+    """Return a tag for `upsertTag` and `upsertTags`. `category_id` is the service's id for the field `category`."""
     name = effect.key.name
     body: JsonObject = {"name": name}
     for cleared in effect.cleared:
@@ -45,14 +45,14 @@ def tag(effect: Effect, category_id: str | None, *, spell_name: bool) -> JsonObj
 
 
 def additional_keywords(effect: Effect, *, spell_name: bool) -> list[str]:
-    """The keywords to list: the name only where the service would not add it by itself."""
+    """Return the keywords to list, without the name unless the service would not add it by itself."""
     if spell_name or effect.fields.get("excludeTagNameKeyword"):
         return list(effect.keywords)
     return [k for k in effect.keywords if k != effect.key.name]
 
 
 def category(effect: Effect, server_id: str | None) -> JsonObject:
-    """A category for upsertTagCategories; with its id when the service has given one."""
+    """Return a category for `upsertTagCategories`, with its id if the service has assigned one."""
     body: JsonObject = {"id": server_id} if server_id else {}
     body["externalId"] = effect.key.name
     body.update({name: [] if name == "keywords" else "" for name in effect.cleared})
@@ -61,7 +61,7 @@ def category(effect: Effect, server_id: str | None) -> JsonObject:
 
 
 def activity_type(effect: Effect) -> JsonObject:
-    """An activity type for uploadActivityTypes."""
+    """Return an activity type for `uploadActivityTypes`."""
     body: JsonObject = {"code": effect.key.name}
     body.update({name: "" for name in effect.cleared if name == "description"})
     body.update(effect.fields)

@@ -90,14 +90,14 @@ def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
 
 
 Content = tuple[Kind, Status, bool, Body]
-"""The content of a row: its kind, its status, whether it is doubtful, and its body."""
+"""The kind, the status, the doubt and the body of a row."""
 
 CONTENT = ("kind", "status", "doubtful", "body")
-"""The columns of a content."""
+"""The columns of a `Content`."""
 
 
 def content_from(row: Sequence[Any]) -> Content:
-    """Convert a row of the columns in `CONTENT`. Raise `ValueError` or `KeyError` for a damaged one."""
+    """Convert a row in the order of `CONTENT`. Raise `ValueError` or `KeyError` for a damaged row."""
     kind, status, is_doubtful, body = row
     return KINDS[kind], STATUSES[status], bool(is_doubtful), _BODY.decode(body)
 

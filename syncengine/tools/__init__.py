@@ -1,1 +1,1 @@
-"""Commands that prepare and tidy a project: `init`, `fmt`, `adopt`."""
+"""Prepare and tidy projects: the code behind `init`, `fmt`, `adopt`, `test` and `state rebuild`."""

@@ -63,7 +63,7 @@ URL = "http://memory"
 THEIR_KEYWORD = "theirs"
 THEIR_TYPE = "Z9"
 BOUND = 60.0
-NOT_RENAMED = re.compile("instead of renaming category/(?P<name>[^ :]+): if that is still there, it stays,")
+NOT_RENAMED = re.compile("instead of renaming category/(?P<name>[^ :]+): if that still exists, it stays,")
 
 
 class Died(BaseException):

@@ -81,7 +81,7 @@ def test_a_tag_waits_for_the_id_of_its_category(bench: Bench) -> None:
     ended = bench.apply()
     assert ended.exit_code == 3
     assert ended.outcomes == {"category/late": "unknown", "tag/WAITS-1": "skipped", "tag/GOES-1": "applied"}
-    assert "waited for the id of category/late" in ended.words("tag/WAITS-1")
+    assert "needs the id of category/late" in ended.words("tag/WAITS-1")
     assert ended.names("upsertTags") == [["GOES-1"]]
     bench.assert_converges()
     assert bench.sandbox.tags()["WAITS-1"]["category"] == "late"
@@ -130,7 +130,7 @@ def test_a_category_is_not_deleted_while_a_wanted_tag_may_be_in_it(bench: Bench)
     bench.wants(tagCategories=[category("new")], tags=[tag("MOVES-1", category="new"), tag("MOVES-2", category="new")])
     ended = bench.apply()
     assert ended.sent("deleteTagCategory") == []
-    assert "waited for tag/MOVES-2" in ended.words("category/old")
+    assert "it depends on tag/MOVES-2" in ended.words("category/old")
     assert bench.sandbox.tags().keys() == {"MOVES-1", "MOVES-2"}
     bench.assert_converges()
     assert bench.sandbox.categories().keys() == {"new"}

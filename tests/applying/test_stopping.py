@@ -192,7 +192,7 @@ def test_foreign_words_are_cut_and_stay_on_one_line(bench: Bench) -> None:
     assert len(words) < 500
 
 
-@pytest.mark.parametrize(("status", "words"), [(422, "refused with 422 and no message"), (503, "503: no message")])
+@pytest.mark.parametrize(("status", "words"), [(422, "rejected with 422 and no message"), (503, "503: no message")])
 def test_an_error_that_says_nothing_is_not_shown_as_braces(bench: Bench, status: int, words: str) -> None:
     """An empty object is no sentence."""
     bench.sandbox.fault("upsertTags", status=status, body={}, headers=AT_ONCE, times=6)

@@ -160,7 +160,7 @@ def test_an_item_error_in_the_session_cancels_it_and_names_the_item(swept: Bench
     ended = swept.apply()
     assert (ended.exit_code, ended.session) == (3, "cancelled")
     assert ended.order() == ["startSyncSession", "uploadActivityTypes", "cancelSyncSession"]
-    assert "activity-type/A200 was refused: not today" in (ended.applied.report.session.reason or "")
+    assert "activity-type/A200 was rejected: not today" in (ended.applied.report.session.reason or "")
     assert swept.sandbox.types() == {"A100", "A200", "A900"}
     assert "activity-type/A900" in swept.active() - swept.doubtful()
     swept.assert_converges()
@@ -279,7 +279,7 @@ def test_the_first_upload_of_a_fresh_session_is_halved(bench: Bench, picky: Pick
     ended = bench.apply()
     assert (ended.exit_code, ended.session) == (3, "cancelled")
     assert ended.not_applied()["activity-type/A3"] == "failed"
-    assert "activity-type/A3 was refused: too bad" in (ended.applied.report.session.reason or "")
+    assert "activity-type/A3 was rejected: too bad" in (ended.applied.report.session.reason or "")
     assert all(session.state != "open" for session in picky.rules.world.sessions.values())
     assert not picky.rules.world.activity_types["A900"].deleted
     picky.refuses = lambda operation, body: None

@@ -99,7 +99,7 @@ def test_who_cannot_wait_is_told_when_to_come_back(tmp_path: Path) -> None:
             "tag/new": "skipped",
             "tag/apart": "applied",
         }
-        assert "an earlier deleteTagCategory of category/acme may still be executed: repeat from " in done.out
+        assert "an earlier deleteTagCategory of category/acme may still be executed: repeat after " in done.out
         refused = project.run("state", "forget", "-y", "category/acme")
         assert (refused.code, "may still be executed" in refused.err) == (1, True)
         exported = project.run("state", "export")

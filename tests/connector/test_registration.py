@@ -168,7 +168,7 @@ def test_the_check_names_the_team(tmp_path: Path) -> None:
         assert project.run("connector", "check").code == 0
         service.choose(teamName="Litigation")
         refused = project.run("connector", "check")
-        assert (refused.code, "'Litigation', and the state to 'Patents EU'" in refused.err) == (7, True)
+        assert (refused.code, "'Litigation', but the state to 'Patents EU'" in refused.err) == (7, True)
     service_gone = project.run(
         "connector", "check", "--format", "json", environ={"SYNCENGINE_BASE_URL": "http://127.0.0.1:9"}
     )

@@ -486,7 +486,7 @@ def test_a_secret_of_the_project_is_one_whatever_is_said(tmp_path: Path, name: s
     text = f"version: 1\nallowEnv: [{{name: {name}, notSecret: true}}]\n{secret}\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": text})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 19)
-    assert found.message.endswith("which holds a secret: no template may read it")
+    assert found.message.endswith("which holds a secret: templates must not read it")
 
 
 @pytest.mark.parametrize(

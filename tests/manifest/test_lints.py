@@ -117,7 +117,7 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
     (found,) = problems(tmp_path, {**manifests, "syncengine.yaml": project.format(code, "error")})
     assert (found.code, found.severity) == (code, "error")
     assert found.message.endswith(
-        f"; `{code}: warning` under `policy.diagnostics` of the project file makes it a warning"
+        f"; to make it a warning, set `{code}: warning` under `policy.diagnostics` in the project file"
     )
 
 

@@ -125,7 +125,7 @@ def test_a_changed_policy_is_said_before_the_errors_that_it_was_to_hide(eight: C
     assert first["message"].startswith(
         "This pull request changes policy: diagnostics.same-keyword error → off (syncengine.yaml:5)"
     )
-    assert "makes it a warning" not in done.out
+    assert "to make it a warning" not in done.out
     (found,) = (each for each in others if each["code"] == "same-keyword")
     level = "; origin/main has `same-keyword: error` under `policy.diagnostics`"
     assert found["message"].endswith(f"{level}, and the stricter level of both sides counts")
@@ -136,7 +136,8 @@ def test_an_error_of_the_pull_requests_own_level_keeps_its_cure(eight: Clone) ->
     both = "tags: [{name: One x, keywords: [same words]}, {name: Two x, keywords: [same words]}]\n"
     eight.commit(settings=PROJECT + "  diagnostics: {same-keyword: error}\n", more=both)
     done = eight.run("plan", "--base", "origin/main", "--format", "json")
-    assert "`same-keyword: warning` under `policy.diagnostics` of the project file makes it a warning" in done.out
+    cure = "to make it a warning, set `same-keyword: warning` under `policy.diagnostics` in the project file"
+    assert cure in done.out
 
 
 def test_a_changed_policy_is_said_beside_rules_that_cannot_be_read(eight: Clone) -> None:

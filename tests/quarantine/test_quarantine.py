@@ -434,7 +434,7 @@ def test_a_saved_plan_that_would_send_it_is_stale(refused: Project) -> None:
     aside(refused, "tag/BAD")
     done = refused.run("apply", "all.plan", "--format", "json")
     assert (done.code, done.codes) == (5, ["stale-plan"])
-    assert "tag/BAD was set aside since it was made" in done.out
+    assert "tag/BAD was quarantined after the plan was made" in done.out
     assert refused.run("plan", "--out", "less.plan").code == 0
     assert refused.run(*QUARANTINE, "tag/BAD", "--end").code == 0
     done = refused.run("apply", "less.plan", "--format", "json")
@@ -454,7 +454,7 @@ def test_a_saved_plan_that_would_delete_its_category_is_stale(project: Project, 
     approvals = project.approvals()
     aside(project, "tag/BAD", "--until", day(9))
     done = project.run("apply", "all.plan", *approvals, "--format", "json")
-    assert (done.code, "tag/BAD was set aside" in done.out) == (5, True), done.out
+    assert (done.code, "tag/BAD was quarantined" in done.out) == (5, True), done.out
     assert planned(project)[0] == 0
     assert service.categories() == {"old"}
 

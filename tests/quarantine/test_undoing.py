@@ -57,7 +57,7 @@ def test_a_saved_undo_of_what_was_set_aside_since_is_stale(half_applied: Project
     assert half_applied.run("plan", "--undo", run, "--out", "part.plan").code == 0
     done = half_applied.run("apply", "all.plan", "--format", "json")
     assert (done.code, done.codes) == (5, ["stale-plan"])
-    assert "tag/BAD was set aside since" in done.out
+    assert "tag/BAD was quarantined after" in done.out
     assert half_applied.run("state", "quarantine", "tag/BAD", "--end").code == 0
     service.heal()
     done = half_applied.run("apply", "part.plan", "--format", "json")

@@ -193,7 +193,7 @@ def test_a_wait_beyond_five_minutes_is_not_begun() -> None:
     """The call ends with the answer that came, and says why."""
     answer, requests = talk((Reply(503, b"", {"Retry-After": "301"}), OK), once)
     assert (answer.status, requests) == (503, 2)
-    words = "it asks for a retry in 301 s, and a call may take 300 s in all"
+    words = "it asks for a retry in 301 s, but a call may take 300 s in all"
     assert words in answer.summary
     assert words in answer.explained
 

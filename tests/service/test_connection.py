@@ -256,7 +256,7 @@ def test_a_request_has_one_length() -> None:
 @pytest.mark.parametrize("port", [0, 65_536, 99_999])
 def test_a_port_that_is_none_reaches_nobody(port: int) -> None:
     """It may come from a variable, where nothing has looked at it before."""
-    with pytest.raises(httpx.UnsupportedProtocol, match=f"no port: {port}"):
+    with pytest.raises(httpx.UnsupportedProtocol, match=f"invalid port: {port}"):
         asyncio.run(sent(outgoing(f"http://127.0.0.1:{port}/", [])))
 
 

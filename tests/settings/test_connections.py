@@ -39,7 +39,7 @@ def test_a_database_is_told_by_its_source_or_by_its_own_url(tmp_path: Path) -> N
     assert found.database(own, "b") == ("b", str(tmp_path / "targets.db"))
     with pytest.raises(Problems) as missing:
         connections(tmp_path, {})[0].database(own, "b")
-    assert missing.value.found[0].message.startswith("the database of b is expected in the environment variable TARGET")
+    assert missing.value.found[0].message.startswith("the database of b is missing: the environment variable TARGET is")
 
 
 def test_a_sink_adds_to_its_source_and_reads_secrets_anew(tmp_path: Path) -> None:

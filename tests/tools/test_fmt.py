@@ -197,8 +197,8 @@ STRANGERS = {
     "kubernetes": ("kind: X\napiVersion: v1\nmetadata:\n    name: a\n", "1:1", "has no section"),
     "openapi": ("tags:\n- url: x\n  name: a\n\n\npaths: {}\n", "6:1", 'has no section "paths"'),
     "second document": ("tags: [{name: a}]\n---\nkind:   X\n", "3:1", "has no section"),
-    "list": ("-   a\n", "1:1", "holds sections"),
-    "text": ("some   text\n", "1:1", "holds sections"),
+    "list": ("-   a\n", "1:1", "must be a mapping of sections"),
+    "text": ("some   text\n", "1:1", "must be a mapping of sections"),
 }
 
 
@@ -209,6 +209,6 @@ def test_what_is_no_manifest_is_left_alone(tmp_path: Path, text: str, place: str
     for options in ([], ["--check"]):
         code, out, err = fmt(tmp_path, *options)
         assert (code, out) == (0, "")
-        assert f"manifests/m.yaml:{place}: warning[not-a-manifest]: left as it is" in err
+        assert f"manifests/m.yaml:{place}: warning[not-a-manifest]: left unchanged" in err
         assert words in err
     assert file.read_text(encoding="utf-8") == text

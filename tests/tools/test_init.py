@@ -213,7 +213,7 @@ def test_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(rows)
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert done.code == 0
-    assert 'm.csv: column "Number" has "EP-1" in lines 2, 5; only the first of them is used (`distinct`)' in done.err
+    assert 'm.csv: column "Number" has "EP-1" in lines 2, 5; only the first is used (`distinct`)' in done.err
     assert 'column "Number" has "N8"' in done.err
     assert "m.csv: 2 more values are in several lines" in done.err
     (tmp_path / "n.csv").write_text("Number,Title\nEP-1,one\nEP-2,two\n")

@@ -1,1 +1,1 @@
-"""lists of what exists on the service already (CSV and the like) → rows of the state."""
+"""Turn lists of resources that already exist on the service into rows of the state."""

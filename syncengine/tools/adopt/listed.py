@@ -1,4 +1,4 @@
-"""bytes of a list of what exists (CSV, JSON or YAML) → rows to record, or every problem with its place; pure."""
+"""Parse a list of existing resources (CSV, JSON or YAML) into rows to record, or report every problem. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 
 
 def listed(data: bytes, file: str) -> list[Recorded]:
-    """The rows that a file lists. Problems with everything that is wrong with it.
+    """Return the rows that a file lists. Raise `Problems` with every problem of the file.
 
-    JSON and YAML are manifests in which each resource may have a `serverId`; a list alone is a list of tags.
+    JSON and YAML files are manifests in which each resource may have a `serverId`; a bare list is a list of tags.
     """
     findings = Collector(file)
     if file.lower().endswith(".csv"):
@@ -47,7 +47,7 @@ def listed(data: bytes, file: str) -> list[Recorded]:
 
 
 def _row(resource: Resource, server_id: str | None) -> Recorded:
-    """A row as if we had made it. A category's id must be known to put tags into it, so one without is sent again."""
+    """Return a row as if we had created the resource; a category without an id, which its tags need, is doubtful."""
     unknown = resource.key.kind is Kind.CATEGORY and server_id is None
     return Recorded(
         resource.key,
@@ -61,20 +61,20 @@ def _row(resource: Resource, server_id: str | None) -> Recorded:
 
 
 def _as_manifest(root: Node) -> Node:
-    """Return the document as a manifest: a list alone is a list of tags."""
+    """Return the document as a manifest; a bare list is a list of tags."""
     if not isinstance(root, SequenceNode):
         return root
     return MappingNode([Scalar("tags", root.mark, "")], [root], root.mark)
 
 
 def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[int, str]]:
-    """Remove `serverId` from every resource and return the ids of the nodes with its values; refuse other sections."""
+    """Remove `serverId` from every resource and yield each node's `id()` with the value; refuse unknown sections."""
     for root in roots:
         if not isinstance(root, MappingNode):
             continue
         for key, value in zip(root.keys, root.values, strict=True):
             if key.text not in SECTIONS_KNOWN:
-                findings.error("unknown-section", key, f"existing resources must be listed under {', '.join(SECTIONS)}")
+                findings.error("unknown-section", key, f"list existing resources under {', '.join(SECTIONS)}")
             elif isinstance(value, SequenceNode):
                 yield from _ids_of(value, findings)
         kept = [pair for pair in zip(root.keys, root.values, strict=True) if pair[0].text in SECTIONS_KNOWN]
@@ -91,4 +91,4 @@ def _ids_of(section: SequenceNode, findings: Collector) -> Iterator[tuple[int, s
         if isinstance(server_id, Scalar) and not server_id.is_null and server_id.text.strip():
             yield id(item), server_id.text.strip()
         else:
-            findings.error("bad-value", server_id, f"`{SERVER_ID}` must be the id that the service gave it, as text")
+            findings.error("bad-value", server_id, f"`{SERVER_ID}` must be the resource's id on the service, as text")

@@ -1,7 +1,7 @@
-"""bytes of a CSV file → the document that a manifest with the same resources would be; pure.
+"""Parse a CSV file into the document of a manifest with the same resources. Pure.
 
-The header names the fields; `metadata.NAME` is an entry of the metadata, `kind` may say what a row is, and lists are
-parted by `;` or line breaks. Empty cells say nothing.
+The header names the fields: `metadata.NAME` is a metadata entry, `kind` may give the kind of each row, and list items
+are separated by `;` or line breaks. Empty cells are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = {kind.value: section for section, kind in SECTIONS.items()}
 
 @dataclass(frozen=True, slots=True)
 class RowStart:
-    """The line that a row starts in, from 0, and where its cells start; those behind a line break have the row's."""
+    """The line in which a row starts, from 0, and the columns of its cells; a cell after a line break has none."""
 
     number: int
     starts: Sequence[int] = ()
@@ -39,7 +39,7 @@ class RowStart:
 
 
 def document_of(data: bytes, findings: Collector) -> MappingNode | None:
-    """The rows as a manifest's document; None once what is wrong with the file as a whole is among the findings."""
+    """Return the rows as the document of a manifest, or `None` when the file as a whole has a problem."""
     text = decoded(data, findings)
     if text is None:
         return None
@@ -66,7 +66,7 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
 
 
 def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line that it starts in, from 0."""
+    """Yield each record with the line in which it starts, from 0."""
     start: int = rows.line_num  # type: ignore[attr-defined] # csv's reader counts lines
     for row in rows:
         if any(cell.strip() for cell in row):
@@ -78,14 +78,14 @@ def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Coll
     columns = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
     for number, name in enumerate(header):
-        column = starts[number] if number < len(starts) else 1  # behind a name of several lines
+        column = starts[number] if number < len(starts) else 1  # after a name of several lines
         if name in header[:number]:
             findings.at("duplicate-column", 1, column, f"two columns are named {quoted(name)}")
         elif name not in columns and not (name.startswith(METADATA) and name != METADATA):
             hint = suggestion(name, columns) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
-            findings.at("unknown-column", 1, column, f"no field is named {quoted(name)}{hint}")
+            findings.at("unknown-column", 1, column, f"there is no field {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
-        findings.at("missing-column", 1, 1, "the header has no column for the identity: `name`, `externalId` or `code`")
+        findings.at("missing-column", 1, 1, "the header needs an identity column: `name`, `externalId` or `code`")
     return len(findings.found) == before
 
 
@@ -94,7 +94,7 @@ def _take(
 ) -> None:
     if len(row) != len(header):
         values = "one value" if len(row) == 1 else f"{len(row)} values"
-        message = f"the row has {values}, and the header {len(header)} column{'s' * (len(header) > 1)}"
+        message = f"the row has {values}, but the header has {len(header)} column{'s' * (len(header) > 1)}"
         findings.at("csv-syntax", line.number + 1, 1, message)
         return
     cells = {

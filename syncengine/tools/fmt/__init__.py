@@ -1,1 +1,1 @@
-"""text of a manifest → the same in its canonical layout: what lines are, the order of keys, the round trip."""
+"""Format manifests in a canonical layout: classify lines, order keys, and round-trip the YAML."""

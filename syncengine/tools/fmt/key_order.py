@@ -1,4 +1,4 @@
-"""The canonical order of keys in a manifest, as tables made from its models; data only."""
+"""Define the canonical order of keys in a manifest, derived from its models. Data only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from syncengine.manifest.generate_schema import ForEach, Generate
 from syncengine.manifest.schema import MODELS, SECTIONS, RemovedTag
 
 SECTION_ORDER = ("defaults", *SECTIONS, "generate", "removed")
-"""What holds for all that follows comes first, what leaves comes last."""
+"""The order of sections: defaults, which apply to everything that follows, come first, removals last."""
 FIELD_ORDER: Mapping[str, Sequence[str]] = {
     section: tuple(names_of(MODELS[kind])) for section, kind in SECTIONS.items()
 }
@@ -17,7 +17,7 @@ REMOVED_ORDER, GENERATE_ORDER, FOR_EACH_ORDER = (tuple(names_of(model)) for mode
 
 
 def order_at(path: Sequence[str]) -> Sequence[str] | None:
-    """The order of the keys of a mapping at `path` of a document; `[]` is an item. None: as it is written."""
+    """Return the order of the keys of a mapping at `path`, where `[]` is a list item, or `None` to keep the order."""
     match list(path):
         case []:
             return SECTION_ORDER
@@ -40,6 +40,6 @@ def order_at(path: Sequence[str]) -> Sequence[str] | None:
 
 
 def ordered(keys: Sequence[str], order: Sequence[str]) -> list[str]:
-    """The keys in their canonical order; unknown ones come last, as they came."""
+    """Return the keys in their canonical order; unknown keys come last, in their original order."""
     places = {name: place for place, name in enumerate(order)}
     return sorted(keys, key=lambda key: places.get(key, len(places)))

@@ -1,7 +1,7 @@
-"""bytes of a manifest → its canonical layout, proven to mean the same and to keep every comment; pure.
+"""Format a manifest in the canonical layout, and prove that its meaning and every comment are kept. Pure.
 
-Nothing is taken on trust: what the round trip makes is read again, and compared. Where it would lose something, the
-file is left as it is, and the reason is reported with its place.
+The output of the round trip is read again and compared. If anything would be lost, the file is left unchanged and the
+reason is reported with its place.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from syncengine.tools.fmt.roundtrip import YAMLError, roundtrip
 from syncengine.tools.fmt.tidy import comment_depths, tidied
 
 ROUNDS = 4
-"""After which a layout must not change any more."""
+"""The number of rounds after which a layout must be stable."""
 
 
 def laid_out(data: bytes, findings: Collector) -> str | None:
-    """Return the text in its canonical layout; None, with the reason in `findings`, if it cannot be laid out."""
+    """Return the text in its canonical layout, or `None` with the reason in `findings` when it cannot be formatted."""
     documents = read(data, findings)
     if any(d.severity is Severity.ERROR for d in findings.found):
         return None
@@ -35,29 +35,29 @@ def laid_out(data: bytes, findings: Collector) -> str | None:
         return text
     if (stranger := next(filter(None, map(_stranger, documents.roots)), None)) is not None:
         node, reason = stranger
-        findings.at("not-a-manifest", *place(node), f"left as it is: {reason}", severity=Severity.WARNING)
+        findings.at("not-a-manifest", *place(node), f"left unchanged: {reason}", severity=Severity.WARNING)
         return None
     written, reason = _settled(text if text.endswith("\n") else f"{text}\n")
     if written is None:
-        findings.at("cannot-lay-out", 1, 1, f"left as it is: {reason}", severity=Severity.WARNING)
+        findings.at("cannot-lay-out", 1, 1, f"left unchanged: {reason}", severity=Severity.WARNING)
         return None
     lost = _lost(text, written)
     if lost is not None:
-        findings.at("cannot-lay-out", lost[0], 1, f"left as it is: {lost[1]}", severity=Severity.WARNING)
+        findings.at("cannot-lay-out", lost[0], 1, f"left unchanged: {lost[1]}", severity=Severity.WARNING)
         return None
     return written
 
 
 def _stranger(root: Node) -> tuple[Node, str] | None:
-    """What no manifest has, another section or something else than sections, and what to say of it."""
+    """Return the part of a document that no manifest can contain and the reason, or `None` for a manifest."""
     if not isinstance(root, Mapping):
-        return root, f"a manifest holds sections, not {described(root)}"
+        return root, f"a manifest must be a mapping of sections, not {described(root)}"
     unknown = (key for key in root.keys if key.text not in SECTION_ORDER)
     return next(((key, f"a manifest has no section {quoted(key.text)}") for key in unknown), None)
 
 
 def _settled(text: str) -> tuple[str | None, str]:
-    """Lay the text out until another round changes nothing; None and the reason if that fails."""
+    """Format the text until another round changes nothing; return `None` and the reason if that fails."""
     try:
         for _ in range(ROUNDS):
             before, text = text, _once(text)
@@ -65,7 +65,7 @@ def _settled(text: str) -> tuple[str | None, str]:
                 return text, ""
     except (YAMLError, NotScanned, ValueError, AssertionError, RecursionError) as error:
         return None, f"it cannot be formatted ({type(error).__name__})"
-    return None, "formatting it twice gives different layouts"
+    return None, "formatting it twice gives different results"
 
 
 def _once(text: str) -> str:
@@ -75,7 +75,7 @@ def _once(text: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """Return the text without the `---` of the first document, to which the comments above belong as well."""
+    """Return the text without the `---` before the first document, so that comments above it belong to the document."""
     lines = lines_of(text)
     first = next((n for n, line in enumerate(lines) if line.kind not in (Is.COMMENT, Is.BLANK)), None)
     if first is None or lines[first].text.rstrip() != "---":
@@ -84,20 +84,20 @@ def _unmarked(text: str) -> str:
 
 
 def _has_anchors(text: str) -> bool:
-    """Whether there is an anchor: an alias must come after its anchor, so these keep their order."""
+    """Return whether the text has an anchor; keys must then keep their order, as an alias must follow its anchor."""
     import yaml
 
     return any(isinstance(token, yaml.AnchorToken) for token in yaml.scan(text, Loader=yaml.CLoader))
 
 
 def _lost(before: str, after: str) -> tuple[int, str] | None:
-    """The line and what would be lost there; None if nothing is."""
+    """Return the line and a description of what formatting would lose there, or `None` if nothing is lost."""
     findings = Collector("")
     old, new = read(before.encode(), findings), read(after.encode(), findings)
     kept = comments_of(after)
     for line, comment in _comments(before):
         if comment not in kept:
-            place = "outside any document" if _is_outside(before, line) else "inside brackets or a text"
+            place = "outside any document" if _is_outside(before, line) else "inside brackets or a multi-line text"
             return line, f"a comment {place} would be lost; move it above a section"
         kept.remove(comment)
     if findings.found or [_meaning(root) for root in old.roots] != [_meaning(root) for root in new.roots]:
@@ -106,7 +106,7 @@ def _lost(before: str, after: str) -> tuple[int, str] | None:
 
 
 def _is_outside(text: str, comment: int) -> bool:
-    """Whether a comment is in a document that has no content."""
+    """Return whether a comment is in a document without content."""
     kinds = [line.kind for line in lines_of(text)]
     sides = (reversed(kinds[: comment - 1]), iter(kinds[comment:]))
     nearest = (next((kind for kind in side if kind not in (Is.COMMENT, Is.BLANK)), Is.MARKER) for side in sides)
@@ -122,7 +122,7 @@ def _meaning(node: Node) -> Any:
     """Return the content of a node, independent of the order of its keys and its kind of quotes."""
     match node:
         case Scalar():
-            return node.text, bool(node.style) or "\n" in node.text  # text of several lines is text, quoted or not
+            return node.text, bool(node.style) or "\n" in node.text  # a scalar of several lines is text, quoted or not
         case Sequence():
             return [_meaning(item) for item in node.items]
         case Mapping():

@@ -1,4 +1,4 @@
-"""text of YAML → what each of its lines is: content, comment, blank, or the inside of a longer scalar; pure."""
+"""Classify each line of a YAML text: content, comment, blank, or the inside of a longer scalar. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import yaml
 
 Token = Any
-"""One of `yaml.tokens`, which are untyped."""
+"""A token of `yaml.tokens`, whose classes are untyped."""
 
 
 class Is(Enum):
-    """What a line is."""
+    """The kind of a line."""
 
     CONTENT = "content"
     COMMENT = "comment"
@@ -23,7 +23,7 @@ class Is(Enum):
 
 
 class Line(NamedTuple):
-    """`column` of its first character, from 0; `remark` is where a comment behind its content starts, None: nowhere."""
+    """A line of YAML; `column` and `remark` are where its content and the comment after it start, from 0."""
 
     text: str
     kind: Is
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 def lines_of(text: str) -> list[Line]:
-    """The lines of text that is sound YAML; yaml.YAMLError if it is not."""
+    """Return the lines of valid YAML. Raise `yaml.YAMLError` when it is invalid."""
     rows = text.split("\n")
     if rows[-1] == "":
         rows.pop()
@@ -46,7 +46,7 @@ def lines_of(text: str) -> list[Line]:
 
 
 def _spans(text: str, rows: Sequence[str]) -> tuple[set[int], dict[int, int]]:
-    """Numbers of lines inside of scalars, and where the last token of each line ends; -1: beyond the line."""
+    """Return the numbers of lines inside scalars, and the end of each line's last token; -1 means a later line."""
     inside: set[int] = set()
     ends: dict[int, int] = {}
     for token in yaml.scan(text, Loader=yaml.CLoader):
@@ -59,7 +59,7 @@ def _spans(text: str, rows: Sequence[str]) -> tuple[set[int], dict[int, int]]:
 
 
 def _last(token: Token, rows: Sequence[str]) -> int:
-    """The last line of a scalar; blank lines behind a block belong to it only if it says so (`|+`)."""
+    """Return the last line of a scalar; blank lines after a block belong to it only with a `+` (like `|+`)."""
     start, end = token.start_mark, token.end_mark
     last = int(end.line) if end.column else int(end.line) - 1
     if getattr(token, "style", None) in ("|", ">") and "+" not in rows[start.line][start.column :].split("#")[0]:
@@ -84,7 +84,7 @@ def _line(text: str, inside: bool, end: int | None) -> Line:
 
 
 def comments_of(text: str) -> list[str]:
-    """Every comment, in the order of the text."""
+    """Return every comment, in the order of the text."""
     return [
         line.text[line.remark :].rstrip() if line.remark is not None else line.text.strip()
         for line in lines_of(text)

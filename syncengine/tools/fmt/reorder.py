@@ -1,6 +1,6 @@
-"""lines of a manifest → the same lines with the keys of its block mappings in canonical order; pure.
+"""Put the keys of a manifest's block mappings in canonical order, by moving whole lines. Pure.
 
-A key takes along what belongs to it: the comment lines just above it, its value, and what is behind it.
+A key moves together with the comment lines right above it, its value, and any comment after it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Path = tuple[str, ...]
 
 
 def permuted(text: str) -> str:
-    """The text with its keys in order; text with anchors, where order means something, as it is."""
+    """Return the text with its keys in canonical order. The text must have no anchors, for which order matters."""
     while (better := _first_move(text)) is not None:
         text = better
     return text
 
 
 def _first_move(text: str) -> str | None:
-    """All mappings of one depth put in order, or None if there is nothing left to do."""
+    """Return the text with all mappings of one depth put in order, or `None` if nothing is left to do."""
     lines = lines_of(text)
     depths: dict[int, list[tuple[Mapping, Sequence[str]]]] = {}
     for path, mapping in _mappings(text):
@@ -36,7 +36,7 @@ def _first_move(text: str) -> str | None:
     if not depths:
         return None
     rows = [line.text for line in lines]
-    # The lines of others stand where they stood as long as each move keeps to its own mapping: from the end.
+    # Go from the end, and move lines only within a mapping, so that line numbers of other mappings stay valid.
     for mapping, order in reversed(depths[max(depths)]):
         start, moved = _moved(mapping, order, lines)
         rows[start : start + len(moved)] = moved
@@ -56,7 +56,7 @@ def _mappings(text: str) -> Iterator[tuple[Path, Mapping]]:
 
 
 def _is_block(mapping: Mapping, lines: Sequence[Line]) -> bool:
-    """Whether each key starts a line (the first may follow a dash), so that nothing else is on these lines."""
+    """Return whether each key starts a line of its own; the first key may follow a dash."""
     starts = [(key.mark.line, key.mark.column) for key in mapping.keys]
     if len({line for line, _ in starts}) < len(starts) or not starts:
         return False
@@ -71,7 +71,7 @@ def _is_block(mapping: Mapping, lines: Sequence[Line]) -> bool:
 
 
 def _moved(mapping: Mapping, order: Sequence[str], lines: Sequence[Line]) -> tuple[int, list[str]]:
-    """The first line of the mapping's keys, and all of its lines in their new order."""
+    """Return the first line of the mapping's keys, and all of its lines in their new order."""
     column = mapping.keys[0].mark.column
     starts = [key.mark.line for key in mapping.keys]
     heads = [starts[0], *(_head(lines, start) for start in starts[1:])]
@@ -93,7 +93,7 @@ def _moved(mapping: Mapping, order: Sequence[str], lines: Sequence[Line]) -> tup
 
 
 def _head(lines: Sequence[Line], start: int) -> int:
-    """The first of the comment lines just above a key; deeper ones belong to what is before it."""
+    """Return the first of the comment lines right above a key; deeper comments belong to the content before the key."""
     head = start
     while lines[head - 1].kind is Is.COMMENT and lines[head - 1].column <= lines[start].column:
         head -= 1
@@ -101,7 +101,7 @@ def _head(lines: Sequence[Line], start: int) -> int:
 
 
 def _end(lines: Sequence[Line], last: int, column: int) -> int:
-    """The line after the mapping: what is less deep, the comments above it, and those at its end, which stay there."""
+    """Return the line after the mapping, which ends before shallower content and the comments above that content."""
     end = last + 1
     for number in range(last + 1, len(lines)):
         line = lines[number]

@@ -1,4 +1,4 @@
-"""text of YAML → the same, written anew with our indentation by ruamel.yaml, which keeps comments and quotes; pure."""
+"""Rewrite YAML in canonical indentation by ruamel.yaml, which keeps comments and quotes. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from syncengine.tools.fmt.key_order import order_at, ordered
 
 MAPPING, SEQUENCE, OFFSET = 2, 4, 2
 WIDTH = 120
-"""Columns from which on a list or mapping in brackets is written one item a line."""
+"""The column beyond which a list or mapping in brackets is broken up into one item per line."""
 
 __all__ = ["YAMLError", "roundtrip"]
 
 
 class _AsWritten(VersionedResolver):
-    """Every scalar is text, so that `0123`, `1.10` and `no` are written as they were; only nothing is nothing."""
+    """A resolver that reads every non-empty scalar as text, so that `0123`, `1.10` and `no` stay as written."""
 
     @property
     def versioned_resolver(self) -> Any:
@@ -30,11 +30,11 @@ class _AsWritten(VersionedResolver):
 
 
 def roundtrip(text: str) -> str:
-    """The text in our indentation; YAMLError if ruamel.yaml cannot read it."""
+    """Return the text in canonical indentation. Raise `YAMLError` if ruamel.yaml cannot read it."""
     yaml = YAML()
     yaml.Resolver = _AsWritten
     yaml.preserve_quotes = True
-    yaml.width = 1_000_000  # lines are not folded: where to break a text is its writer's business
+    yaml.width = 1_000_000  # lines are not folded: authors decide where to break a text
     yaml.indent(mapping=MAPPING, sequence=SEQUENCE, offset=OFFSET)
     documents = list(yaml.load_all(text))
     for document in documents:
@@ -45,7 +45,7 @@ def roundtrip(text: str) -> str:
 
 
 def _arrange(root: Any) -> None:
-    """Order the keys of mappings in braces, and write in lines what is too long for one."""
+    """Order the keys of flow mappings, and break up flow collections that are too long for one line."""
     waiting: list[tuple[tuple[str, ...], Any, int]] = [((), root, 0)]
     while waiting:
         path, node, column = waiting.pop()
@@ -76,7 +76,7 @@ def _order(node: CommentedMap, path: tuple[str, ...]) -> None:
 
 
 def _flow(node: Any) -> str:
-    """About what the node is written as in one line."""
+    """Return approximately the node's text in flow style."""
     if isinstance(node, CommentedMap):
         return "{" + ", ".join(f"{key}: {_flow(value)}" for key, value in node.items()) + "}"
     if isinstance(node, CommentedSeq):

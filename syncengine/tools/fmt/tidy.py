@@ -1,4 +1,4 @@
-"""lines as ruamel.yaml leaves them → blank lines, columns of comments and remarks as they shall be; pure."""
+"""Tidy the output of ruamel.yaml: blank lines, and the columns of comments. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from syncengine.tools.fmt.lines import Is, Line, enclosing, lines_of
 
 REMARK = "  "
-"""Between content and the comment behind it."""
+"""The separator between content and a comment on the same line."""
 
 
 def tidied(text: str, depths: Sequence[int | None]) -> str:
-    """The text with its comments where `depths` says: see `comment_depths`."""
+    """Return the text with its comments indented as in `depths`, the result of `comment_depths`."""
     return _apart(_commented(text, depths))
 
 
@@ -29,7 +29,7 @@ def _commented(text: str, depths: Sequence[int | None]) -> str:
 
 
 def _apart(text: str) -> str:
-    """The same with a blank line before each section but the first."""
+    """Return the text with a blank line before each section but the first."""
     lines = lines_of(text)
     rows: list[str] = []
     for number, line in enumerate(lines):
@@ -39,7 +39,7 @@ def _apart(text: str) -> str:
 
 
 def comment_depths(text: str) -> list[int | None]:
-    """Return the number of lines that enclose each comment line; None for one indented like the content after it."""
+    """Return the number of lines that enclose each comment line; `None` for one indented like the content after it."""
     lines = lines_of(text)
     return [_depth(lines, number) for number, line in enumerate(lines) if line.kind is Is.COMMENT]
 
@@ -82,12 +82,12 @@ def _remarked(line: Line) -> str:
 
 
 def _may_be_blank(lines: Sequence[Line], number: int, rows: Sequence[str]) -> bool:
-    """Inside of a text always; elsewhere one blank line at a time, and none at the top."""
+    """Return whether a blank line may be kept: always inside a scalar, else one at a time and none at the top."""
     return lines[number].kind is Is.INSIDE or bool(rows and rows[-1])
 
 
 def _starts_section(lines: Sequence[Line], number: int) -> bool:
-    """Whether a section, or the comment right above it, starts here; not the first of a document."""
+    """Return whether a section other than a document's first, or the comment right above it, starts at this line."""
     at = number
     while at < len(lines) and lines[at].kind is Is.COMMENT and not lines[at].column:
         at += 1

@@ -1,1 +1,1 @@
-"""The files of a new project (`files/`), and their way into a folder (`new_project`)."""
+"""Create new projects from the template files in `files/`."""

@@ -1,4 +1,4 @@
-"""a CSV file → a first `generate` block made from its header, and the file's place in the project. Reads the file."""
+"""Build a first `generate` block from the header of a CSV file. Reads the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from syncengine.project.content import content_of
 from syncengine.templating.values import is_template
 
 UTF_8, WESTERN = "utf-8", "cp1252"
-"""Tried in this order; what neither can read is told."""
+"""The encodings to try, in this order; a file that is neither is refused."""
 MANIFEST = "manifests/matters.yaml"
 NAMES = (
     *("aktenzeichen", "name", "number", "matter", "matterno", "matternumber", "no", "code", "key", "ref", "reference"),
@@ -44,17 +44,17 @@ KEYWORDS = (
     *("keywords", "keyword", "schlagworter", "schlagwoerter", "schlagworte", "schlagwort"),
     *("stichworter", "stichwoerter", "stichworte", "stichwort"),
 )
-"""What columns are called that say this, without blanks, signs and marks above letters, the likeliest first."""
+"""Common names of columns for each field, likeliest first, without blanks, punctuation and diacritics."""
 LONGEST_HEADER = 1 << 16
-"""Letters in which the header ends."""
+"""The number of leading characters that must contain the header."""
 _QUOTED = re.compile(r'"[^"]*+"')
-"""Text in quotes, which separates nothing and may contain line breaks."""
+"""Text in quotes, in which delimiters and line breaks do not count."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
 
 class CsvTable(NamedTuple):
-    """What a CSV file tells: `rows` by the lines that they start in."""
+    """The contents of a CSV file. `rows` pairs each row with the line in which it starts."""
 
     delimiter: str
     encoding: str
@@ -63,9 +63,9 @@ class CsvTable(NamedTuple):
 
 
 def generated(file: Path, name: str, folder: Path) -> dict[str, str | bytes]:
-    """The files that generate tags from `file`: a manifest, and a copy of the data unless it is in the project.
+    """Return the files that generate tags from `file`: a manifest, and a copy of a file that is outside the project.
 
-    The copy is the same to the byte, so that the next export can be laid over it. `name` is for messages.
+    The copy is identical, so that the next export can replace it. `name` is the file's name in messages.
     """
     table = table_of(file, name)
     inside = file.resolve().is_relative_to(folder.resolve())
@@ -75,7 +75,7 @@ def generated(file: Path, name: str, folder: Path) -> dict[str, str | bytes]:
 
 
 def repeats_of(file: Path, name: str) -> list[str]:
-    """What the block leaves out of the file: a sentence for each name that more than one row has, the first of them."""
+    """Return a sentence for each name that more than one row has, since the block uses only the first such row."""
     table = table_of(file, name)
     column = _called(table.columns, NAMES) or table.columns[0]
     lines: dict[str, list[int]] = {}
@@ -83,14 +83,14 @@ def repeats_of(file: Path, name: str) -> list[str]:
         lines.setdefault(row[column], []).append(line)
     return [
         f"{name}: column {quoted(column)} has {quoted(text)} in lines {', '.join(map(str, found[:5]))}"
-        f"{' and more' * (len(found) > 5)}; only the first of them is used (`distinct`)"
+        f"{' and more' * (len(found) > 5)}; only the first is used (`distinct`)"
         for text, found in lines.items()
         if len(found) > 1
     ]
 
 
 def table_of(file: Path, name: str) -> CsvTable:
-    """Delimiter, encoding, columns and rows. Problems, with their places, for what no plan would take."""
+    """Return delimiter, encoding, columns and rows. Raise `Problems` with everything that would fail when planning."""
     data = content_of(file, name)
     try:
         encoding = _encoding(data, name)
@@ -112,11 +112,11 @@ def _encoding(data: bytes, name: str) -> str:
         with suppress(UnicodeDecodeError):
             data.decode(encoding)
             return encoding
-    raise SourceTrouble(f"the file is neither {UTF_8} nor {WESTERN}; save it as UTF-8", name, 1)
+    raise SourceTrouble(f"the file is neither {UTF_8} nor {WESTERN}: save it as UTF-8", name, 1)
 
 
 def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
-    """The names of columns, as a source of a manifest has them; Problems with all that is wrong with them."""
+    """Return the column names as a manifest source has them. Raise `Problems` with every problem of the header."""
     try:
         header = next(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter), [])
     except csv.Error as error:
@@ -137,7 +137,7 @@ def _problem(name: str, message: str, line: int, column: int = 1) -> Diagnostic:
 
 
 def manifest_of(table: CsvTable, path: str) -> str:
-    """A manifest with one block; what its columns mean is guessed from their names, for a person to correct."""
+    """Return a manifest with one block, whose fields are guessed from the column names, for a person to correct."""
     columns = table.columns
     name = _called(columns, NAMES) or columns[0]
     used = {name: "name"}
@@ -153,7 +153,7 @@ def manifest_of(table: CsvTable, path: str) -> str:
     lines = [
         "# yaml-language-server: $schema=../schemas/manifest.schema.json",
         "#",
-        "# One tag for each row. What the columns mean was guessed from their names: read it before you apply it.",
+        "# One tag for each row. The fields were guessed from the names of the columns: check them before you apply.",
         "",
         "defaults:",
         "  tags: {visibility: PUBLIC, managedBy: syncengine}",
@@ -184,30 +184,30 @@ def _fields(fields: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
-    """The column that has the likeliest of the names."""
+    """Return the column with the likeliest of `names`, or `None`."""
     simple = {re.sub(r"[\W_]", "", unicodedata.normalize("NFD", column)).casefold(): column for column in columns}
     return next((simple[name] for name in names if name in simple), None)
 
 
 def _value(column: str, filters: str = "") -> str:
-    """The template of a cell, as YAML."""
+    """Return the template of a cell, as YAML."""
     is_plain = _IDENTIFIER.fullmatch(column) and column not in _METHODS
     cell = f"matter.{column}" if is_plain else f"matter[{_escaped(column)}]"
     return _quoted(f"{{{{ {cell}{filters} }}}}")
 
 
 def _name(column: str) -> str:
-    """A column's name as one of metadata, as YAML; names are templates too, so what looks like one is made text."""
+    """Return a column's name as a metadata name in YAML, escaped if it would be read as a template."""
     return _quoted(f"{{{{ {_escaped(column)} }}}}" if is_template(column) else column)
 
 
 def _escaped(text: str) -> str:
-    """Text in double quotes, as YAML and Jinja2 both read it."""
+    """Return text in double quotes that YAML and Jinja2 both read alike."""
     return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else f"\\U{ord(c):08x}") for c in text) + '"'
 
 
 def _quoted(text: str) -> str:
-    """Write text as a YAML scalar, without quotes if it cannot be misread."""
+    """Return text as a YAML scalar, without quotes if it cannot be misread."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_ ./-]*[A-Za-z0-9]|\.\./[A-Za-z0-9_./-]+", text) and text.lower() not in _WORDS:
         return text
     return "'" + text.replace("'", "''") + "'" if '"' in text and text.isprintable() else _escaped(text)

@@ -1,4 +1,4 @@
-"""Requirement, path or URL of `--install` → the package that CI jobs install, as the variables of their files. Pure."""
+"""Turn the argument of `--install` (requirement, path or URL) into variables for CI files. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from urllib.parse import urlsplit
 from syncengine import DISTRIBUTION, __version__
 
 EXTRA = "postgresql"
-"""Brings the driver of a state that runners share."""
+"""The extra that installs the driver for a shared PostgreSQL state."""
 STRANGER = "syncengine"
-"""On the package index, a library for the synchronization of files."""
+"""The name of an unrelated library on the package index, for file synchronization."""
 
 _TEXT = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/:@+=<>!~,\[\]#%&?*^ -]*")
-"""Nothing that YAML in quotes, a shell in quotes or a CI server's own expressions would take for theirs; no option."""
+"""Text that is safe in quoted YAML, a quoted shell word and the expressions of CI servers, and is not an option."""
 _URL = re.compile(r"[a-z+]+://")
 _ARCHIVE = re.compile(r".+\.(whl|tar\.gz|zip)(\[[\w, .-]*\])?")
 _VCS = re.compile(r"(git|hg|svn|bzr)\+(https|ssh)")
 
 
 class Installation(NamedTuple):
-    """The one argument of `pip install`, and the package index that it comes from, where that is not pip's own."""
+    """The argument of `pip install`, and the package index to use instead of pip's default, if any."""
 
     package: str
     mirror: str | None = None
@@ -38,12 +38,12 @@ DEFAULT = Installation(PINNED)
 
 
 def installation_of(text: str) -> Installation:
-    """A requirement, a wheel's path, the URL of an archive or a repository, or that of a package index.
+    """Parse a requirement, the path of a wheel, or the URL of an archive, a repository or a package index.
 
-    ValueError, with a sentence: what pip would not take, or what a file that is committed must not hold.
+    Raise `ValueError`, with a message, for text that pip would reject or that must not be committed.
     """
     if not _TEXT.fullmatch(text):
-        raise ValueError("a requirement, a path or a URL is expected, without quotes, `$`, `;`, or a `-` before it")
+        raise ValueError("expected a requirement, a path or a URL, without quotes, `$`, `;` or a leading `-`")
     if _URL.match(text):
         return _at(_checked(text))
     return Installation(_with_extra(text) if _ARCHIVE.fullmatch(text) and "://" not in text else _required(text))
@@ -69,11 +69,11 @@ def _required(text: str) -> str:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         sentence = str(error).partition("\n")[0]
-        raise ValueError(f"not the path of a wheel, a URL or a requirement: {sentence}") from None
+        raise ValueError(f"expected the path of a wheel, a URL or a requirement: {sentence}") from None
     if requirement.url:
         _checked(requirement.url)
     elif canonicalize_name(requirement.name) == STRANGER:
-        raise ValueError(f"`{STRANGER}` is another project's library on the package index; ours is `{DISTRIBUTION}`")
+        raise ValueError(f"`{STRANGER}` is another project's library on the package index: use `{DISTRIBUTION}`")
     elif canonicalize_name(requirement.name) == DISTRIBUTION:
         requirement.specifier = requirement.specifier or SpecifierSet(f"=={__version__}")
     requirement.extras.add(EXTRA)
@@ -84,9 +84,9 @@ def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise ValueError("that is not a URL") from None
+        raise ValueError("the URL is invalid") from None
     if parts.password or (parts.username and not parts.scheme.endswith("ssh")):
-        raise ValueError("a password or a token in a URL would be committed: keep it in a secret, as a .netrc for pip")
+        raise ValueError("a password or token in the URL would be committed: keep it in a secret, like pip's .netrc")
     if parts.scheme != "https" and not _VCS.fullmatch(parts.scheme):
-        raise ValueError(f"{parts.scheme}: https is expected, or a repository as in git+https")
+        raise ValueError(f"the URL starts with {parts.scheme}: https is expected, or a repository like git+https")
     return url

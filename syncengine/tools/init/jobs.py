@@ -1,6 +1,6 @@
-"""What CI jobs run: the one definition of their commands and actions, laid into the files of both hosts. Pure.
+"""Define the commands and actions of CI jobs once, and insert them into the files of both hosts. Pure.
 
-Files have `@NAME@` where a command or an action stands, and the line `@PACKAGE@` where variables of the package do.
+The files contain `@NAME@` in place of a command or action, and the line `@PACKAGE@` in place of the package variables.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from syncengine.tools.init.installation import DEFAULT, PINNED, Installation
 
 INDEX = 'python -m pip install "$SYNCENGINE_PACKAGE"'
 FAILING = "--report json=plan.json --detailed-exitcode || [ $? -eq 2 ]"
-"""The end of a plan that is published whatever its exit: changes pass; a denial and a closed gate fail the job."""
+"""The end of a plan command whose result is always published: changes pass; a denial and a closed gate fail the job."""
 COMMANDS: Mapping[str, str] = {
     "INSTALL": INDEX,
     "WHEELS": 'pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
@@ -45,16 +45,16 @@ ACTIONS: Mapping[str, str] = {
     "SETUP_PYTHON": "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0",
     "UPLOAD_ARTIFACT": "actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2",
 }
-"""Actions by the commit of a version: a tag can be moved."""
+"""Actions pinned to the commit of a version, because a tag can be moved."""
 DELIVERED = ("action.yml", "Dockerfile")
-"""Files of the program's own repository that are made of the same definition."""
+"""Files of this program's own repository that are built from the same definitions."""
 PACKAGE = re.compile(r"( *)@PACKAGE@\n")
 _NAME = re.compile(r"(?:(?<=\n)( +))?@([A-Z_]+)@")
-"""With the blanks before it, if it begins a line: the lines of a script are indented alike."""
+"""A placeholder, with its indentation if it begins a line, which all lines of a multi-line command receive."""
 
 
 def laid(text: str, installation: Installation = DEFAULT) -> str:
-    """A file of CI with its commands; `installation` is what its jobs install."""
+    """Return a CI file with its placeholders replaced; `installation` is the package that its jobs install."""
     text = PACKAGE.sub(lambda line: installation.variables(line[1]), text)
     return _NAME.sub(lambda name: _indented(name[1] or "", WORDS[name[2]]), text)
 
@@ -67,6 +67,6 @@ WORDS = {**COMMANDS, **ACTIONS, "PINNED": PINNED}
 
 
 def delivered() -> dict[str, str]:
-    """The files of the program's own repository, by name."""
+    """Return the CI files of this program's own repository, by name."""
     folder = files("syncengine.tools.init").joinpath("delivery")
     return {name: laid(folder.joinpath(name).read_text(encoding="utf-8")) for name in DELIVERED}

@@ -1,4 +1,4 @@
-"""folder → a new project in it; overwrites no file."""
+"""Create a new project in a folder, without overwriting any file."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from syncengine.tools.init.installation import DEFAULT, Installation
 from syncengine.tools.init.jobs import laid
 
 RENAMED = {"gitignore": ".gitignore"}
-"""Names under which packaging tools would take files for their own."""
+"""Template files stored under another name, because packaging tools would interpret the real name."""
 IGNORE = ".gitignore"
 SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
-"""What gives way to manifests of the user's own data."""
+"""Sample manifests that are omitted when the user brings data."""
 
 EXAMPLES = {"github": "ci/github-actions.yml", "gitlab": "ci/gitlab-ci.yml"}
-"""The files for CI, as they are in a project that chose no host."""
+"""The CI files, as stored in a project without a chosen host."""
 CI = {"github": ".github/workflows/syncengine.yml", "gitlab": ".gitlab-ci.yml"}
-"""Where a host reads them, at the root of a repository."""
+"""The paths from the root of a repository at which each host reads its CI file."""
 
 
 class Begun(NamedTuple):
-    """Names of the files that were written, and of those that were there and are kept."""
+    """Names of the files that were written, and of existing files that were kept."""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
 
 
 def starter_files(installation: Installation = DEFAULT, ci: str | None = None) -> dict[str, str]:
-    """The files of a new project by name, with those of one host for CI, or examples of all.
+    """Return the files of a new project by name, with the CI file of one host, or examples for all hosts.
 
-    `installation` is what its CI jobs install.
+    `installation` is the package that the CI jobs install.
     """
     root = files("syncengine.tools.init").joinpath("files")
     contents = {RENAMED.get(name, name): laid(text, installation) for name, text in sorted(_below(root, ""))}
@@ -47,7 +47,7 @@ def starter_files(installation: Installation = DEFAULT, ci: str | None = None) -
 
 
 def ci_files(installation: Installation, ci: str) -> dict[str, str]:
-    """The files of one host alone, for a project that is there already."""
+    """Return only the CI file of one host, for an existing project."""
     return {CI[ci]: starter_files(installation, ci)[CI[ci]]}
 
 
@@ -56,11 +56,11 @@ def is_project(folder: Path) -> bool:
 
 
 def refuse_subfolder(folder: Path) -> None:
-    """SyncengineError if the folder is inside a repository: no host reads files for CI there."""
+    """Raise `SyncengineError` if the folder is not the root of its repository, where hosts look for CI files."""
     folder = folder.resolve()
     root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
     if root != folder:
-        message = f"CI files are read at the root of a repository, which is {root}: init there, or init without --ci"
+        message = f"hosts read CI files only at the root of a repository, {root}: run init there, or drop --ci"
         raise SyncengineError(message, code="not-the-root")
 
 
@@ -73,9 +73,9 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
-    """Write `contents` into the folder. SyncengineError if they begin a project and one is there, or on trouble."""
+    """Write `contents` into the folder. Raise `SyncengineError` if it already has a project, or when writing fails."""
     if FILE_NAME in contents and is_project(folder):
-        raise SyncengineError(f"{folder / FILE_NAME} exists: this folder already has a project", code="project-exists")
+        raise SyncengineError(f"{folder / FILE_NAME} exists: the folder already has a project", code="project-exists")
     written: list[str] = []
     kept: list[str] = []
     try:
@@ -88,7 +88,7 @@ def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
 
 
 def _put(path: Path, content: str | bytes, *, extend: bool) -> bool:
-    """False if the file is there; one that may be extended gets the lines that it lacks."""
+    """Write a file and return whether it changed; an existing file stays, or gets missing lines if `extend`."""
     if not (path.exists() or path.is_symlink()):
         refuse_links(path)
         path.parent.mkdir(parents=True, exist_ok=True)

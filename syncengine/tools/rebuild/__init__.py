@@ -1,1 +1,1 @@
-"""A revision in Git, and its history → the rows of a state that is lost (`state rebuild`)."""
+"""Rebuild the rows of a lost state from a revision in Git and its history (`state rebuild`)."""

@@ -1,4 +1,4 @@
-"""The history of a revision → everything that it ever declared. Reads Git's objects, and files in a temporary folder.
+"""Read everything that the history of a revision ever declared, from Git's objects and files in a temporary folder.
 
 From commit to commit only changed files are read. A file that cannot be read at some commit is skipped with a warning.
 """
@@ -25,14 +25,14 @@ from syncengine.templating.budget import Allowance
 from syncengine.tools.rebuild.rows import EverDeclared
 
 PASSED_OVER = "history-passed-over"
-"""The code of what cannot be read at some commit."""
+"""The diagnostic code of an input that cannot be read at some commit."""
 
 Load = Callable[[RevisionFiles], Project]
-"""Loads the project, with the options of the command, from the files of a revision."""
+"""A function that loads the project from the files of a revision, with the command's options."""
 
 
 def ever_declared(repo: Repository, commit: str, project: Project, load: Load) -> tuple[EverDeclared, list[Diagnostic]]:
-    """Read the history of a commit; with warnings about files that may have declared more."""
+    """Return everything that the history of a commit declared, with warnings about inputs that could not be read."""
     refuse_shallow(repo)
     result, doubts = EverDeclared(), _Doubts()
     name = project.config.name if project.config else FILE_NAME
@@ -47,7 +47,7 @@ def ever_declared(repo: Repository, commit: str, project: Project, load: Load) -
 
 
 def _outside(project: Project, repo: Repository) -> Iterator[str]:
-    """Places of manifests and data beside the project's folder, from the repository's top."""
+    """Yield the places of manifests and data outside the project's folder, relative to the repository's top."""
     folders = (project.files / name for name in project.data_folders)
     top = project.checkout.top if project.checkout else repo.top
     for path in (*project.manifests, *folders):
@@ -58,7 +58,7 @@ def _outside(project: Project, repo: Repository) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Doubts:
-    """Inputs that could not be read, each with its first commit, and the number of other commits."""
+    """Inputs that could not be read, each with the first such commit and the number of later ones."""
 
     first: dict[tuple[str, str, str], str] = field(default_factory=dict)
     more: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Doubts:
                 self.add(visit, SOURCE_LEFT_OUT, each.file or "", each.message)
             elif each.severity is Severity.ERROR and each.file not in files:
                 files.add(each.file)
-                self.add(visit, PASSED_OVER, file, f"{each.message}: passed over")
+                self.add(visit, PASSED_OVER, file, f"{each.message}: skipped")
 
     def diagnostics(self) -> list[Diagnostic]:
         return [
@@ -93,7 +93,7 @@ class _Doubts:
 
 @dataclass(slots=True)
 class _Reading:
-    """The project at one commit after the other: its manifests, and how each was read last."""
+    """The project at the current commit: its manifests, and how each was last read."""
 
     files: RevisionFiles
     load: Load
@@ -105,7 +105,7 @@ class _Reading:
     making: dict[str, ReadFile] = field(default_factory=dict)
 
     def read(self, visit: Visit, entries: Sequence[TreeEntry]) -> None:
-        """Read the files that a commit changed, which are in the folder by now."""
+        """Read the files that a commit changed, once they are in the folder."""
         config = None if self.project is None else self.project.config
         name = f"{self.files.repo.prefix}{config.name if config else FILE_NAME}"
         everything = self.project is None or any(entry.path == name for entry in entries)
@@ -130,7 +130,7 @@ class _Reading:
         except Problems as problems:
             self.doubts.add_all(visit, problems.found)
         except SyncengineError as error:
-            self.doubts.add(visit, PASSED_OVER, "", f"{error.message}: passed over")
+            self.doubts.add(visit, PASSED_OVER, "", f"{error.message}: skipped")
 
     def _find(self, visit: Visit) -> None:
         assert self.project is not None
@@ -141,7 +141,7 @@ class _Reading:
         self.doubts.add_all(visit, (each for each in manifests.found if each.code != "missing-manifests"))
 
     def _take(self, visit: Visit, paths: Sequence[str]) -> None:
-        """Read files anew, each with its own time for templates; one that is made of rows knows its last ones."""
+        """Read files again, each with its own time limit for templates; a generating file reuses previous results."""
         context = None
         for path in paths:
             file = self.by_path[path]

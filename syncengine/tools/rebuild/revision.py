@@ -1,4 +1,4 @@
-"""A revision in Git → the rows that a state would have if it had just been applied. Reads Git, manifests and cache."""
+"""Build the rows of a state as if a Git revision had just been applied. Reads Git, manifests and the cache."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from syncengine.tools.rebuild.rows import EverDeclared, declared_row
 
 OPTION = "--from-git"
 IGNORED = "ignored-inputs"
-"""The code of inputs that no commit holds."""
+"""The diagnostic code of inputs that no commit contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The rows of a state, with the commit, its project and the row counts of its sources."""
+    """The rows of a rebuilt state, with the commit, its project and the row counts of its sources."""
 
     commit: str
     project: Project
@@ -38,14 +38,14 @@ class Rebuilt:
 
     @property
     def released(self) -> int:
-        """How many rows are of resources that the revision no longer declares."""
+        """The number of resources that the revision no longer declares."""
         return sum(row.status is Status.RELEASED for row in self.rows)
 
 
 def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, allow_missing: bool) -> Rebuilt:
-    """Read the declarations of a revision, and with `all_history` those of its whole history.
+    """Return the rows that a revision declares, and with `all_history` those that its whole history declared.
 
-    Problems where it is invalid, or where it asks sources that are not in Git, unless those may be missing.
+    Raise `Problems` when the revision is invalid, or needs sources that are not in Git, unless `allow_missing`.
     """
     with repository(project.root, OPTION) as repo:
         commit = repo.commit(revision)
@@ -66,10 +66,10 @@ def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, a
 
 
 def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Iterator[Diagnostic]:
-    """The blocks and templates whose rows nobody has any more; Problems unless they may be missing."""
+    """Yield a warning for each block or template whose rows are lost. Raise `Problems` unless `allow_missing`."""
     missing = [each for each in diagnostics if each.code == SOURCE_LEFT_OUT]
     if missing and not allow_missing:
-        cure = "it cannot be rebuilt from Git; --allow-missing-sources records all else"
+        cure = "its rows cannot be rebuilt from Git; use --allow-missing-sources to record everything else"
         sentences = (f"{each.message.partition(';')[0].removeprefix('left out: ')}: {cure}" for each in missing)
         raise Problems(
             [
@@ -82,9 +82,9 @@ def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Itera
 
 
 def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnostic]:
-    """A warning about each input that Git ignores, so that it is read as it is now."""
+    """Yield a warning for each input that Git ignores, because it was read in its current version."""
     ignored = {os.path.normpath(files.checkout.folder / name): name for name in files.ignored()}
     inputs = {os.path.normpath(path) for path in input_files(manifests)} if ignored else set()
     for path in sorted(inputs & ignored.keys()):
-        message = "Git ignores this file: it was read as it is now, not as it was at that commit"
+        message = "Git ignores this file: its current version was read, not the one at that commit"
         yield Diagnostic(severity=Severity.WARNING, code=IGNORED, message=message, file=ignored[path])

@@ -1,8 +1,8 @@
-"""Resources as revisions declare them → rows of a state that nobody confirmed; pure.
+"""Turn resources that revisions declared into unconfirmed rows of a state. Pure.
 
 A row is the most that the service may hold: a resource that is no longer declared has all keywords, metadata and fields
-that it ever was declared with, and each tag may be in every category that it was ever declared in. So the deletion of a
-category counts it, and waits for it where it is still declared.
+that it was ever declared with, and each tag may be in every category in which it was ever declared. So deleting a
+category counts the tag, and waits for it while it is still declared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Sta
 
 
 def declared_row(resource: Resource) -> Recorded:
-    """The row of a resource as the revision declares it: it may be there, or not."""
+    """Return the row of a resource that a revision declares; the resource may or may not exist on the service."""
     return Recorded(
         resource.key,
         resource.body,
@@ -27,7 +27,7 @@ def declared_row(resource: Resource) -> Recorded:
 
 
 class EverDeclared:
-    """Everything that revisions declared, the later over the earlier."""
+    """Everything that revisions declared; later declarations take precedence."""
 
     def __init__(self) -> None:
         self._bodies: dict[Key, Body] = {}
@@ -37,7 +37,7 @@ class EverDeclared:
         self._renamed: dict[str, dict[str, None]] = {}
 
     def take(self, resource: Resource) -> None:
-        """Add a resource as some revision declares it."""
+        """Add a resource as declared by some revision."""
         key, body = resource.key, resource.body
         self._places[key] = resource.source, resource.protect
         if self._last.get(key) == body:
@@ -51,9 +51,9 @@ class EverDeclared:
                 self._renamed.setdefault(str(Key(Kind.CATEGORY, old)), {})[str(key)] = None
 
     def rows(self, declared: Mapping[Key, Recorded]) -> Iterator[Recorded]:
-        """The rows that are declared, and those that only were, as released.
+        """Yield the rows of declared resources, and of formerly declared resources as released.
 
-        Of activity types that only were, no upload is known: they are no reason to delete anything.
+        No upload of a formerly declared activity type is known, so it is no reason to delete anything.
         """
         for row in declared.values():
             yield self._in_all_categories(row)
@@ -81,7 +81,7 @@ class EverDeclared:
         return replace(row, former_categories=tuple(each for each in ever if each not in now))
 
     def _with_later_names(self, references: Iterable[str]) -> Iterable[str]:
-        """References to categories, and to their later names."""
+        """Return references to categories together with their later names."""
         every = dict.fromkeys(references)
         waiting = list(every)
         while waiting:
@@ -92,12 +92,12 @@ class EverDeclared:
 
 
 def _united(before: Body | None, body: Body) -> Body:
-    """A body with all that two have, as the later one has it."""
+    """Return the union of two bodies; values of the later body take precedence."""
     if before is None:
         return body
     later = set(body.keywords)
     fields = before.fields
-    if category_references(body.fields):  # one way to say in which category a tag is, not both
+    if category_references(body.fields):  # a tag names its category in one way, not both
         fields = {name: value for name, value in fields.items() if name not in ("category", "tagCategoryId")}
     return Body(
         fields={**fields, **body.fields},

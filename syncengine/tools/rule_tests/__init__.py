@@ -1,1 +1,1 @@
-"""Tests of rules and manifests: what was recorded, what is declared now → whether the plan is as expected."""
+"""Test rules and manifests: compare the plan for recorded and declared resources with the expected plan."""

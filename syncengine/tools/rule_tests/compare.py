@@ -1,4 +1,4 @@
-"""A plan, and what a test expects of it → their differences. Pure."""
+"""Compare a plan with the expectations of a test. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from syncengine.rules.results import Deviation
 from syncengine.rules.schema import Expectation
 
 Wanted = Mapping[Kind, Iterable[Resource]]
-"""The resources that are expected, by kind."""
+"""The expected resources, by kind."""
 
 
 def differences(expect: Expectation, plan: Plan, desired: Desired, wanted: Wanted) -> tuple[Deviation, ...]:
-    """Return what differs, for each key that is expected."""
+    """Return the deviations from every expectation that is set."""
     expected: dict[str, Any] = {}
     actual: dict[str, Any] = {}
     for name, attribute in names_of(Expectation).items():
@@ -63,7 +63,7 @@ def _declared(desired: Desired, kind: Kind) -> dict[str, Any]:
 
 
 def _items(resources: Iterable[Resource]) -> dict[str, Any]:
-    """Resources by their identity, each as a manifest has it."""
+    """Return resources by name, each as a manifest would declare it."""
     return {resource.key.name: _without_identity(resource) for resource in resources}
 
 
@@ -72,10 +72,10 @@ def _without_identity(resource: Resource) -> dict[str, Any]:
 
 
 def deviations(expected: Any, actual: Any) -> Iterator[Deviation]:
-    """Every difference of two values of JSON, at its path and in the order of their paths."""
+    """Yield every difference between two JSON values, at its path and ordered by path."""
     if expected == actual:
         return
-    from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
+    from deepdiff.diff import DeepDiff  # loads pydantic: import it only when there is something to compare
 
     found = DeepDiff(expected, actual, view="tree", threshold_to_diff_deeper=0)
     levels = sorted((level for levels in found.values() for level in levels), key=lambda level: str(level.path()))
@@ -84,5 +84,5 @@ def deviations(expected: Any, actual: Any) -> Iterator[Deviation]:
 
 
 def _value(value: Any) -> Any:
-    """A value; None where deepdiff found none."""
+    """Return a value of deepdiff, or `None` for its marker of an absent value."""
     return value if isinstance(value, str | int | float | list | dict) else None

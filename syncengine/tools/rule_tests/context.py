@@ -1,4 +1,4 @@
-"""A project and the data of a test → the context of the test's manifests, which reaches nothing else. Writes files."""
+"""Build the context of a test's manifests from the project and the test's data, without access to anything else."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from syncengine.rules.model import RuleTestCase
 
 
 class OfflineSources(dict[str, Any]):
-    """The sources of a test, none of which answers."""
+    """The sources of a test, none of which can be queried."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        raise SourceTrouble(f"a test is offline and cannot ask the source `{name}`; test its template with a file")
+        raise SourceTrouble(f"a test is offline and cannot query the source `{name}`: test its template with a file")
 
 
 @dataclass(frozen=True)
 class OfflineContext(LoadContext):
-    """The context of a test. `files` hold its data, by the path that each stands for."""
+    """The context of a test. `files` maps the path of each data file to the file that replaces it."""
 
     files: Mapping[Path, Path] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class OfflineContext(LoadContext):
 
 
 def offline_context(test: RuleTestCase, project: Project, folder: Path) -> OfflineContext:
-    """The project's context without its environment and sources; the data of the test is written into `folder`."""
+    """Return the project's context without its environment and sources, with the test's data written into `folder`."""
     context = context_of(project)
     parts = {each.name: getattr(context, each.name) for each in fields(context) if each.name != "memo"}
     parts |= {"variables": {**context.variables, **test.variables}, "environ": {}, "secrets": {}}
@@ -43,7 +43,7 @@ def offline_context(test: RuleTestCase, project: Project, folder: Path) -> Offli
 
 
 def _written(test: RuleTestCase, root: Path, folder: Path) -> dict[Path, Path]:
-    """Write each file of data; its path is seen from the project's folder, or from that of the test."""
+    """Write each data file, and return it by its paths relative to the test's folder and to the project's."""
     files: dict[Path, Path] = {}
     for n, (name, text) in enumerate(test.data.items()):
         file = folder / f"{n}{Path(name).suffix}"

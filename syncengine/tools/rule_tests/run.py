@@ -1,6 +1,6 @@
-"""A test → its plan, made in memory, and how that differs from what is expected. Reads files of the project.
+"""Run a test: make its plan in memory and compare it with the expectations. Reads files of the project.
 
-Nothing else is reached: no state, no service, no source but files, no variable of the environment.
+Nothing else is accessed: no state, no service, no sources but files, no environment variables.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from syncengine.tools.rule_tests.compare import Wanted, deviations, differences
 from syncengine.tools.rule_tests.context import OfflineContext, offline_context
 
 BASIS = Basis("test", "", "", swept_before=True)
-"""A plan for no service: the first sweep of its state is behind it."""
+"""The basis of a plan without a service, after the first sweep of its state."""
 
 
 def run_tests(project: Project, rule_set: RuleSet, tests: Iterable[RuleTestCase]) -> Iterator[RuleTestResult]:
-    """Run tests, one after the other."""
+    """Run tests one after the other and yield their results."""
     manifests = manifest_set(project)
     options = structs.replace(options_of(project, PlanRequest("test"), DeclaredState({}).facts()), rule_set=rule_set)
     for test in tests:
@@ -50,7 +50,7 @@ def run_tests(project: Project, rule_set: RuleSet, tests: Iterable[RuleTestCase]
 
 
 class _Run:
-    """One test, and the problems of reading its manifests."""
+    """One test, and the problems found while reading its manifests."""
 
     def __init__(self, test: RuleTestCase, context: OfflineContext, own: ManifestSet, options: Options) -> None:
         self._test = test
@@ -72,7 +72,7 @@ class _Run:
         return RuleTestResult(test.name, test.file, test.line, found)
 
     def _unless_expected(self, errors: tuple[Diagnostic, ...]) -> tuple[tuple[Deviation, ...], tuple[Diagnostic, ...]]:
-        """Compare the codes of errors with those that are expected; the errors themselves explain a difference."""
+        """Return deviations from the expected error codes, with the errors as an explanation."""
         if self._test.expect.errors is None:
             return (), errors
         expected, actual = sorted(self._test.expect.errors), sorted({error.code for error in errors})
@@ -80,7 +80,7 @@ class _Run:
         return found, errors if found else ()
 
     def _differences(self) -> tuple[Deviation, ...]:
-        """Plan, and compare; Problems with everything that is wrong."""
+        """Plan and compare. Raise `Problems` with every problem of the manifests."""
         rows = [recorded_as(resource) for resource in self._read(self._test.recorded, self._own.defaults)]
         wanted = self._wanted()
         reads = [read for part in self._test.manifests for read in self._reads(part)]
@@ -91,7 +91,7 @@ class _Run:
         return differences(self._test.expect, made, declared, wanted)
 
     def _wanted(self) -> Wanted:
-        """The resources that are expected, by kind."""
+        """Return the expected resources, by kind."""
         expect = self._test.expect
         sections: Mapping[str, Node | None] = {
             "tags": expect.tags,
@@ -105,7 +105,7 @@ class _Run:
         return result
 
     def _read(self, node: MappingNode | None, defaults: DefaultValues) -> tuple[Resource, ...]:
-        """The resources of a manifest that stands in the test."""
+        """Return the resources of a manifest inside the test."""
         return self._inline(node, defaults).resources if node is not None else ()
 
     def _inline(self, node: MappingNode, defaults: DefaultValues) -> Reading:
@@ -115,7 +115,7 @@ class _Run:
         return reading
 
     def _reads(self, part: MappingNode | Scalar) -> Iterator[ReadFile]:
-        """A manifest of the test, or those of the project at a path."""
+        """Yield the manifest inside the test, or those of the project at a path."""
         if isinstance(part, MappingNode):
             yield read_file(self._inline(part, self._own.defaults))
             return
