@@ -1,4 +1,4 @@
-"""Check the aim against the recorded rows: requests that are impossible, and likely mistakes; pure."""
+"""Check the aim against the recorded rows for impossible requests and likely mistakes. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ RENAME_SUSPECTED = "rename-suspected"
 NOTHING_SELECTED = "nothing-selected"
 REMOVED_UNKNOWN = "removed-unknown"
 LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED, REMOVED_UNKNOWN})
-"""The lints of planning; the project file may set each off, or make it an error."""
+"""The lints of planning. The project file can turn each of them off or make it an error."""
 
 NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Return errors: changes that the service cannot make, or only with side effects that nobody asked for."""
+    """Yield an error for each change that the service cannot make, or only with side effects that nobody asked for."""
     going_ids = {
         leaving.row.server_id: key
         for key, leaving in aim.leaving.items()
@@ -44,7 +44,7 @@ def _not_revived(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
 
 
 def _unsaid_visibility(resource: Resource, row: Recorded | None, formers: Iterable[Recorded]) -> Iterator[Diagnostic]:
-    """Look for a tag that was private, under this name or one that it replaces, and does not say what it is now."""
+    """Yield an error for a tag that was private, under this or a former name, and no longer declares its visibility."""
     if "visibility" in resource.body.fields:
         return
     rows = (*([row] if row is not None else ()), *formers)
@@ -69,7 +69,7 @@ def _references_to_what_goes(aim: Aim, resource: Resource, going_ids: Mapping[st
 def suspicions(
     aim: Aim, recorded: Mapping[Key, Recorded], statements: Mapping[Key, Removed] = NO_LINES
 ) -> Iterator[Diagnostic]:
-    """Warn of pairs that look like a rename, and of removals whose tag was never there."""
+    """Yield warnings about likely renames, and about lines of `removed` whose tag the state does not know."""
     going = {key: leaving.row.body for key, leaving in aim.leaving.items() if leaving.taken_by is None}
     if going:
         coming = {key: resource.body for key, resource in aim.desired.items() if key not in recorded}
@@ -80,7 +80,7 @@ def suspicions(
 
 
 def _unknown_lines(statements: Mapping[Key, Removed], recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Lines of `removed` whose tag the state does not know; nothing where it knows no tag at all, as a new one."""
+    """Yield a warning for each line of `removed` whose tag the state does not know, unless the state has no tags."""
     unknown = [line for key, line in statements.items() if key not in recorded]
     names = tuple(key.name for key in recorded if key.kind is Kind.TAG) if unknown else ()
     for number, line in enumerate(unknown if names else ()):

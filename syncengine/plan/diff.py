@@ -1,4 +1,4 @@
-"""Compare the aim with the recorded rows: changes, notes, and rows to record without a request; pure."""
+"""Compare the aim with the recorded rows, for changes, notes and rows to record without a request. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from syncengine.service.wire import UNCLEARABLE
 
 
 class Action(Enum):
-    """The action of a plan on one resource. The value is the symbol people see; `word` is the machines' name."""
+    """The action of a plan on one resource. The value is the symbol for people; `word` is the name for machines."""
 
     CREATE = "+"
     UPDATE = "~"
@@ -61,9 +61,10 @@ class FieldEffect(StrEnum):
 
 
 class FieldChange(Struct, frozen=True, gc=False):
-    """One field's difference. None: not declared. `after` None with effect APPLIES: sent as an explicit empty.
+    """The difference in one field.
 
-    `replaced`: another field says the same thing now, so that nothing is lost.
+    `None` means that the field is not declared. `after` is `None` with effect `APPLIES` when an explicit empty value is
+    sent. `replaced` is true when another field now carries the same information, so that nothing is lost.
     """
 
     name: str
@@ -74,7 +75,7 @@ class FieldChange(Struct, frozen=True, gc=False):
 
     @property
     def clears(self) -> bool:
-        """Whether something that the service holds is emptied."""
+        """Whether the change clears a value that the service holds."""
         empties = self.effect is FieldEffect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
         return empties and not self.replaced
 
@@ -82,10 +83,10 @@ class FieldChange(Struct, frozen=True, gc=False):
 class Change(Struct, frozen=True, gc=False, kw_only=True):
     """The difference for one resource.
 
-    `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
-    this tag along; `previously` the former name in a rename. `merges` are all former names where there are several;
-    `opens` the names of all PRIVATE tags that a rename makes public, its own among them. `reason` explains and never
-    decides.
+    `metadata_before` has the old values of names that are set or deleted. `cascade` is the category whose deletion also
+    deletes this tag, and `previously` the former name in a rename. `merges` are all former names if there are several.
+    `opens` are the names of all PRIVATE tags that a rename makes public, possibly including this tag's own. `reason` is
+    an explanation and decides nothing.
     """
 
     key: Key
@@ -105,7 +106,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def formers(self) -> tuple[Key, ...]:
-        """The former names."""
+        """The keys of all former names."""
         names = dict.fromkeys(filter(None, (self.previously, *(self.merges or ()), *(self.opens or ()))))
         return tuple(Key(self.key.kind, name) for name in names if name != self.key.name)
 
@@ -120,7 +121,7 @@ class Difference(Struct, frozen=True, gc=False):
 
 
 class Diff(Struct, frozen=True, gc=False):
-    """All differences; rows to record without a request; notes; the number of unchanged resources."""
+    """The differences, rows to record without a request, notes, and the number of unchanged resources."""
 
     differences: tuple[Difference, ...]
     records: tuple[Effect, ...]
@@ -133,10 +134,10 @@ CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
     Kind.CATEGORY: frozenset(),
     Kind.ACTIVITY_TYPE: frozenset({"label", "enableIfNew"}),
 }
-"""Fields that only count when the service sees the resource for the first time (docs/service.md §2)."""
+"""Fields that the service accepts only when it creates the resource (docs/service.md §2)."""
 
 NO_METADATA: Mapping[str, str] = {}
-"""For the many changes that have none before."""
+"""The empty `metadata_before` that most changes share."""
 
 UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.TAG, "visibility"): "PUBLIC",
@@ -147,7 +148,7 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 """The meaning of a field that was never declared."""
 
 OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
-"""Content that only authorized members could read becomes readable for the whole team."""
+"""The change of a tag from private (readable for authorized members) to public (readable for the whole team)."""
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
@@ -155,7 +156,7 @@ RESTORED = "recorded by `state restore`, from an earlier version: it is not know
 REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
 ID_UNKNOWN = "recorded by `state rebuild`: its id is not known, and the service returns it"
 AGAIN: Mapping[Status, str] = {Status.RETIRED: "and retired again", Status.RELEASED: "and let go again"}
-"""Of a resource that is brought back to where it was, which is no longer managed."""
+"""The reason for restoring a resource that was no longer managed, by its status."""
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
@@ -168,14 +169,14 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 
 
 def itself(change: Change) -> Change:
-    """Return the change as it is."""
+    """Return the change unaltered."""
     return change
 
 
 def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
     """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5).
 
-    `same`: an equal change that is in memory already, to be taken instead.
+    `same` maps a change to an equal one that is already in memory, or to itself.
     """
     differences: list[Difference] = []
     records = [release(row) for row in aim.released]
@@ -203,14 +204,14 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
 
 
 def is_new(row: Recorded | None) -> bool:
-    """Whether the service is not known to hold the resource."""
+    """Return whether the service is not known to hold the resource."""
     return row is None or not row.confirmed or not may_be_held(row)
 
 
 def _compare(
     row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Recorded]
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
-    """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
+    """Return the change of a resource, the effect to record without a request in its `own` row, and notes."""
     fields, unsaid = _field_changes(row, resource)
     if opens := opened_by_rename(own, resource, formers):
         fields = [OPENED, *(each for each in fields if each.name != OPENED.name)]
@@ -223,7 +224,7 @@ def _compare(
 
 
 def needs_upsert(change: Change, row: Recorded | None) -> bool:
-    """Whether the whole resource is sent; parts of a tag that the service holds have calls of their own."""
+    """Return whether the whole resource must be sent. Parts of a tag that the service holds have calls of their own."""
     return (
         change.key.kind is not Kind.TAG
         or change.action is Action.CREATE
@@ -237,7 +238,7 @@ def needs_upsert(change: Change, row: Recorded | None) -> bool:
 
 
 def appearance(key: Key, says: Body | Effect, source: Source | None) -> Change:
-    """Return the change that creates a resource which is not recorded: all its content is new."""
+    """Return the change that creates an unrecorded resource, all of whose content is new."""
     return Change(
         key=key,
         action=Action.CREATE,
@@ -301,9 +302,10 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 
 
 def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> tuple[str, ...]:
-    """The private tags whose content becomes public by a rename: former names, and its own where that was private too.
+    """Return the names of private tags whose content a rename makes public.
 
-    None where the service surely has the name, for everybody to read, with all that it is to show.
+    They are former names, and the resource's own name if it was private too. Return none when the service certainly
+    shows the new name publicly with the same content already.
     """
     opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
     private = [each.key.name for each in formers if opens and is_private(each) and _is_opened(each, own, resource)]
@@ -312,9 +314,10 @@ def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable
 
 
 def _is_opened(former: Recorded, own: Recorded | None, resource: Resource) -> bool:
-    """Whether the new name comes to show anything with a private former one.
+    """Return whether the new name publishes content of a private former name.
 
-    One that is protected keeps its name, so that each later change would ask: then it is what the two have in common.
+    A protected former tag keeps its name, and every later change would ask again. So only content that both tags share
+    counts there.
     """
     if own is None or own.status is not Status.ACTIVE or not own.confirmed or own.doubtful or is_private(own):
         return True
@@ -331,7 +334,7 @@ def _readable(body: Body) -> Iterator[tuple[str, Value]]:
 
 
 def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
-    """Differences to show, and those that mean nothing to the service and are only recorded."""
+    """Return the differences to show, and those that mean nothing to the service and are only recorded."""
     if row is None:
         return _first_fields(resource.key.kind, resource.body.fields), []
     before, after = row.body.fields, resource.body.fields
@@ -348,7 +351,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
 
 
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
-    """All fields of a resource that is not recorded; no row tells of others."""
+    """Return the changes that set the fields of an unrecorded resource."""
     return [
         FieldChange(name, None, value)
         for name, value in fields.items()
@@ -363,21 +366,22 @@ def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEf
 
 
 def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Whether the service loses the value of a field that it holds."""
+    """Return whether the change of a field clears a value that the service holds."""
     change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
     return change.clears and not _means_the_same(key.kind, change)
 
 
 def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Whether a difference of a resource that the service holds is sent to it."""
+    """Return whether a field's difference is sent to the service, which holds the resource."""
     change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
     return before != after and change.effect is FieldEffect.APPLIES and not _means_the_same(key.kind, change)
 
 
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
-    """Whether declaring a field, or no longer declaring it, makes no difference to the service.
+    """Return whether declaring a field, or no longer declaring it, makes no difference to the service.
 
-    Declaring an empty value for a field that was never declared does: it clears a value that others may have set.
+    An empty value for a field that was never declared does make a difference: it clears a value that others may have
+    set.
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:
@@ -398,7 +402,7 @@ FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
 
 
 def _revives(row: Recorded | None, resource: Resource) -> bool:
-    """Whether the service revives a deleted activity type, and offers it as before."""
+    """Return whether the service revives a deleted activity type and offers it to users as before."""
     return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
 
 
@@ -412,9 +416,9 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
 
 
 def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], change: Change | None) -> Effect | None:
-    """The effect to record without a request: fields the service does not take, place, protection, ownership.
+    """Return the effect to record without a request, or `None`: ignored fields, source, protection and ownership.
 
-    Not the status that a call of the change records once it is sent: nothing is managed or opened before.
+    A status that a call of the change will record is left out, so that nothing counts as managed before it is sent.
     """
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
@@ -434,9 +438,10 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], ch
 
 
 def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Effect]:
-    """Members of a renamed category are in the new one without a request of their own.
+    """Yield effects that record the members of a renamed category under its new name, without requests of their own.
 
-    Also those that this plan sends, or that may have left it: a run may end between the rename and their upserts.
+    Members that this plan sends or that may have left are included, as a run may end between the rename and their
+    upserts.
     """
     renamed = {
         str(formers[0]): Effect(key=new, fields={"category": new.name}, former=formers[0])
@@ -450,7 +455,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Eff
             yield from (replace(renamed[place], key=key) for place in row.category_references() if place in renamed)
 
 
-# --- what leaves
+# --- removals
 
 
 def _departure(leaving: PlannedRemoval) -> Difference:

@@ -1,4 +1,4 @@
-"""Files of rules → their rules and tests, or everything that is wrong with any of them. Reads files."""
+"""Read rules and tests from files, or report all errors in them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from syncengine.rules.schema import RULE_TABLE, TEST_TABLE, RuleItem, RuleTest, 
 
 SECTIONS = {"rules": "a rule", "tests": "a test"}
 CODES = {"missing-manifests": "missing-policies", "not-a-manifest": "not-a-policy"}
-"""Codes of a search for manifests, and those of a search for rules."""
+"""The codes of errors in a search for manifests, and the corresponding codes in a search for rules."""
 _RULINGS = ", ".join(f"`{ruling}`" for ruling in Ruling)
 
 
 def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
-    """The rules and tests of a project, and those of `more` files and folders; Problems with all errors at once."""
+    """Return the rules and tests of a project and of `more` files and folders. Raise `Problems` with all errors."""
     if not (project.policy_paths or project.inline_policies or more):
         return RuleSet()
     files, problems = policy_files(project, more)
@@ -41,7 +41,7 @@ def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
 
 
 def rules_that_hold(project: Project) -> RuleSet:
-    """The rules of a project and of its other judges, as the base of a pull request is."""
+    """Return the rules of a project and of its other judges, such as the base of a pull request."""
     rules = rule_set(project)
     for judge in project.other_judges:
         rules = both_sides(rules, rule_set(judge))
@@ -49,7 +49,7 @@ def rules_that_hold(project: Project) -> RuleSet:
 
 
 def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[ManifestFile], list[Diagnostic]]:
-    """The files of rules of a project, and the problems of looking for them."""
+    """Return the files of a project's rules, and the problems met in the search for them."""
     search = find((*project.policy_paths, *more), project.files, secrets=project.secret_files())
     problems = [structs.replace(d, code=CODES.get(d.code, d.code)) for d in search.problems]
     for file in search.files:
@@ -61,7 +61,7 @@ def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[Mani
 
 @lru_cache(maxsize=4)
 def rules_in(files: tuple[tuple[str, bytes], ...]) -> RuleSet:
-    """The rules and tests of files, each by its name with its content; Problems with all errors at once."""
+    """Return the rules and tests of files, given as names and contents. Raise `Problems` with all errors."""
     return _rules(files, ())
 
 
@@ -80,7 +80,7 @@ def _rules(files: Iterable[tuple[str, bytes]], inline: Iterable[tuple[str, Node]
 
 
 class _Reading:
-    """All rules and tests so far, and all problems."""
+    """The rules, tests and problems read so far."""
 
     def __init__(self) -> None:
         self.rules: list[PolicyRule] = []
@@ -142,7 +142,7 @@ class _Reading:
             )
 
     def _is_first(self, what: str, name: str, at: Node, findings: Collector) -> bool:
-        """Whether no other rule has this name, and no other test of the file; else it is reported."""
+        """Return whether no other rule, or no other test in the file, has this name. Otherwise report it."""
         key = (what if what == "rule" else f"{what} of {findings.file}", name)
         here = (findings.file, *place(at))
         if (there := self._places.setdefault(key, here)) == here:
@@ -180,7 +180,7 @@ class _Reading:
             )
 
     def check_expressions(self) -> None:
-        """Compile the rules, for the errors in them."""
+        """Compile the rules to find errors in their expressions."""
         if self.rules:
             from syncengine.rules.expressions import compiled  # the templates' engine costs more than most plans
 

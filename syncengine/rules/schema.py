@@ -1,4 +1,4 @@
-"""The models of a file of rules: names, types and descriptions of every key, once. Data only (docs/rules.md)."""
+"""The models of a file of rules, with names, types and descriptions of all keys. Data only (docs/rules.md)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COUNTS = (
     *(*ACTIONS, "unchanged", "keywordAdds", "keywordDeletes"),
     *("metadataDeletes", "cascadedTags", "kept", "requests"),
 )
-"""The counts of a plan's summary, as its JSON names them."""
+"""The counts of a plan's summary, by their names in its JSON."""
 
 
 class RuleItem(Model, frozen=True):
@@ -75,7 +75,7 @@ _address_of = parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID 
 
 
 def _changes(name: str) -> Any:
-    """Addresses, or addresses with their actions."""
+    """Return a reader of a list of addresses, or of a mapping of addresses to actions."""
     addresses, action = words(_address_of)(name), choice(ACTIONS)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -110,7 +110,7 @@ Section = Annotated[Any, Reads(unexamined), JsonSchema(_MANIFEST)]
 
 
 def _listed(model: str) -> JsonSchema:
-    """A list of resources."""
+    """Return the schema of a list of resources."""
     return JsonSchema({"type": "array", "items": part_of(model)})
 
 
@@ -175,7 +175,7 @@ class Expectation(Model, frozen=True):
 
 
 def _manifests(name: str) -> Any:
-    """A manifest, or a list of paths and manifests; looked at when the test runs."""
+    """Return a reader of a manifest, or of a list of paths and manifests. Manifests are examined when the test runs."""
     path = parse_reader(lambda text: text if text.strip() and "\0" not in text else None, "a path")
 
     def one(node: Node, findings: Collector) -> Any:
