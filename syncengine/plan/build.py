@@ -125,7 +125,7 @@ def _of_quarantine(
     if options.quarantine is not None:
         yield from warnings(verdict, options.quarantine, target, desired.resources, recorded)
         if options.sweep and target.keeps_types is not None:
-            message = f"--sweep is left out: {target.keeps_types} is in quarantine, and no sweep can complete"
+            message = f"--sweep is ignored: no sweep can complete while {target.keeps_types} is in quarantine"
             yield Diagnostic(severity=Severity.WARNING, code=SWEEP_LEFT_OUT, message=message)
 
 
@@ -210,7 +210,7 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
         return
     addresses = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
     for name in scope.matching_nothing(addresses):
-        yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
+        yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} matches no resource")
 
 
 # --- reasserting (docs/planning.md 7)

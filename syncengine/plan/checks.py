@@ -39,7 +39,7 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
 def _not_revived(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
     if row.status is Status.DELETED and resource.body.fields.get("reenableIfArchived") is not True:
         fate = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
-        message = f"this activity type {fate}: `reenableIfArchived: true` brings it back"
+        message = f"this activity type {fate}: set `reenableIfArchived: true` to bring it back"
         yield found_at(resource.source, resource.key, "deleted-activity-type", message)
 
 
@@ -51,7 +51,8 @@ def _unsaid_visibility(resource: Resource, row: Recorded | None, formers: Iterab
     private = next((r for r in rows if may_be_held(r) and r.body.fields.get("visibility") == "PRIVATE"), None)
     if private is not None:
         name = "this tag" if private is row else f"{private.key}, its former name,"
-        message = f"{name} was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
+        cure = "add `visibility: PRIVATE` or `visibility: PUBLIC`"
+        message = f"{name} was PRIVATE, and the manifest no longer declares that: {cure}"
         yield found_at(resource.source, resource.key, "visibility-dropped", message)
 
 
@@ -74,7 +75,7 @@ def suspicions(
     if going:
         coming = {key: resource.body for key, resource in aim.desired.items() if key not in recorded}
         for new, old, alike in likely_renames(going, coming):
-            message = f"{alike} {old}, which is removed: write `previously: [{old.name}]` if this is a rename"
+            message = f"{alike} {old}, which is removed: add `previously: [{old.name}]` if this is a rename"
             yield found_at(aim.desired[new].source, new, RENAME_SUSPECTED, message, Severity.WARNING)
     yield from _unknown_lines(statements, recorded)
 

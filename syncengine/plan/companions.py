@@ -30,7 +30,7 @@ class Estate:
     _owners: dict[str, list[Key]] | None = field(default=None)
 
     def companions(self, key: Key) -> Iterator[Key]:
-        """Yield the resources that must wait directly with `key`."""
+        """Yield the resources that are directly tied to `key` and must wait with it."""
         yield from self.renames.get(key, ())
         if (new := self.taken_over.get(key)) is not None:
             yield new

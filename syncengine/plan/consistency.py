@@ -103,7 +103,7 @@ def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
         raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
     kept_notes = sum(note.kind == "kept" for note in plan.notes)
     if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept_notes) != plan.summary:
-        raise inconsistent("its summary does not count the changes and requests that it would make")
+        raise inconsistent("its summary does not match the changes and requests that it would make")
     if _following(plan.notes) != _following(again.notes):
         raise inconsistent("it hides a note about a field that the service does not accept")
 
@@ -115,13 +115,13 @@ def _following(notes: Iterable[Note]) -> list[Note]:
 
 def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded]) -> None:
     if plan.stages != again.stages or plan.wholes != again.wholes:
-        raise inconsistent("its calls are not those that make its changes")
+        raise inconsistent("its calls do not match its changes")
     if plan.sweep != again.sweep:
-        raise inconsistent("its sync session is not the one that makes its changes")
+        raise inconsistent("its sync session does not match its changes")
     if _telling(plan.records, rows) != _telling(again.records, rows):
-        raise inconsistent("it would write different rows than its changes leave")
+        raise inconsistent("it would record other rows than its changes do")
     if unproven := [key for key in again.prior if key not in plan.prior]:
-        raise inconsistent(f"it does not say what {unproven[0]} was when it was made")
+        raise inconsistent(f"it does not record the row of {unproven[0]} that it was made from")
 
 
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
@@ -134,7 +134,7 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
         if effect.says_something(row):
             telling.append((effect.key, effect))
         elif effect != Effect(key=effect.key, source=effect.source, protect=row.protect):
-            raise inconsistent(f"it would write a different row of {effect.key} than its changes leave")
+            raise inconsistent(f"it would record {effect.key} differently than its changes do")
     return sorted(telling, key=lambda pair: (pair[0], repr(pair[1])))
 
 
@@ -142,8 +142,7 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
 
 
 def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
-    """Refuse a plan whose gate does not match its removals, or asks for nothing while today's gate asks for an
-    approval.
+    """Refuse a plan whose gate does not match its removals, or misses an approval that today's gate needs.
 
     Totals and limits may differ today. The layout of templates is unknown here, so that the losses of one template of a
     source are judged by the plan alone.
@@ -152,7 +151,7 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     today = _gate_today(plan, delta, now, now.records())
     claim, losses = plan.gate, losses_in(delta.differences)
     if today.tripped and not claim.tripped:
-        raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
+        raise inconsistent(f"it shows no gate, but an approval is needed: {'; '.join(today.reasons)}")
     if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
         raise inconsistent("its gate asks for a different approval than its removals need")
     if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now, today):

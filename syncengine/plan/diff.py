@@ -81,7 +81,7 @@ class FieldChange(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True, gc=False, kw_only=True):
-    """The difference for one resource.
+    """The difference between the recorded and the desired content of one resource.
 
     `metadata_before` has the old values of names that are set or deleted. `cascade` is the category whose deletion also
     deletes this tag, and `previously` the former name in a rename. `merges` are all former names if there are several.
@@ -316,8 +316,7 @@ def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable
 def _is_opened(former: Recorded, own: Recorded | None, resource: Resource) -> bool:
     """Return whether the new name publishes content of a private former name.
 
-    A protected former tag keeps its name, and every later change would ask again. So only content that both tags share
-    counts there.
+    Of a protected former tag, which keeps its name, only shared content counts, or every later change would ask again.
     """
     if own is None or own.status is not Status.ACTIVE or not own.confirmed or own.doubtful or is_private(own):
         return True
@@ -380,8 +379,7 @@ def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> b
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """Return whether declaring a field, or no longer declaring it, makes no difference to the service.
 
-    An empty value for a field that was never declared does make a difference: it clears a value that others may have
-    set.
+    An empty value for a field that was never declared makes a difference: it clears a value that others may have set.
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:
@@ -440,8 +438,7 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], ch
 def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Effect]:
     """Yield effects that record the members of a renamed category under its new name, without requests of their own.
 
-    Members that this plan sends or that may have left are included, as a run may end between the rename and their
-    upserts.
+    Members that this plan sends or that may have left are included: a run may end between the rename and their upserts.
     """
     renamed = {
         str(formers[0]): Effect(key=new, fields={"category": new.name}, former=formers[0])

@@ -29,7 +29,7 @@ def refuse_emptied(desired: Desired, recorded: Mapping[Key, Recorded], had: Mapp
     for use in emptied:
         why = _why(_lost(use, counts), had.get(use.identity, 0))
         if why:
-            message = f"{use.name} has no rows, and {why}; write `allowEmpty: true` if that is right"
+            message = f"{use.name} has no rows, but {why}; set `allowEmpty: true` if that is intended"
             Collector(use.file, problems).at("source-empty", use.line, use.column, message)
     if problems:
         raise Problems(problems)
@@ -50,4 +50,4 @@ def _why(count: int, rows: int) -> str:
     """Return why a source should have rows, or an empty text when it may be empty."""
     if count:
         return f"{count} resource{'s were' if count > 1 else ' was'} made from it before"
-    return f"had {rows:,} row{'s' if rows > 1 else ''} when it was applied last" if rows else ""
+    return f"had {rows:,} row{'s' if rows > 1 else ''} at the last apply" if rows else ""

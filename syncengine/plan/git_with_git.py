@@ -83,7 +83,9 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
     if missing:
         names = ", ".join(sorted(map(str, missing))[:3]) + (", …" if len(missing) > 3 else "")
         some = f"{len(missing)} resource{'s are' if len(missing) > 1 else ' is'} no longer declared in Git"
-        sides.warn(SOURCE_LEFT_OUT, f"{some}, which a source that is left out may make ({names}): none counts as gone")
+        sides.warn(
+            SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): none counts as removed"
+        )
     return _rows(resource for key, resource in base.resources.items() if key not in missing)
 
 
@@ -99,12 +101,12 @@ def _unknown_effects(
     for file in sorted({*here, *(d.file for d in theirs if d.file)}):
         if desired.files.get(file) == base.files.get(file):
             continue
-        differs = f"{file} asks a source that is left out, and differs from the base"
-        message = differs if file in here else f"what {file} asked of a source at the base is gone"
+        differs = f"{file} queries a source that is left out, and differs from the base"
+        message = differs if file in here else f"{file} no longer queries a source that it queried at the base"
         yield Diagnostic(
             severity=Severity.WARNING,
             code=UNKNOWN_EFFECT,
-            message=f"{message}: its effect is unknown without the source",
+            message=f"{message}: the effect is unknown without the source",
             file=file,
             line=here[file].line if file in here else None,
         )

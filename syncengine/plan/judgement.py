@@ -114,7 +114,7 @@ def _findings(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[D
     for position, message in zip(match.positions, match.messages, strict=False):
         yield _finding(rule, message, differences[position])
     if more := len(match.positions) - len(match.messages):
-        yield _finding(rule, f"{more:,} more changes", None)
+        yield _finding(rule, "1 more change" if more == 1 else f"{more:,} more changes", None)
 
 
 def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> Diagnostic:

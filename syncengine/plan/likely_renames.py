@@ -36,7 +36,7 @@ def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Ite
                 del olds[old], news[new]
                 yield new, old, likeness
         for new, old in _spelt_alike(olds, news):
-            yield new, old, "a name like that of"
+            yield new, old, "name similar to that of"
 
 
 def _alone(olds: Mapping[Key, Body], news: Mapping[Key, Body], evidence: Evidence) -> list[tuple[Key, Key]]:
@@ -95,12 +95,12 @@ def _own_keywords(key: Key, body: Body) -> object:
 EVIDENCE: Mapping[Kind, tuple[tuple[str, Evidence], ...]] = {
     Kind.TAG: (
         ("same externalId as", lambda _, body: body.fields.get("externalId")),
-        ("same name, but for case and marks, as", _spelling),
+        ("same name except for case and punctuation as", _spelling),
         ("same description as", _description),
         ("same keywords as", _own_keywords),
     ),
     Kind.CATEGORY: (
-        ("same externalId, but for case and marks, as", _spelling),
+        ("same externalId except for case and punctuation as", _spelling),
         ("same label as", lambda _, body: body.fields.get("label")),
         ("same description as", _description),
     ),

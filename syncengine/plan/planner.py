@@ -137,7 +137,7 @@ def plan_in(
 ) -> Plan:
     """Plan in a state that is already open. `other` is the plan of the base to compare with."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
-        message = "there is no folder manifests/, and without it everything that the state records would be removed"
+        message = "there is no folder manifests/, and a plan without it would remove everything in the state"
         raise setting_problem("missing-manifests", message)
     facts = state.facts()
     options, basis = _how(project, request, state, runtime)
@@ -272,7 +272,7 @@ def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: 
 
 
 def _place_of(facts: Facts) -> str:
-    """Return an identity of the state's rows, equal for equal rows."""
+    """Return a text that identifies the rows of a state."""
     return facts.generation or facts.lineage
 
 
@@ -477,7 +477,7 @@ def _refuse_unmatched(scope: Scope, addresses: Sequence[str]) -> None:
         if not any(fnmatchcase(address, name) for address in addresses):
             kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
             near = suggestion(name, addresses) or _of_another_kind(name, addresses)
-            raise Usage(f"{name} selects nothing{kind}{near}")
+            raise Usage(f"{name} matches no resource{kind}{near}")
 
 
 def _of_another_kind(name: str, addresses: Iterable[str]) -> str:

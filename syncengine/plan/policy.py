@@ -169,7 +169,7 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     unnamed = {name: value for name, value in row.body.metadata.items() if name not in desired.metadata}
     for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", unnamed)):
         if names:
-            message = f"--no-delete leaves {what} {', '.join(sorted(names))} as it is"
+            message = f"--no-delete keeps {what} {', '.join(sorted(names))}"
             j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
     body = Body(
         fields={**desired.fields, **kept_fields},
@@ -180,7 +180,7 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
 
 
 def _held_fields(j: _Judgement, row: Recorded) -> Iterator[tuple[str, Value]]:
-    """Yield the recorded fields with a value to lose, a renamed category with its new name, and no deleted category."""
+    """Yield the recorded fields with a value to lose, with new names of categories and without deleted ones."""
     for name, value in row.body.fields.items():
         category = Key(Kind.CATEGORY, str(value)) if name == "category" else None
         if category in j.taken_over:
@@ -221,8 +221,8 @@ def _judge_categories(j: _Judgement) -> None:
         if row.status is Status.RELEASED:  # a run decided that it stays, whatever else about it is in doubt
             continue
         if row.server_id is None and elsewhere is not None:
-            cure = "to delete it, declare it for one apply first"
-            j.keep(row, f"kept, since its id is not known and tag {elsewhere.name} may be in it; {cure}")
+            cure = "to delete it, first declare it again for one apply"
+            j.keep(row, f"kept, since its id is unknown and tag {elsewhere.name} may be in it; {cure}")
         elif obstacle := _obstacle(j, row, members[key]):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
@@ -262,7 +262,7 @@ def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Record
 def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tuple[str, str] | None:
     """Return the kind and message of a note why this plan must not delete an undeclared category, or `None`."""
     if j.scope.no_delete:
-        return "left-out", "--no-delete leaves the category as it is"
+        return "left-out", "--no-delete keeps the category"
     if row.protect:
         return "kept", "protected: it stays on the service; apply `protect: false` before removing it"
     protected = [m.key.name for m in members if m.protect and m.key not in j.desired]
@@ -284,7 +284,7 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
 
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
-    """Plan to delete a category with its members. With `is_twin`, another row has the same id, and only one exists."""
+    """Plan to delete a category with its members. With `is_twin`, only one of two rows with its id exists."""
     j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
@@ -346,10 +346,10 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
     elif j.rules.activity_types is Ownership.ADDITIVE:
         j.keep(row, "policy.activityTypes is additive: it stays on the service")
     elif j.scope.no_delete:
-        j.note(row, "left-out", "--no-delete leaves the activity type as it is")
+        j.note(row, "left-out", "--no-delete keeps the activity type")
     elif j.aim.keeps_types is not None:
         j.aim.aside[row.key] = j.aim.keeps_types
-        j.note(row, "left-out", f"not deleted: {j.aim.keeps_types} is in quarantine, and no sweep can complete")
+        j.note(row, "left-out", f"not deleted: no sweep can complete while {j.aim.keeps_types} is in quarantine")
     else:
         return not j.scope.whole
     return True
@@ -396,7 +396,7 @@ def _let_go(
     if row.protect:
         j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
     elif j.scope.no_delete:
-        j.note(row, "left-out", f"--no-delete leaves it out: {way.value}")
+        j.note(row, "left-out", f"--no-delete skips this removal ({way.value})")
     elif way is RemovalKind.DELETE and not j.rules.deletes_tags:
         j.aim.problems.append(_no_delete_tag(row, statement))
     else:
@@ -418,7 +418,7 @@ def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Removal
 def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
     source = statement.source if statement else row.source
     message = (
-        "deleting tags is not in the service's specification: configure service.endpoints.deleteTag"
-        " or let the tag leave as `retire` or `forget`"
+        "the service's specification has no call that deletes tags: set service.endpoints.deleteTag,"
+        " or remove the tag by `retire` or `forget`"
     )
     return found_at(source, row.key, "delete-unsupported", message)

@@ -151,8 +151,8 @@ def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
         if judging != (own := project.policy.max_deletes[name]):
             line = project.policy_lines.get(f"maxDeletes.{name}")
             message = (
-                f"maxDeletes.{name} was {last[name]} at the last complete apply and is {own} now: "
-                f"this plan is judged by {judging}, and {own} counts from the next apply on"
+                f"maxDeletes.{name} was {last[name]} at the last complete apply and is now {own}: "
+                f"this plan is judged by {judging}, and {own} takes effect with the next apply"
             )
             yield Diagnostic(
                 severity=Severity.WARNING, code=LIMIT_LOOSENED, message=message, file=project.config_name, line=line

@@ -30,11 +30,11 @@ NEVER = "its last call was not refused"
 NOWHERE = "no manifest declares it, and the state does not know it"
 CHANGED = "its manifest changed since it was refused"
 UNKNOWN = "the outcome of its last call is unknown: the next apply sends it again"
-NEEDS_UNTIL = "it is to be removed, and that waits for 30 days at most: the entry needs `until`"
-TOO_LATE = "it is to be removed, and that waits for 30 days at most"
+NEEDS_UNTIL = "its removal can wait for 30 days at most: add `until` to the entry"
+TOO_LATE = "its removal can wait for 30 days at most"
 APPLIED = "it was applied"
 REMOVALS: Mapping[str, str] = {
-    NEEDS_UNTIL: "it is to be removed, and that waits for 30 days at most: add --until DATE",
+    NEEDS_UNTIL: f"{TOO_LATE}: add --until DATE",
     TOO_LATE: f"{TOO_LATE}: choose an earlier --until",
 }
 """The command's words for the reasons why a removal is not set aside."""

@@ -29,13 +29,11 @@ LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.D
 SETTLED = frozenset({Status.RELEASED, Status.RETIRED})
 """The statuses that are recorded only when certain, unlike deleted for a category whose rename is under way."""
 NOTHING = Body()
-AGAIN = (
-    "a run left it in doubt, and it would be sent again as it is recorded: repeat that run first, without --reviewed"
-)
+AGAIN = "a run left it in doubt, so it would be sent again unchanged: repeat that run first, without --reviewed"
 
 
 class ReviewedPlan(Struct, frozen=True):
-    """A plan as it was reviewed, read from `file`.
+    """A reviewed plan, read from `file`.
 
     `lineage` is `None` when the plan was made before the first apply. `sweep` are the codes that its sweep showed.
     `is_denied` means that rules deny the plan, so that nobody may apply it whatever the rules are today.
@@ -192,7 +190,7 @@ class _Review:
         rows = self.past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
             if not is_done(changes[key], rows):
-                why = f"{changes[key].action.word} was reviewed together with {present}, and is missing and not done"
+                why = f"{changes[key].action.word} was reviewed together with {present}, but is missing and not done"
                 yield Excess(why, str(key))
 
     def _sweep(self) -> Iterator[Excess]:
@@ -209,11 +207,12 @@ def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
     """Yield how a reviewed plan's basis differs. A plan from before the first apply names no team and no state."""
     basis = plan.basis
     if not reviewed.base_url:
-        yield f"{reviewed.file} was made with --no-state: it does not say for which service"
+        yield f"{reviewed.file} was made with --no-state: it does not name its service"
     elif canonical_url(reviewed.base_url) != canonical_url(basis.base_url):
         yield f"{reviewed.file} was made for another service: {reviewed.base_url}, not {basis.base_url}"
-    if (reviewed.environment or "") != (basis.environment or ""):
-        yield f"{reviewed.file} was made for environment {reviewed.environment}, not {basis.environment or None}"
+    its, ours = (environment or "(none)" for environment in (reviewed.environment, basis.environment))
+    if its != ours:
+        yield f"{reviewed.file} was made for environment {its}, not {ours}"
     if reviewed.lineage is not None and reviewed.lineage != basis.lineage:
         yield f"{reviewed.file} was made for another state"
     if reviewed.team is not None and reviewed.team != basis.team:
@@ -300,8 +299,7 @@ class _Candidate:
         return mine is not None and (mine == value or (self.is_begun and mine[1] == value[1]))
 
     def frames(self, change: Change) -> bool:
-        """Return whether a change apart from its atoms is as reviewed. Of a change that was begun, only the outcome
-        counts.
+        """Return whether a change without its atoms is as reviewed. If it was begun, only the outcome counts.
 
         A former name may be missing: its own change shows whether that is done.
         """

@@ -135,7 +135,7 @@ def load(path: Path, display: Shown) -> Plan:
             raise inconsistent(f"{path} shows a different plan than it contains")
     tree = plan.basis.tree
     if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
-        raise inconsistent(f"{path} names a commit or a tree that is not valid")
+        raise inconsistent(f"{path} names an invalid commit or tree")
     return plan
 
 

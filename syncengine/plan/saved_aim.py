@@ -122,7 +122,7 @@ class _Reading:
         """Return the desired resource of which only a record is written."""
         effect, row = self.records.get(key), self.rows.get(key)
         if effect is None or row is None:
-            raise inconsistent(f"no call makes the change that is shown of {key}")
+            raise inconsistent(f"no call makes the change that it shows of {key}")
         fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
         body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
         return _resource(replace(effect, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
@@ -153,7 +153,7 @@ class _Reading:
     def _leaving(self, change: Change, way: RemovalKind, need: Key | None) -> PlannedRemoval:
         row = self.rows.get(change.key)
         if row is None or not may_be_held(row) or change.key in self.aim.desired:
-            raise inconsistent(f"{change.key} cannot leave")
+            raise inconsistent(f"{change.key} cannot be removed")
         if row.protect:
             raise inconsistent(f"{change.key} is protected")
         way = RemovalKind.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
@@ -166,7 +166,7 @@ class _Reading:
     def _refuse_hidden_rename(self, old: Key, new: Key | None) -> None:
         """Refuse a rename that no change shows, unless the new name has no change at all."""
         if new in self._changed and new not in self.aim.renames:
-            raise inconsistent(f"{new} takes the place of {old}, which is not shown")
+            raise inconsistent(f"{new} replaces {old}, which the plan does not show")
 
     def _read_cascades(self) -> None:
         """Read the tags that are deleted with their categories, and the tags that must leave the categories first."""
@@ -201,12 +201,12 @@ class _Reading:
         key = member.key
         if key in self.aim.desired:
             if str(category) in category_references(self.aim.desired[key].body.fields):
-                raise inconsistent(f"{key} stays in {category}, and would be deleted with it")
+                raise inconsistent(f"{key} stays in {category}, but would be deleted with it")
             self.aim.movers[category].append(key)
             return
         leaving = self.aim.leaving.get(key)
         if leaving is None or leaving.way is not RemovalKind.CASCADE:
-            raise inconsistent(f"{key} would be deleted with {category}, which is not shown")
+            raise inconsistent(f"{key} would be deleted with {category}, which the plan does not show")
         removal = PlannedRemoval(leaving.row, RemovalKind.CASCADE, leaving.reason, category, may_stay, otherwise)
         self.aim.leaving[key] = removal
         self.aim.cascades.setdefault(category, []).append(removal)
@@ -239,7 +239,7 @@ class _Reading:
                 continue
             if effect.status is Status.RELEASED and key not in self.aim.leaving:
                 if key not in noted or desired is not None:
-                    raise inconsistent(f"{key} would no longer be managed, which is not shown")
+                    raise inconsistent(f"{key} would no longer be managed, which the plan does not show")
                 self.aim.released.append(self.rows[key])
 
 

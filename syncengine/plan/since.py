@@ -40,7 +40,7 @@ class Since(Struct, frozen=True):
 
 
 def in_words(changes: Iterable[ValueChange]) -> str:
-    """Return values that differ as text, each with its path."""
+    """Return the differing values as text, each with its path."""
     return "; ".join(f"{'.'.join(map(str, c.path))}: {_shown(c.before)} → {_shown(c.after)}" for c in changes)
 
 

@@ -37,15 +37,15 @@ def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists
     if not exists:
         yield _warning(NO_STATE, f"no state at {_shown(project)} yet: everything is new")
     if of_another_service(facts, project.base_url()):
-        of, cure = facts.base_url, "apply refuses until `state rebind` accepts that"
-        yield _warning(OTHER_SERVICE, f"the state belongs to {of}, and this plan is for {project.base_url()}: {cure}")
+        of, cure = facts.base_url, "`apply` refuses this until `state rebind` accepts it"
+        yield _warning(OTHER_SERVICE, f"the state belongs to {of}, but this plan is for {project.base_url()}: {cure}")
     if None not in (project.service.team, facts.team) and project.service.team != facts.team:
-        of, cure = f"team {facts.team!r}", "apply refuses until `state rebind` accepts that"
-        yield _warning(WRONG_TEAM, f"the state belongs to {of}, and service.team is {project.service.team!r}: {cure}")
+        of, cure = f"team {facts.team!r}", "`apply` refuses this until `state rebind` accepts it"
+        yield _warning(WRONG_TEAM, f"the state belongs to {of}, but service.team is {project.service.team!r}: {cure}")
     if commit is None and (why := unread(project.root, facts)):
         yield _warning(ANCESTRY, why)
     if commit and is_older(project.root, commit, facts):
-        cure = "apply refuses it without --allow-older"
+        cure = "`apply` refuses it without --allow-older"
         yield _warning(OLDER_COMMIT, f"{older_than(commit, facts)}: {cure}")
 
 
@@ -78,8 +78,8 @@ def unread(root: Path, facts: Facts) -> str | None:
     why = git.refusal(root) if facts.commit else None
     if why is None:
         return None
-    unknown = f"it is not known whether {older_than('this', facts)}"
-    return f"Git does not read this checkout, so {unknown} ({why}; {git.CURE})"
+    unknown = f"it is unknown whether {older_than('it', facts)}"
+    return f"Git cannot read this checkout, so {unknown} ({why}; {git.CURE})"
 
 
 def _warning(code: str, message: str) -> Diagnostic:

@@ -1,5 +1,4 @@
-"""Compare the Git tree that a plan was made from with the one that is checked out. Reads Git and files
-(docs/reviews.md).
+"""Compare the Git tree of a plan with the one that is checked out. Reads Git and files (docs/reviews.md).
 
 Trees are equal after a merge, a squash or a rebase that brought nothing else into the project.
 """
@@ -72,8 +71,8 @@ def _settled(path: Path) -> Path:
 
 def _warning(inputs: Sequence[str]) -> Iterator[Diagnostic]:
     if inputs:
-        message = f"made from files that the project's commit does not hold as they are: {_some(inputs)}"
-        cure = "commit them and plan again, or `apply` of this plan needs the very same files beside it"
+        message = f"made from uncommitted files: {_some(inputs)}"
+        cure = "commit them and plan again, or keep the same files in place for the `apply` of this plan"
         yield Diagnostic(severity=Severity.WARNING, code=UNCOMMITTED, message=f"{message}; {cure}")
 
 
@@ -91,19 +90,16 @@ def _digest(path: Path) -> str:
 
 
 def not_merged(plan: Plan, root: Path) -> str | None:
-    """Return a description of other files that a saved plan was made from than are checked out, or `None`.
-
-    Return `None` also when the plan has no tree or Git cannot tell.
-    """
+    """Return how a saved plan's files differ from those checked out, or `None` if they do not or Git cannot tell."""
     tree = plan.basis.tree
     if tree is UNSET or tree is None:
         return None
     if (now := git.tree_of(root)) is None:
         why = git.refusal(root)
-        return why and f"a Git tree, and Git does not read this checkout ({why}; {git.CURE})"
+        return why and f"a Git tree, but Git cannot read this checkout ({why}; {git.CURE})"
     inputs = tree.uncommitted or {}
     if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
-        return f"files that are others here, or not committed: {_some(other)}"
+        return f"files that are missing or different here: {_some(other)}"
     if tree.id == now:
         return None
     differing = git.differing_files(root, tree.id, now)
@@ -115,8 +111,7 @@ def not_merged(plan: Plan, root: Path) -> str | None:
 
 
 def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | None:
-    """Return the commit that a plan applies, which is the commit checked out if it has the same files as the saved
-    plan.
+    """Return the commit that a plan applies: the one checked out if its files are those of the saved plan.
 
     The plan's own commit may be of a branch that was merged or squashed since, without the commits that came before.
     """

@@ -63,7 +63,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
-        sides.warn(MERGED, f"this branch is behind {name}: the plan is of the branch merged with it")
+        sides.warn(MERGED, f"this branch is behind {name}: the plan is for the merge of both")
         sides.found += conflicts
         with _warnings_before_errors(sides, name):
             sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
@@ -75,7 +75,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
             sides.base = load_revision(files, load)
             rule_set(sides.base)
         else:
-            sides.warn(NO_BASE, f"{name} has no project in this folder: every change is of this pull request")
+            sides.warn(NO_BASE, f"{name} has no project in this folder: every change counts as this pull request's")
     except Problems as problems:
         sides.base = None
         sides.warn(*invalid(name, problems))

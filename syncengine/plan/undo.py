@@ -22,11 +22,11 @@ LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew"
 ORDER = {Kind.CATEGORY: 0, Kind.ACTIVITY_TYPE: 1, Kind.TAG: 2}
 
 STAYS: Mapping[Kind, str] = {
-    Kind.CATEGORY: "the run made it, and an undo deletes no category: it stays on the service and is let go",
-    Kind.ACTIVITY_TYPE: "the run made it, and an undo deletes no activity type: it stays on the service and is let go",
+    Kind.CATEGORY: "an undo deletes no category: created by the run, it is released and stays on the service",
+    Kind.ACTIVITY_TYPE: "an undo deletes no activity type: created by the run, it is released and stays on the service",
 }
 
-PROTECTED = "protected: it stays as it is; apply `protect: false` before taking this back"
+PROTECTED = "protected: it stays as it is; apply `protect: false` before undoing this"
 
 
 @dataclass(slots=True)
@@ -98,20 +98,21 @@ def _is_relevant(row: ChangedRow) -> bool:
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Key, str], *, forced: bool) -> str | None:
     """Return why a row is left alone, or `None`. Both names of a renamed category are left alone together."""
     if row.is_erased:
-        return "it was erased (`state erase`): nothing tells any more what it was"
+        return "it was erased (`state erase`), so its former content is unknown"
     if row.forgotten or row.now is None:
-        return "its row was removed from the state since"
+        return "its row has since been removed from the state"
     if row.key in aside:
         return aside[row.key]
     if row.others and not forced:
-        return f"changed again since, by run {', '.join(row.others)} (--force undoes it all the same)"
+        runs = "run" if len(row.others) == 1 else "runs"
+        return f"changed again by {runs} {', '.join(row.others)} (--force undoes it anyway)"
     formers = [other for other in rows.values() if other.renamed_to == row.key]
     new = rows.get(row.renamed_to) if row.renamed_to is not None else None
     others = formers if new is None else [new]
     if any(
         other.forgotten or other.now is None or other.key in aside or (other.others and not forced) for other in others
     ):
-        return f"it is one category with {others[0].key}, which is left alone"
+        return f"it is the same category as {others[0].key}, which is left alone"
     return None
 
 
@@ -122,7 +123,7 @@ def _find_renames(undo: UndoAim, rows: dict[Key, ChangedRow]) -> None:
         if new is None or row.now is None or row.now.status is not Status.DELETED or not _was_held(row):
             continue
         if new.key in undo.aside:  # under a name that the run does not know
-            undo.leave_out(row, f"it is one category with {new.key}, which is in quarantine")
+            undo.leave_out(row, f"it is the same category as {new.key}, which is in quarantine")
             del rows[key]
         elif may_be_held(new) and new.server_id and row.now.server_id in (None, new.server_id):
             undo.aim.renames[key] = (new.key,)
@@ -163,7 +164,7 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
     else:
         undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
     if row.unknown:
-        undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the history does not tell what it was before")
+        undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the former values are not in the history")
 
 
 def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
@@ -188,7 +189,7 @@ def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Reco
     undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
     if _is_remade(row) and row.key not in undo.aim.renames:
         is_category = row.key.kind is Kind.CATEGORY
-        what = "the new one gets another id" if is_category else "time that had it before does not get it back"
+        what = "the new category gets another id" if is_category else "time that had it before does not get it back"
         undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
     elif now.status is Status.RELEASED:
         undo.note(row, MANAGED, "managed again, as before")
@@ -205,7 +206,12 @@ def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
 
 
 def _let_go(
-    undo: UndoAim, row: ChangedRow, now: Recorded, way: RemovalKind, reason: str, says: str = "let go again, as before"
+    undo: UndoAim,
+    row: ChangedRow,
+    now: Recorded,
+    way: RemovalKind,
+    reason: str,
+    says: str = "released as before",
 ) -> None:
     if now.protect:
         undo.leave_out(row, PROTECTED)
@@ -222,7 +228,7 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
     if isinstance(by_id, str) and by_id in ids:
         del fields["tagCategoryId"]
         fields["category"] = ids[by_id]
-        undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} is gone for good: it is put into {ids[by_id]} by its name")
+        undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} no longer exists: the tag is put into {ids[by_id]} by name")
     deleted = any(each is not None and each.status is Status.DELETED for each in (row.after, now))
     if row.key.kind is Kind.ACTIVITY_TYPE and deleted:  # or an undo that is planned again would take that back
         fields["reenableIfArchived"] = True
@@ -250,14 +256,13 @@ def _lack(undo: UndoAim, key: Key) -> str | None:
     """Return why a tag cannot refer to the resource `key`, or `None` when it can."""
     if key.kind is Kind.CATEGORY and key in undo.aside:
         return f"it needs {key}, which is in quarantine"
-    return None if _will_be_there(undo, key) else f"it needs {key}, which is not there any more"
+    return None if _will_be_there(undo, key) else f"it needs {key}, which no longer exists"
 
 
 def _find_reopened(undo: UndoAim) -> None:
     """Find renames that the history does not record, by which content of a private tag becomes public again.
 
-    A retired name that still shows the content publicly only gets its keywords back (docs/undo.md), and is no such
-    rename.
+    A retired name that still shows the content publicly only gets its keywords back (docs/undo.md).
     """
     private = {key: one.row for key, one in undo.aim.leaving.items() if key.kind is Kind.TAG and is_private(one.row)}
     for key, resource in undo.aim.desired.items():

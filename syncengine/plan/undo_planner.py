@@ -61,7 +61,7 @@ def undo_plan(
 
 
 def _nothing_selected(undo: Undo) -> Diagnostic:
-    message = f"the selection has no change of run {undo.run}: nothing is undone"
+    message = f"no change of run {undo.run} is selected: nothing is undone"
     return Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
 
 
@@ -119,14 +119,14 @@ def run_to_undo(state: State, name: str, now: float) -> Run:
     if run.outcome == REFUSED:
         raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")
     if run.plan is None:
-        raise Usage(f"run {run.id} was `{run.command}`, which writes the state alone: only an apply can be undone")
+        raise Usage(f"run {run.id} was `{run.command}`, which changes only the state: only an apply can be undone")
     if state.was_pruned(run):
-        cause = "`state prune`, or the bounds of a state in Git"
-        raise Usage(f"the history of run {run.id} is not kept any more ({cause}): it cannot be undone")
+        cause = "removed by `state prune`, or by the limits of a state in Git"
+        raise Usage(f"the history of run {run.id} is no longer kept ({cause}), so the run cannot be undone")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
     if state.was_erased(run.id):
-        raise Usage(f"all that run {run.id} changed was erased (`state erase`): it cannot be undone")
+        raise Usage(f"everything that run {run.id} changed was erased (`state erase`), so the run cannot be undone")
     return run
 
 
@@ -134,10 +134,10 @@ def _named(state: State, name: str) -> Run:
     runs = state.runs_like(name)
     exact = [run for run in runs if run.id == name]
     if not runs:
-        raise Usage(f"there is no run {name} in the history: `syncengine state history` lists the runs")
+        raise Usage(f"the history has no run {name}: `syncengine state history` lists the runs")
     if len(runs) > 1 and not exact:
         few = ", ".join(run.id for run in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise Usage(f"{name} begins the ids of several runs: {few}")
+        raise Usage(f"{name} is the beginning of several run ids: {few}")
     return (exact or runs)[0]
 
 

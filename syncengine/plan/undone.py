@@ -27,7 +27,7 @@ def with_undone(
     undone: Sequence[UndoneChange],
     options: Options,
 ) -> Plan:
-    """Return the plan with the undone changes that the manifests still ask for, as far as they are selected."""
+    """Return the plan with the selected undone changes that the manifests still ask for."""
     if not undone:
         return plan
     repeats = []
@@ -84,9 +84,9 @@ def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
         by_run.setdefault(each.run, []).append(str(each.key))
     for run, addresses in by_run.items():
         more = f" and {len(addresses) - SHOWN} more" if len(addresses) > SHOWN else ""
-        of = f"what it made of {', '.join(addresses[:SHOWN])}{more}"
-        cure = "revert that in the manifests too (merge the revert), or repeat with --redo to apply it again"
-        message = f"run {run} was undone, and the manifests still ask for {of}: {cure}"
+        of = f"its changes of {', '.join(addresses[:SHOWN])}{more}"
+        cure = "revert them in the manifests too (merge the revert), or use --redo to apply them again"
+        message = f"run {run} was undone, but the manifests still ask for {of}: {cure}"
         yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
 
 

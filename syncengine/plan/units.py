@@ -124,10 +124,7 @@ def divided(losses: Losses, inputs: UnitInputs) -> Division:
 
 
 def _lost_for(source: Shrunk, losses: Losses, inputs: UnitInputs) -> list[Loss]:
-    """Return the losses that may be due to a source without resources of its own.
-
-    They are the losses in manifests that use the source, or else all losses.
-    """
+    """Return the losses that may be due to a source without resources: those in manifests that use it, or else all."""
     open_losses = [(change, loss) for change, loss in losses if not _has_line(change, inputs)]
     near = [loss for change, loss in open_losses if change.source is not None and change.source.file in source.files]
     return near or [loss for _, loss in open_losses]

@@ -90,8 +90,8 @@ def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownA
 
 def _used(approval: Approval, record: ApprovalRecord) -> str:
     at = datetime.fromtimestamp(record.used or record.at, UTC)
-    by = f"by run {record.run} of {at:%Y-%m-%d %H:%M} UTC"
-    return f"{approval.text} was used {by}: it approves nothing any more{_cure(approval)}"
+    by = f"by run {record.run} at {at:%Y-%m-%d %H:%M} UTC"
+    return f"{approval.text} was used {by} and approves nothing more{_cure(approval)}"
 
 
 def _unused(approval: Approval) -> str:

@@ -13,8 +13,8 @@ from syncengine.state.store import State, open_state
 LOOKED_UP = 200
 """The number of changes up to which the history of each change is read."""
 LAST_RUNS = 50
-LEFT_OVER = "left by the last apply, or its data changed since"
-NOT_APPLIED = "merged and not yet applied"
+LEFT_OVER = "not completed by the last apply, or its data has changed since"
+NOT_APPLIED = "merged but not yet applied"
 
 
 def why_they_wait(
@@ -26,7 +26,7 @@ def why_they_wait(
     if isinstance(state, State):
         return _reasons(addresses, commit, state)
     if not state.exists:
-        return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing was ever applied")
+        return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing has been applied yet")
     with open_state(place, write=False, now=now) as whole:
         return _reasons(addresses, commit, whole)
 
@@ -54,7 +54,7 @@ def _general(commit: str, runs: Iterable[Run]) -> str:
         return f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
     done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
     if done is None:
-        return f"{NOT_APPLIED}: nothing was ever applied"
+        return f"{NOT_APPLIED}: nothing has been applied yet"
     why = LEFT_OVER if done.commit == commit else NOT_APPLIED
     return f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
 
@@ -69,7 +69,7 @@ def _reason(history: list[HistoryEntry], general: str) -> str:
         words = f": {last.detail.message}" if last.detail.message else ""
         return f"refused before: {when}{words}"
     if last.outcome == "intended":
-        return f"sent before, and nobody knows whether it arrived: {when}"
+        return f"sent before with an unknown outcome: {when}"
     by_hand = "state forget" if last.outcome == "forgotten" else last.command or ""
     if by_hand.startswith(("state", "adopt")):
         return f"edited by hand in the state: `{by_hand}`, {when}"

@@ -131,9 +131,9 @@ def _failure(each: CompiledRule, variables: Mapping[str, Any]) -> str | None:
 
 def _diagnosis(rule: PolicyRule, reason: str, where: str) -> tuple[str, str]:
     if reason is IS_TEXT:
-        cure = "compare it, or ask whether it `is not none`"
-        return RULE_TEXT, f"`{rule.ruling}` of the rule {rule.name} is text{where}, not true or false: {cure}"
-    return "bad-rule", f"the rule {rule.name} failed{where}: {reason}"
+        cure = "compare the text, or test whether it `is not none`"
+        return RULE_TEXT, f"`{rule.ruling}` of rule {rule.name} yields text{where} instead of true or false: {cure}"
+    return "bad-rule", f"rule {rule.name} failed{where}: {reason}"
 
 
 def _message(each: CompiledRule, variables: Mapping[str, Any]) -> str:

@@ -89,9 +89,9 @@ class RuleChange(NamedTuple):
         """The change of the rule and its place as a sentence."""
         if self.after is None:
             assert self.before is not None
-            return f"rule {self.before.name} is gone (it was at {self.before.place})"
+            return f"rule {self.before.name} was removed (it was at {self.before.place})"
         if self.before is None:
-            return f"rule {self.after.name} is new ({self.after.place})"
+            return f"rule {self.after.name} was added ({self.after.place})"
         forms = (f"{rule.ruling} {' '.join(rule.condition.text.split())}" for rule in (self.before, self.after))
         return f"rule {self.after.name}: {' → '.join(forms)} ({self.after.place})"
 

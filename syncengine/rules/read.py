@@ -55,7 +55,7 @@ def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[Mani
     for file in search.files:
         if file.is_template:
             findings = Collector(file.name, problems)
-            findings.at("not-a-policy", None, None, "a file of rules cannot be a template")
+            findings.at("not-a-policy", None, None, "a rules file cannot be a template")
     return [file for file in search.files if not file.is_template], problems
 
 
@@ -91,12 +91,12 @@ class _Reading:
     def document(self, root: Node, findings: Collector) -> None:
         if not isinstance(root, Mapping):
             if not isinstance(root, RefusedNode):
-                message = f"a file of rules holds sections (`rules:`, `tests:`), not {described(root)}"
+                message = f"a rules file consists of the sections `rules:` and `tests:`, not of {described(root)}"
                 findings.error("wrong-type", root, message)
             return
         for key, value in zip(root.keys, root.values, strict=True):
             if key.text not in SECTIONS:
-                message = f"a file of rules has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
+                message = f"a rules file has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
                 findings.error("unknown-section", key, message)
                 continue
             for item in self._items(key.text, value, findings):
@@ -124,7 +124,7 @@ class _Reading:
         ruling = Ruling(written[0].text)
         if rule.by is not None and ruling is not Ruling.APPROVE:
             by = next(key for key in node.keys if key.text == "by")
-            findings.error("bad-value", by, "`by` is only for `approve`: it names who is asked")
+            findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
         if self._is_first("rule", rule.name.text, node.get("name") or node, findings):
             condition, message = node.get(ruling.value), node.get("message")
             assert isinstance(condition, Scalar)
@@ -147,9 +147,7 @@ class _Reading:
         here = (findings.file, *place(at))
         if (there := self._places.setdefault(key, here)) == here:
             return True
-        findings.error(
-            f"duplicate-{what}", at, f"there is a {what} `{display(name)}` already, at {there[0]}:{there[1]}"
-        )
+        findings.error(f"duplicate-{what}", at, f"a {what} `{display(name)}` already exists at {there[0]}:{there[1]}")
         return False
 
     def _test(self, node: Mapping, findings: Collector) -> None:
@@ -158,7 +156,7 @@ class _Reading:
         is_missing = TEST_TABLE.missing(values, node, findings)
         expect, recorded = node.get("expect"), node.get("recorded")
         if isinstance(expect, Mapping) and not expect.keys:
-            findings.error("missing-field", expect, "`expect` expects nothing: name what the plan must show")
+            findings.error("missing-field", expect, "`expect` is empty: add at least one expectation of the plan")
         if recorded is not None and not isinstance(recorded, Mapping):
             refused(recorded, findings, "recorded", "a manifest: a mapping of sections", empty="{}")
         if is_missing or INVALID in values.values() or len(findings.found) > before:
