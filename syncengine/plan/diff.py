@@ -151,11 +151,14 @@ OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
 """The change of a tag from private (readable for authorized members) to public (readable for the whole team)."""
 
 REOPENED = "reopened: it was retired"
-IMPORTED = "recorded by `state import`: it is not known whether the service has it"
-RESTORED = "recorded by `state restore`, from an earlier version: it is not known what the service has now"
-REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
-ID_UNKNOWN = "recorded by `state rebuild`: its id is not known, and the service returns it"
-AGAIN: Mapping[Status, str] = {Status.RETIRED: "and retired again", Status.RELEASED: "and let go again"}
+IMPORTED = "recorded by `state import`: whether the service has it is unknown"
+RESTORED = "recorded by `state restore` from an earlier version: the service may have other content now"
+REBUILT = "recorded by `state rebuild`: whether the service has it is unknown"
+ID_UNKNOWN = "recorded by `state rebuild` without its id, which the service will return"
+AGAIN: Mapping[Status, str] = {
+    Status.RETIRED: "restored, then retired again",
+    Status.RELEASED: "restored, then released again",
+}
 """The reason for restoring a resource that was no longer managed, by its status."""
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
@@ -394,7 +397,7 @@ def _is_nothing(value: Value | None) -> bool:
 
 
 FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
-    FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
+    FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service accepts it only when it creates an activity type",
     FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps the old value",
 }
 
@@ -409,7 +412,7 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
         if tell := FIELD_NOTES.get(change.effect):
             yield Note(resource.key, change.effect.value, tell(change), resource.source)
     if new and resource.key.kind is Kind.ACTIVITY_TYPE and not resource.body.fields.get("enableIfNew"):
-        message = "created but not offered to users: `enableIfNew: true` would offer it"
+        message = "created but not offered to users: set `enableIfNew: true` to offer it"
         yield Note(resource.key, "not-enabled", message, resource.source)
 
 

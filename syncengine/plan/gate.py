@@ -57,7 +57,7 @@ from syncengine.resource import Key, Recorded, Resource
 
 NO_ROWS: Mapping[str, int] = MappingProxyType({})
 NO_RECORDS = KnownApprovals()
-ALL_ASK = ", and all of a kind always ask"
+ALL_ASK = ", but removing all always needs an approval"
 """The end of a reason to ask when no limit is exceeded."""
 
 

@@ -166,8 +166,8 @@ class Undo(Struct, frozen=True, gc=False):
     """The run that a plan undoes (docs/undo.md), and its commit.
 
     `revert` is the way to revert the commit in Git, or `None` when Git does not know the commit or the run applied more
-    than that commit. `forced` also undoes changes that other runs changed again. `left_out` are addresses of the run
-    that the plan leaves alone. `targets` and `excludes` select the changes to undo.
+    than that commit. `forced` also undoes changes of resources that other runs changed since. `left_out` are addresses
+    of the run that the plan leaves alone. `targets` and `excludes` select the changes to undo.
     """
 
     run: str
@@ -186,7 +186,7 @@ class Plan(Struct, frozen=True, gc=False):
 
     `records` are rows to write without a request. `wholes` has the upsert of each desired tag that only single calls
     touch, in case such a call finds no tag. `prior` has digests of the rows that the plan is based on. `sources` maps
-    the identity of each data source to its number of rows, and `is_whole` is true unless only a selection is planned.
+    the identity of each data source to its number of rows, and `is_whole` is true when all that they make is planned.
     `since` is the comparison with reviewed plans, and `compared` the base of `plan --base`. `refused` has the last
     refusals of resources that the plan sends again, by address. `quarantine` is the part that the plan leaves alone.
     `undo` is the run that it undoes. `redoes` are the resources for which it repeats an undone change, and `undos` the

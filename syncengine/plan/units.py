@@ -167,7 +167,7 @@ def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tup
 def _of_begun(name: UnitName, losses: Sequence[Loss]) -> Iterator[str]:
     """Yield the reason of a category whose own deletion is under way, so that no total counts it."""
     if name.kind == CATEGORY and not any(loss.of == LEAVES_AS[Kind.CATEGORY] for loss in losses):
-        yield f"tags are deleted with {name.name}, whose delete was begun: {len(losses)}"
+        yield f"tags deleted with {name.name}, whose deletion has already begun: {len(losses)}"
 
 
 # --- lines under `removed:`

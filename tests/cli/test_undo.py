@@ -94,7 +94,7 @@ def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, 
     project.settle(tags=[tag("OTHER")])
     project.settle(tags=[tag("T", description="b"), tag("OTHER")])
     planned = undo(project)
-    assert [change["reason"] for change in planned.document["changes"]] == ["and retired again"]
+    assert [change["reason"] for change in planned.document["changes"]] == ["restored, then retired again"]
     held = next(each for each in service.holds()["tags"] if each["name"] == "T")
     assert (held["description"], held["keywords"]) == ("a", [])
     row = project.rows()["tag/T"]
@@ -110,7 +110,7 @@ def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project
     project.settle(tags=kept, removed=[{"tag": "T", "as": "retire"}])
     assert project.rows()["tag/T"]["status"] == "retired"
     planned = undo(project)
-    assert [change["reason"] for change in planned.document["changes"]] == ["and let go again"]
+    assert [change["reason"] for change in planned.document["changes"]] == ["restored, then released again"]
     assert project.rows() == rows
     assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
 
