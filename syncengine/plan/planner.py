@@ -137,8 +137,9 @@ def plan_in(
 ) -> Plan:
     """Plan in a state that is already open. `other` is the plan of the base to compare with."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
+        cure = "create the folder, or name other paths under `manifests:` in the project file"
         message = "there is no folder manifests/, and a plan without it would remove everything in the state"
-        raise setting_problem("missing-manifests", message)
+        raise setting_problem("missing-manifests", f"{message}: {cure}")
     facts = state.facts()
     options, basis = _how(project, request, state, runtime)
     how = (replace(options, other=other), basis)
