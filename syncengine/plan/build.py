@@ -47,7 +47,7 @@ def plan(
     records: StateRecords = NOTHING_ELSE,
     others: int = 0,
 ) -> Plan:
-    """Plan the way to the desired resources. Raise `Problems` when the manifests ask for the impossible.
+    """Plan the calls that make the service match the desired resources. Raise `Problems` when that is impossible.
 
     `records` are the state's records for the gate. `others` is the number of unchanged resources that `desired` leaves
     out.
@@ -73,7 +73,7 @@ def plan_to(
     records: StateRecords = NOTHING_ELSE,
     others: int = 0,
 ) -> Plan:
-    """Plan the way to an aim, and judge the plan by gate and rules. Raise `Problems` when the aim is impossible.
+    """Plan the calls that reach an aim, and judge the plan by gate and rules. Raise `Problems` when that is impossible.
 
     `rows` are the `recorded` rows to compare with, some of them put in doubt. The other parameters are those of `plan`.
     """

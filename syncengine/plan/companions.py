@@ -1,8 +1,7 @@
 """Find the resources that must wait with those in quarantine, so that nothing related to them is deleted. Pure.
 
-Both names of a rename wait together. A category that waits takes along the tags whose calls need it, and one that
-would be deleted also the members that would go with it. A tag that may still be in a category keeps the category from
-being deleted.
+Both names of a rename wait together. With a category wait the tags whose calls need it and, if it would be deleted,
+the members that would go with it. A tag that may still be in a category keeps the category from being deleted.
 """
 
 from __future__ import annotations

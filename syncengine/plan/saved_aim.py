@@ -95,7 +95,7 @@ class _Reading:
         return {**self._staying(), **{item.key: item.effects[0] for item in items}}
 
     def _staying(self) -> dict[Key, Effect]:
-        """Return the uploads of desired activity types that a sweep keeps."""
+        """Return the effects of a sweep's uploads on the desired activity types that it keeps."""
         uploads = self.plan.sweep.uploads if self.plan.sweep else ()
         effects = (item.effects[0] for call in uploads for item in call.items)
         return {effect.key: effect for effect in effects if effect.status is Status.ACTIVE}
@@ -192,7 +192,7 @@ class _Reading:
                 raise inconsistent(f"{change.key} is not deleted with {change.cascade}")
 
     def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> RemovalKind | None:
-        """Return how a member leaves by itself that its category's deletion may miss, or `None` when it does not."""
+        """Return how a member leaves if its category's deletion misses it, or `None` when it stays."""
         if member in needs:
             return RemovalKind.DELETE if member in self._deleted else RemovalKind.RETIRE
         return RemovalKind.FORGET if unsure is Status.RELEASED else None

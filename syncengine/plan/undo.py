@@ -91,7 +91,7 @@ def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRo
 
 
 def _is_relevant(row: ChangedRow) -> bool:
-    """Return whether the run changed the row, or left it in doubt until now."""
+    """Return whether the run changed the row, or left it in doubt and no later run resolved that."""
     return row.is_changed or (row.now is not None and row.now.doubtful and not row.others)
 
 
