@@ -452,7 +452,7 @@ def rules_of(project: Project) -> Rules:
 
 
 def with_approvals(draft: Plan, project: Project, request: PlanRequest) -> Plan:
-    """Return the plan with its gate judged by every approval given (docs/planning.md 5), which no saved plan is."""
+    """Return the plan with its gate judged by every approval given (docs/planning.md 5). Saved plans are not judged."""
     return replace(draft, gate=draft.gate.with_approvals(approvals_of(project, request)))
 
 

@@ -69,7 +69,7 @@ class RuleTestCase:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules and tests of a project, without errors."""
+    """The valid rules and tests of a project."""
 
     rules: tuple[PolicyRule, ...] = ()
     tests: tuple[RuleTestCase, ...] = ()
