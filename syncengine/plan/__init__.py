@@ -1,1 +1,1 @@
-"""recorded + desired → a plan of calls with its gate and summary. Pure, but for `planner`, which loads both."""
+"""Plan the calls that turn recorded resources into desired ones. Pure, except for `planner`, which loads both."""

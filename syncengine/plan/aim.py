@@ -1,4 +1,4 @@
-"""The aim of planning: desired resources, planned removals, notes. Values; pure."""
+"""The aim of planning as values: desired resources, planned removals and notes. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, So
 
 
 class Note(Struct, frozen=True, gc=False):
-    """A remark of a plan that changes nothing. `kind`: create-only, ignored, kept, released, not-enabled, left-out."""
+    """A remark in a plan that changes nothing. Its `kind` is a word such as create-only, ignored, kept or left-out."""
 
     key: Key
     kind: str
@@ -26,7 +26,7 @@ class Note(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The project's rules for removals. `deletes_tags`: the endpoint of deleteTag is configured."""
+    """The project's rules for removals. `deletes_tags` is true when an endpoint for deleteTag is configured."""
 
     tag_removal: Removal = Removal.FORGET
     activity_types: Ownership = Ownership.OWNED
@@ -34,7 +34,7 @@ class Rules:
 
 
 class RemovalKind(StrEnum):
-    """How a recorded resource leaves."""
+    """The way in which a recorded resource is removed."""
 
     FORGET = "forget"
     RETIRE = "retire"
@@ -45,9 +45,10 @@ class RemovalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRemoval:
-    """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename.
+    """A recorded resource that a plan removes, and why.
 
-    `may_stay`: a cascade may not reach it, since it may have left the category; `otherwise` is how it leaves then.
+    `taken_by` is the category of a cascade, or the new name of a rename. `may_stay` is true when a cascade may miss the
+    resource because it may have left the category; `otherwise` is the way in which it is removed then.
     """
 
     row: Recorded
@@ -59,7 +60,7 @@ class PlannedRemoval:
 
     @property
     def own_way(self) -> RemovalKind | None:
-        """Return how its own calls remove it; None if only the cascade of its category does."""
+        """The way in which the resource is removed by itself, or `None` when only its category's cascade removes it."""
         if self.way is not RemovalKind.CASCADE:
             return self.way
         return self.otherwise if self.may_stay and self.otherwise is not RemovalKind.FORGET else None
@@ -69,12 +70,12 @@ class PlannedRemoval:
 class Aim:
     """The aim of planning.
 
-    `desired`: the selected desired resources, their bodies rewritten to the requests of this plan; `renames` maps a new
-    key to the recorded ones it replaces (one for a category); `staying` are recorded activity types that no manifest
-    wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted category,
-    the wanted tags whose calls must be true before; `cascades`: the members that it takes along. `aside`: resources
-    that a quarantine leaves alone, each with the one that it waits for; `keeps_types` is one that keeps any activity
-    type from being deleted.
+    `desired` are the selected desired resources, with the bodies that this plan requests. `renames` maps a new key to
+    the recorded keys that it replaces (a single key for a category). `staying` are recorded activity types that no
+    manifest declares and that stay on the service. `released` are rows to record as released without a request.
+    `movers` maps each deleted category to the desired tags whose calls must be acknowledged first, and `cascades` to
+    the members deleted with it. `aside` maps each resource that a quarantine leaves alone to the quarantined resource
+    that it waits for. `keeps_types` is a quarantined resource that keeps all activity types from being deleted.
     """
 
     desired: dict[Key, Resource] = field(default_factory=dict)
@@ -91,12 +92,12 @@ class Aim:
 
 
 def may_be_held(row: Recorded) -> bool:
-    """Whether the service may hold it: a deletion without a known outcome may not have happened."""
+    """Return whether the service may hold `row`: a deletion whose outcome is unknown may not have happened."""
     return row.status is not Status.DELETED or row.doubtful
 
 
 def is_private(row: Recorded) -> bool:
-    """Whether only authorized members may read the tag."""
+    """Return whether `row` is a private tag, which only authorized members can read."""
     return row.body.fields.get("visibility") == "PRIVATE"
 
 
@@ -104,7 +105,7 @@ CONTENT = ("description", "externalId", "url")
 
 
 def shown(body: Body) -> Iterator[tuple[str, Value]]:
-    """All that tells what a tag is about, besides its keywords."""
+    """Yield the name and value of all that describes a tag apart from its keywords."""
     yield from ((name, value) for name in CONTENT if (value := body.fields.get(name)))
     yield from ((f"metadata {name}", value) for name, value in body.metadata.items())
 
@@ -112,7 +113,7 @@ def shown(body: Body) -> Iterator[tuple[str, Value]]:
 def row_to_compare(
     key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, tuple[Key, ...]]
 ) -> Recorded | None:
-    """The row that a desired resource is compared with: its own, or in a category's rename the one it takes over."""
+    """Return the row to compare the desired resource `key` with. A renamed category takes over its former row."""
     row = recorded.get(key)
     own = row if row is not None and may_be_held(row) else None
     if key.kind is not Kind.CATEGORY or key not in renames:
@@ -124,5 +125,5 @@ def row_to_compare(
 
 
 def release(row: Recorded) -> Effect:
-    """The record of a row that stays on the service and is no longer ours to change."""
+    """Return the effect that records `row` as released: it stays on the service and is no longer managed."""
     return Effect(key=row.key, status=Status.RELEASED)

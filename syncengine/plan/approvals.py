@@ -1,7 +1,7 @@
-"""Approvals: COUNT@HASH of removals, and the state's records of those that were used; pure.
+"""Compute approvals (COUNT@HASH) of removals, and look up the approvals that a state has recorded as used. Pure.
 
-The same removals have another approval each time: the hash covers how often an approval of them was spent, so that
-nothing is approved twice by a line that was left standing.
+The hash covers how often an approval of the same removals was spent. The same removals therefore need a new approval
+each time, and a line left in the project file approves nothing twice.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from syncengine.resource import Key, Recorded
 from syncengine.state.losses import ApprovalRecord, is_settled
 
 DIGITS, EARLIER_DIGITS = 20, 12
-"""Digits of a hash, and those of approvals that earlier versions printed, which are for a whole plan."""
+"""The number of digits in an approval's hash, and in the approvals of whole plans that earlier versions printed."""
 
 
 class Approval(Struct, frozen=True, gc=False):
-    """COUNT@HASH at hand, and where: an option, a variable, a line of the project file, or the run that began."""
+    """An approval that was given, and its origin `by`: an option, a variable, the project file (at `line`) or a run."""
 
     text: str
     by: str
@@ -35,24 +35,24 @@ class Approval(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class KnownApprovals:
-    """A state's records of approvals: those that are spent, and removals under way under others."""
+    """The approvals that a state has recorded: those that are spent, and those with removals under way."""
 
     spent: Mapping[str, ApprovalRecord] = field(default_factory=dict)
     under_way: Mapping[tuple[str, Key], tuple[tuple[Loss, ApprovalRecord], ...]] = field(default_factory=dict)
 
     @property
     def texts_under_way(self) -> frozenset[str]:
-        """The approvals of removals that were begun and are not settled."""
+        """The approvals of removals that have begun and have not settled."""
         return frozenset(record.text for pairs in self.under_way.values() for _, record in pairs)
 
     def covering(self, loss: Loss) -> ApprovalRecord | None:
-        """The approval under which this removal was begun and is not settled, if there is one."""
+        """Return the approval under which the removal `loss` began and has not settled, or `None`."""
         begun = self.under_way.get((loss.of, loss.key), ())
         return next((record for covered, record in begun if covered.covers(loss)), None)
 
 
 def records_of(found: Iterable[ApprovalRecord]) -> KnownApprovals:
-    """Sort what the state recorded. An approval of which a part has settled covers the rest, and nothing anew."""
+    """Sort recorded approvals by use. A partly settled approval covers its remaining removals and no new ones."""
     found = list(found)
     spent = {each.text: each for each in found if each.used is not None or each.remaining != each.covers}
     return KnownApprovals(spent, _by_thing(found, lambda each: each.remaining if each.used is None else ()))
@@ -61,7 +61,7 @@ def records_of(found: Iterable[ApprovalRecord]) -> KnownApprovals:
 def records_of_plan(
     found: Iterable[ApprovalRecord], plan: str, rows: Mapping[Key, Recorded], *, owns_activity_types: bool
 ) -> KnownApprovals:
-    """The same for a saved plan that was begun: its removals under an approval stay approved."""
+    """Sort recorded approvals by use, for an apply that resumes the saved plan `plan`: its removals stay approved."""
     found = list(found)
 
     def covers(each: ApprovalRecord) -> Iterable[Loss]:
@@ -93,20 +93,20 @@ def _by_thing(
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose removals they are: an approval is good for one team and one state."""
+    """The team and the state that an approval is valid for."""
 
     team: str | None
     lineage: str
 
 
 def approvals_of_unit(name: UnitName, losses: Iterable[Loss], owner: Owner) -> Iterator[str]:
-    """The approvals of a unit: the first, and those of the same removals in later times, without end."""
+    """Yield the approvals of a unit without end: one for each time that the same removals are approved."""
     lines = sorted(map(_line, losses))
     return _texts((f"unit\0{name.kind}\0{name.name}", owner.team or "", owner.lineage, *lines), len(lines))
 
 
 def approvals_of_plan(losses: Iterable[Loss], owner: Owner) -> Iterator[str]:
-    """The approvals of all that a plan removes: no ids, times, lines or additions (docs/planning.md 5)."""
+    """Yield the approvals of all that a plan removes, without ids, times, lines and additions (docs/planning.md 5)."""
     losses = list(losses)
     lines = sorted(map(_line, (loss for loss in losses if loss != SWEEP)))
     lines += [SWEPT] * (SWEEP in losses)
@@ -126,11 +126,11 @@ def _line(loss: Loss) -> str:
 
 
 def next_of(texts: Iterator[str], records: KnownApprovals) -> str:
-    """The first approval that was not spent."""
+    """Return the first approval that has not been spent."""
     return next(text for text in texts if not {text, as_printed_before(text)} & records.spent.keys())
 
 
 def as_printed_before(text: str) -> str:
-    """The approval of a whole plan, as earlier versions printed it."""
+    """Return the approval of a whole plan in the form that earlier versions printed."""
     count, _, digest = text.partition("@")
     return f"{count}@{digest[:EARLIER_DIGITS]}"

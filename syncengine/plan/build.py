@@ -1,6 +1,6 @@
-"""desired, recorded → a plan: stages of calls, sweep, gate, summary; pure. The stations of planning are called here.
+"""Build a plan (stages of calls, sweep, gate, summary) from desired resources and recorded rows. Pure.
 
-Folding the effects of a plan's calls and records over the recorded rows gives the aim: a plan proves itself
+Folding the effects of a plan's calls and records over the recorded rows gives the aim, so that a plan can be proven
 without any IO.
 """
 
@@ -47,9 +47,10 @@ def plan(
     records: StateRecords = NOTHING_ELSE,
     others: int = 0,
 ) -> Plan:
-    """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
+    """Plan the calls that make the service match the desired resources. Raise `Problems` when that is impossible.
 
-    `records` are for the gate. `others` counts the desired resources that are left out since they are unchanged.
+    `records` are the state's records for the gate. `others` is the number of unchanged resources that `desired` leaves
+    out.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     verdict = _verdict(options, desired, recorded)
@@ -72,9 +73,9 @@ def plan_to(
     records: StateRecords = NOTHING_ELSE,
     others: int = 0,
 ) -> Plan:
-    """Plan the way to an aim, judged by gate and rules. Raises Problems where it is impossible.
+    """Plan the calls that reach an aim, and judge the plan by gate and rules. Raise `Problems` when that is impossible.
 
-    `rows` are the `recorded` ones as they are compared; the others are those of `plan`.
+    `rows` are the `recorded` rows to compare with, some of them put in doubt. The other parameters are those of `plan`.
     """
     problems = (*target.problems, *objections(target, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):
@@ -112,7 +113,7 @@ def plan_to(
 
 
 def _verdict(options: Options, desired: Desired, recorded: Mapping[Key, Recorded]) -> QuarantineVerdict:
-    """The quarantine's entries that hold."""
+    """Return the quarantine entries that are in effect."""
     if options.quarantine is None:
         return QuarantineVerdict()
     return verdict_of(options.quarantine, desired, recorded, options.rules)
@@ -124,7 +125,7 @@ def _of_quarantine(
     if options.quarantine is not None:
         yield from warnings(verdict, options.quarantine, target, desired.resources, recorded)
         if options.sweep and target.keeps_types is not None:
-            message = f"--sweep is left out: {target.keeps_types} is in quarantine, and no sweep can complete"
+            message = f"--sweep is ignored: no sweep can complete while {target.keeps_types} is in quarantine"
             yield Diagnostic(severity=Severity.WARNING, code=SWEEP_LEFT_OUT, message=message)
 
 
@@ -134,7 +135,7 @@ def _judge(
     approvals: Callable[[], KnownApprovals],
     basis: Basis,
 ) -> Judge:
-    """The gate of all changes or some: of their removals, and of rules that ask about them."""
+    """Return a function that computes the gate of all or some changes, with the rules that ask for approvals."""
 
     def judge(some: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
         units = units_of_judgement(of_rules(some), some, approvals, basis)
@@ -150,7 +151,7 @@ def _judge_of_removals(
     basis: Basis,
     records: StateRecords,
 ) -> Judge:
-    """The gate of this plan's removals, all or some, without rules."""
+    """Return a function that computes the gate of all or some of a plan's removals, without rules."""
 
     def judge(differences: Sequence[Difference], sweep: Sweep | None, sources: Iterable[SourceUse]) -> Gate:
         return gate(
@@ -178,9 +179,9 @@ def derived(
     sweeps_anyway: Callable[[Diff], bool],
     same: Callable[[Change], Change] = itself,
 ) -> tuple[Plan, Diff]:
-    """The plan that follows from the aim, and its differences; no gate, no diagnostics.
+    """Return the plan that follows from the aim, without gate and diagnostics, and its differences.
 
-    `rows` are the `recorded` ones, with reasserted ones in doubt; `same` is for `diff`.
+    `rows` are the `recorded` rows, with reasserted ones put in doubt. `same` is passed to `diff`.
     """
     delta = diff(rows, target, same)
     delta = _with_reasons(delta, recorded) if reasserts else delta
@@ -209,14 +210,14 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
         return
     addresses = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
     for name in scope.matching_nothing(addresses):
-        yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
+        yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} matches no resource")
 
 
 # --- reasserting (docs/planning.md 7)
 
 
 def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
-    """Doubt every desired row, so that it is sent again; removals are planned as always."""
+    """Put every desired row in doubt, so that it is sent again. Removals are planned as usual."""
     return {
         key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
         for key, row in recorded.items()
@@ -234,7 +235,7 @@ def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
     return replace(difference, change=replace(difference.change, reason="sent again (--reassert)"))
 
 
-# --- what else a plan holds
+# --- the other parts of a plan
 
 
 def _sweeps_anyway(delta: Diff, options: Options) -> bool:
@@ -274,7 +275,7 @@ def _counts(changes: Sequence[Change]) -> dict[str, int]:
 def _prior(
     recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Effect], sweep: Sweep | None
 ) -> dict[Key, str]:
-    """Digests of the rows that are touched; of every activity type if the plan sweeps (docs/planning.md 6)."""
+    """Return digests of the rows that a plan touches, and of every activity type if it sweeps (docs/planning.md 6)."""
     keys = {change.key: None for change in changes}
     keys |= {effect.key: None for effect in records if effect.says_something(recorded.get(effect.key))}
     keys |= {former: None for change in changes for former in change.formers}
@@ -284,6 +285,6 @@ def _prior(
 
 
 def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:
-    """The part of a plan to look at: fewer changes, counted anew. Its calls are unchanged."""
+    """Return the plan with only the changes that `keeps` accepts, counted again. Its calls are unchanged."""
     changes = tuple(change for change in plan.changes if keeps(change))
     return replace(plan, changes=changes, summary=replace(plan.summary, **_counts(changes)))

@@ -1,4 +1,4 @@
-"""one difference → the calls this service needs, each with its effects; pure."""
+"""Turn one difference into the calls that the service needs, each with its effects. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from syncengine.service.operations import (
 class Item(Struct, frozen=True, gc=False, kw_only=True):
     """One resource's part of a call, described by its effects; `service/wire.py` encodes it for the service.
 
-    `effects[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
-    is not known to hold it. `spell_name`: the tag's name must be listed as a keyword, since an upsert of an existing
-    tag may not add it by itself. `needs` are keys whose calls must be true before this is sent (docs/planning.md 4.2).
+    `effects[0]` concerns the resource itself, and further effects the resources that the call removes with it. `new` is
+    true when the service is not known to hold the resource. `spell_name` is true when the tag's name must be listed as
+    a keyword, because an upsert of an existing tag may not add it by itself. `needs` are keys whose calls must be
+    acknowledged first (docs/planning.md 4.2).
     """
 
     effects: tuple[Effect, ...] = field(name="leaves")
@@ -48,7 +49,7 @@ class Item(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Call(Struct, frozen=True, gc=False):
-    """One planned request. `id` is unique in its plan; `operation` is an operation's id."""
+    """One planned request. `id` is unique within its plan, and `operation` is the id of an operation."""
 
     id: str
     operation: str
@@ -56,10 +57,10 @@ class Call(Struct, frozen=True, gc=False):
 
 
 class Step(StrEnum):
-    """The stages of a plan, in their order (docs/planning.md 4.1).
+    """The steps of a plan, in order (docs/planning.md 4.1).
 
-    Keyword variants are deletes of a keyword that the service may take for a wanted one (docs/planning.md 2.3): they go
-    before the upsert that adds the wanted one again.
+    `KEYWORD_VARIANTS` deletes keywords that the service may confuse with a desired keyword (docs/planning.md 2.3),
+    before an upsert adds the desired keyword again.
     """
 
     CATEGORIES = "categories"
@@ -86,7 +87,7 @@ OPERATION_OF: Mapping[Step, Operation] = {
 }
 
 Needed = tuple[Step, Item]
-"""One item and the stage that it belongs to."""
+"""An item, and the step that it belongs to."""
 
 
 def calls_for(
@@ -94,8 +95,8 @@ def calls_for(
 ) -> list[Needed]:
     """Return the request items that one difference needs.
 
-    `cascade` and `movers` are members of a deleted category: those deleted with it and those that move out first.
-    A tag that is deleted with its category, or only forgotten, needs no item; activity types are deleted by the sweep
+    `cascade` are the members of a deleted category that are deleted with it, and `movers` those that move out first.
+    A tag that is deleted with its category, or only forgotten, needs no item. Activity types are deleted by the sweep
     of the whole plan.
     """
     if difference.leaving is not None:
@@ -119,7 +120,7 @@ def _activity_type(difference: Difference) -> list[Needed]:
 
 
 def whole(difference: Difference, former: Key | None = None) -> Effect:
-    """The effect of an upsert that carries all that is desired."""
+    """Return the effect of an upsert that sends the whole desired resource."""
     resource = _resource(difference)
     before = difference.row.body.fields if difference.row else None
     return Effect(
@@ -164,7 +165,7 @@ def _tag(difference: Difference) -> list[Needed]:
 
 
 def whole_tag(difference: Difference) -> Item:
-    """The upsert of one tag with everything that is desired of it."""
+    """Return the item that upserts a tag with its whole desired content."""
     row, name = difference.row, difference.change.key.name
     if row is None:
         return Item(effects=(whole(difference),), new=True)
@@ -197,7 +198,7 @@ def _keyword_deletes(
 
 
 def spelling_variants(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
-    """Deleted keywords that differ from a wanted one only by case or Unicode form."""
+    """Return the keywords of `old` that differ from a keyword of `new` only by case or Unicode form."""
     old = tuple(old)
     if not old:
         return ()
@@ -212,7 +213,7 @@ DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
 }
 
 
-# --- what leaves
+# --- removals
 
 
 def _departure(difference: Difference, cascade: Iterable[PlannedRemoval], movers: Iterable[Key]) -> list[Needed]:
@@ -236,7 +237,7 @@ OTHERWISE: Mapping[RemovalKind, Status] = {
     RemovalKind.FORGET: Status.RELEASED,
     RemovalKind.RETIRE: Status.RETIRED,
 }
-"""What a member that a cascade may have missed is recorded as; one that was deleted by itself is gone."""
+"""The status to record for a category member that a cascade may have missed and that no call of its own deletes."""
 
 
 def _taken_along(member: PlannedRemoval) -> Effect:

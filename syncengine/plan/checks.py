@@ -1,4 +1,4 @@
-"""Check the aim against the recorded rows: requests that are impossible, and likely mistakes; pure."""
+"""Check the aim against the recorded rows for impossible requests and likely mistakes. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ RENAME_SUSPECTED = "rename-suspected"
 NOTHING_SELECTED = "nothing-selected"
 REMOVED_UNKNOWN = "removed-unknown"
 LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED, REMOVED_UNKNOWN})
-"""The lints of planning; the project file may set each off, or make it an error."""
+"""The lints of planning. The project file can turn each of them off or make it an error."""
 
 NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Return errors: changes that the service cannot make, or only with side effects that nobody asked for."""
+    """Yield an error for each change that the service cannot make, or only with side effects that nobody asked for."""
     going_ids = {
         leaving.row.server_id: key
         for key, leaving in aim.leaving.items()
@@ -39,19 +39,20 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
 def _not_revived(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
     if row.status is Status.DELETED and resource.body.fields.get("reenableIfArchived") is not True:
         fate = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
-        message = f"this activity type {fate}: `reenableIfArchived: true` brings it back"
+        message = f"this activity type {fate}: set `reenableIfArchived: true` to bring it back"
         yield found_at(resource.source, resource.key, "deleted-activity-type", message)
 
 
 def _unsaid_visibility(resource: Resource, row: Recorded | None, formers: Iterable[Recorded]) -> Iterator[Diagnostic]:
-    """Look for a tag that was private, under this name or one that it replaces, and does not say what it is now."""
+    """Yield an error for a tag that was private, under this or a former name, and no longer declares its visibility."""
     if "visibility" in resource.body.fields:
         return
     rows = (*([row] if row is not None else ()), *formers)
     private = next((r for r in rows if may_be_held(r) and r.body.fields.get("visibility") == "PRIVATE"), None)
     if private is not None:
         name = "this tag" if private is row else f"{private.key}, its former name,"
-        message = f"{name} was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
+        cure = "add `visibility: PRIVATE` or `visibility: PUBLIC`"
+        message = f"{name} was PRIVATE, and the manifest no longer declares that: {cure}"
         yield found_at(resource.source, resource.key, "visibility-dropped", message)
 
 
@@ -69,18 +70,18 @@ def _references_to_what_goes(aim: Aim, resource: Resource, going_ids: Mapping[st
 def suspicions(
     aim: Aim, recorded: Mapping[Key, Recorded], statements: Mapping[Key, Removed] = NO_LINES
 ) -> Iterator[Diagnostic]:
-    """Warn of pairs that look like a rename, and of removals whose tag was never there."""
+    """Yield warnings about likely renames, and about lines of `removed` whose tag the state does not know."""
     going = {key: leaving.row.body for key, leaving in aim.leaving.items() if leaving.taken_by is None}
     if going:
         coming = {key: resource.body for key, resource in aim.desired.items() if key not in recorded}
         for new, old, alike in likely_renames(going, coming):
-            message = f"{alike} {old}, which is removed: write `previously: [{old.name}]` if this is a rename"
+            message = f"{alike} {old}, which is removed: add `previously: [{old.name}]` if this is a rename"
             yield found_at(aim.desired[new].source, new, RENAME_SUSPECTED, message, Severity.WARNING)
     yield from _unknown_lines(statements, recorded)
 
 
 def _unknown_lines(statements: Mapping[Key, Removed], recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Lines of `removed` whose tag the state does not know; nothing where it knows no tag at all, as a new one."""
+    """Yield a warning for each line of `removed` whose tag the state does not know, unless the state has no tags."""
     unknown = [line for key, line in statements.items() if key not in recorded]
     names = tuple(key.name for key in recorded if key.kind is Kind.TAG) if unknown else ()
     for number, line in enumerate(unknown if names else ()):

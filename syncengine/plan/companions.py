@@ -1,7 +1,7 @@
-"""Resources in quarantine → all that waits with them, so that nothing is deleted beside them; pure.
+"""Find the resources that must wait with those in quarantine, so that nothing related to them is deleted. Pure.
 
-A rename has two halves. A category that stays out takes along the tags whose calls need it; one that would go takes
-along the members that would go with it. A tag that may still be in a category keeps that from being deleted.
+Both names of a rename wait together. With a category wait the tags whose calls need it and, if it would be deleted,
+the members that would go with it. A tag that may still be in a category keeps the category from being deleted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CODE = "defaultActivityTypeCode"
 
 @dataclass(slots=True)
 class Estate:
-    """All that is recorded and desired, with its renames: new keys to former ones, and back. Indexed when asked."""
+    """All recorded and desired resources, and the renames between them in both directions. Indexed on demand."""
 
     recorded: Mapping[Key, Recorded]
     desired: Mapping[Key, Resource]
@@ -29,7 +29,7 @@ class Estate:
     _owners: dict[str, list[Key]] | None = field(default=None)
 
     def companions(self, key: Key) -> Iterator[Key]:
-        """Resources that wait with another one directly."""
+        """Yield the resources that are directly tied to `key` and must wait with it."""
         yield from self.renames.get(key, ())
         if (new := self.taken_over.get(key)) is not None:
             yield new
@@ -48,7 +48,7 @@ class Estate:
         yield from (tag for reference in references for tag in tags.get(reference, ()))
 
     def _is_going(self, key: Key) -> bool:
-        """Whether the manifests let go of a category that the service may hold, and that is ours to delete."""
+        """Return whether `key` is a category to delete: managed, maybe held by the service, and no longer declared."""
         row = self.recorded.get(key)
         is_held = row is not None and may_be_held(row) and row.status is not Status.RELEASED and not row.protect
         return is_held and key not in self.desired and key not in self.taken_over
@@ -59,7 +59,7 @@ class Estate:
             yield from (key for key in owners.get(reference, ()) if self._is_going(key))
 
     def _desired_tags(self) -> dict[str, list[Key]]:
-        """Desired tags by their references to a category."""
+        """Return the desired tags by their references to a category."""
         tags: dict[str, list[Key]] = defaultdict(list)
         for key, resource in self.desired.items():
             if key.kind is Kind.TAG:
@@ -68,7 +68,7 @@ class Estate:
         return tags
 
     def _members_of_rows(self) -> dict[str, list[Key]]:
-        """Recorded tags that no manifest declares, by their references to a category."""
+        """Return the recorded tags that no manifest declares, by their references to a category."""
         members: dict[str, list[Key]] = defaultdict(list)
         for key, row in self.recorded.items():
             if key.kind is Kind.TAG and key not in self.desired and key not in self.taken_over and may_be_held(row):
@@ -77,7 +77,7 @@ class Estate:
         return members
 
     def _owners_of_ids(self) -> dict[str, list[Key]]:
-        """Recorded categories by every reference to them, and by those of the same one under another name."""
+        """Return the recorded categories by every reference to them. Rows with one server id share their references."""
         owners: dict[str, list[Key]] = defaultdict(list)
         by_id: dict[str, list[Key]] = defaultdict(list)
         for key, row in self.recorded.items():
@@ -90,7 +90,7 @@ class Estate:
 
 
 def with_companions(quarantined: Iterable[Key], estate: Estate) -> dict[Key, Key]:
-    """All that is left alone, each with the resource in quarantine that it waits for."""
+    """Return every resource that is left alone, mapped to the quarantined resource that it waits for."""
     aside = {key: key for key in quarantined}
     queue = list(aside)
     while queue:
@@ -103,9 +103,10 @@ def with_companions(quarantined: Iterable[Key], estate: Estate) -> dict[Key, Key
 
 
 def keeper_of_types(aside: Mapping[Key, Key], estate: Estate) -> Key | None:
-    """The resource that prevents a sweep: an activity type in quarantine, or a tag that may carry one that goes.
+    """Return the quarantined resource that prevents a sweep, or `None`.
 
-    A row has the content that was sent last: of a refused tag, the service may hold an earlier code.
+    It is an activity type, or a tag that may still carry the code of an activity type to delete. A row has the content
+    that was sent last, so the service may hold an earlier code of a refused tag.
     """
     for key, cause in aside.items():
         if key.kind is Kind.ACTIVITY_TYPE:

@@ -1,8 +1,8 @@
-"""saved plan + current rows → the plan, proven consistent, or a refusal; pure (docs/planning.md 6).
+"""Prove that a saved plan is consistent with itself and with the current rows, or refuse it. Pure (docs/planning.md 6).
 
-A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must give the
-very changes, calls, records and gate that the file shows. Places, reasons to leave, notes on resources that stay and
-the count of unchanged ones decide nothing.
+A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must give exactly
+the changes, calls, records and gate that the file shows. Places, reasons for removals, notes on resources that stay and
+the number of unchanged resources are not compared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 
 FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
-"""Notes that follow from what is sent."""
+"""The kinds of notes that follow from the content sent."""
 
 COUNTED = re.compile(
     r"([0-9,]{1,24}) of [0-9,]+ (.+?)(?:, ([0-9,]{1,24}) of them in runs since [0-9: -]{16} UTC)?"
@@ -40,18 +40,18 @@ COUNTED = re.compile(
 SHRUNK = re.compile(
     r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources made from it(?: at .+)? are removed) \(limit 25%\)"
 )
-"""The reasons of a gate; how much there was of a source of data is not recorded."""
+"""The pattern of a gate's reason about a source that shrank, whose former size is not recorded."""
 
 BY_LINES = re.compile(r"(lines under `removed:` take [0-9]+) of [0-9]+ tags \(limit 25%\)")
-"""The reason of lines that ask together, which depends on the number of tags."""
+"""The pattern of the reason of lines that need an approval together, which depends on the number of tags."""
 
 OF_MANY: Mapping[str, str] = {words: SAYS[of] for table in (SAYS, SAYS_OF_ONE) for of, words in table.items()}
-"""The words for a number of losses, by these and by the words for the only one."""
+"""The words for several losses, by themselves and by the words for a single loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The present state. `rows` as `saved_aim.aim_of` wants them; `judged` reads those that the gate judges."""
+    """The current state. `rows` are those that `saved_aim.aim_of` needs, and `judged` reads the rows for the gate."""
 
     rows: Mapping[Key, Recorded]
     judged: Callable[[], JudgedRows]
@@ -62,7 +62,7 @@ class Present:
 
 
 def prove(plan: Plan, now: Present) -> Diff:
-    """Return the differences of a plan whose calls make its changes; StalePlan (`plan-inconsistent`) of another."""
+    """Return a plan's differences. Raise `StalePlan` (`plan-inconsistent`) if its calls do not make its changes."""
     target = aim_of(plan, now.rows)
     rows = reasserted(now.rows, target.desired) if plan.reasserts else now.rows
     _refuse_impossible(target, rows, now.rules)
@@ -77,7 +77,7 @@ def prove(plan: Plan, now: Present) -> Diff:
 
 
 def _same_as(changes: Iterable[Change]) -> Callable[[Change], Change]:
-    """Share equal changes with the plan instead of keeping them twice."""
+    """Return a function that replaces each change by the plan's equal one, to keep it in memory only once."""
     rest = iter(changes)
 
     def same(change: Change) -> Change:
@@ -103,7 +103,7 @@ def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
         raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
     kept_notes = sum(note.kind == "kept" for note in plan.notes)
     if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept_notes) != plan.summary:
-        raise inconsistent("its summary does not count the changes and requests that it would make")
+        raise inconsistent("its summary does not match the changes and requests that it would make")
     if _following(plan.notes) != _following(again.notes):
         raise inconsistent("it hides a note about a field that the service does not accept")
 
@@ -115,17 +115,17 @@ def _following(notes: Iterable[Note]) -> list[Note]:
 
 def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded]) -> None:
     if plan.stages != again.stages or plan.wholes != again.wholes:
-        raise inconsistent("its calls are not those that make its changes")
+        raise inconsistent("its calls do not match its changes")
     if plan.sweep != again.sweep:
-        raise inconsistent("its sync session is not the one that makes its changes")
+        raise inconsistent("its sync session does not match its changes")
     if _telling(plan.records, rows) != _telling(again.records, rows):
-        raise inconsistent("it would write different rows than its changes leave")
+        raise inconsistent("it would record other rows than its changes do")
     if unproven := [key for key in again.prior if key not in plan.prior]:
-        raise inconsistent(f"it does not say what {unproven[0]} was when it was made")
+        raise inconsistent(f"it does not record the row of {unproven[0]} that it was made from")
 
 
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
-    """KnownApprovals that say more than another place; the others must say just that, of rows that are there."""
+    """Return the effects that record more than a new place, sorted. Refuse effects on rows that do not exist."""
     telling = []
     for effect in records:
         row = rows.get(effect.key)
@@ -134,7 +134,7 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
         if effect.says_something(row):
             telling.append((effect.key, effect))
         elif effect != Effect(key=effect.key, source=effect.source, protect=row.protect):
-            raise inconsistent(f"it would write a different row of {effect.key} than its changes leave")
+            raise inconsistent(f"it would record {effect.key} differently than its changes do")
     return sorted(telling, key=lambda pair: (pair[0], repr(pair[1])))
 
 
@@ -142,16 +142,16 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
 
 
 def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
-    """A gate that asks stays as strict as it was; one that asks nothing must ask nothing today either.
+    """Refuse a plan whose gate does not match its removals, or misses an approval that today's gate needs.
 
-    Totals and limits may differ today. The layout of templates is not known here, so that the losses of one template of
-    a source are judged by the plan alone.
+    Totals and limits may differ today. The layout of templates is unknown here, so that the losses of one template of a
+    source are judged by the plan alone.
     """
-    plan = replace(plan, gate=without_rules(plan.gate))  # rules are judged anew by those of the project
+    plan = replace(plan, gate=without_rules(plan.gate))  # the project's rules are judged again elsewhere
     today = _gate_today(plan, delta, now, now.records())
     claim, losses = plan.gate, losses_in(delta.differences)
     if today.tripped and not claim.tripped:
-        raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
+        raise inconsistent(f"it shows no gate, but an approval is needed: {'; '.join(today.reasons)}")
     if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
         raise inconsistent("its gate asks for a different approval than its removals need")
     if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now, today):
@@ -181,9 +181,9 @@ def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) 
 
 
 def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Present, today: Gate) -> bool:
-    """Whether the approvals that the plan shows are those of its removals, of now or of before some were spent.
+    """Return whether the approvals that the plan shows belong to its removals.
 
-    Also of before another run began with a part of it.
+    They may be those of today, or those from before some were spent or another run began with a part of the plan.
     """
     claim, records, owner = plan.gate, now.records(), plan.basis.owner
     everything = [*losses, *([SWEEP] if plan.sweep is not None else [])]
@@ -198,7 +198,7 @@ def _asks_for_these(plan: Plan, losses: Iterable[Loss], delta: Diff, now: Presen
 
 
 def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: KnownApprovals) -> bool:
-    """Whether a plan shows all units; whether lines under `removed:` ask together depends on totals."""
+    """Return whether a gate shows all units of today, except for lines under `removed:`, which depend on totals."""
     units, shown = {unit.id: unit for unit in today.units}, [unit.id for unit in claim.units]
     true = [name for name in units if name in shown or name.kind != REMOVED]
     if [name for name in shown if name in units] != true or len({*shown}) < len(shown):
@@ -207,7 +207,7 @@ def _has_units_of(claim: Gate, today: Gate, owner: Owner, records: KnownApproval
 
 
 def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: KnownApprovals) -> bool:
-    """Whether a unit is as it is shown; the losses of a source without resources of its own are not known here."""
+    """Return whether a unit is shown correctly. The losses of a source without own resources are unknown here."""
     if true is None:
         return claim.kind in (SOURCE, REMOVED)
     texts = approvals_of_unit(true.id, true.losses, owner)
@@ -215,7 +215,7 @@ def _is_unit(claim: Unit, true: Unit | None, owner: Owner, records: KnownApprova
 
 
 def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
-    """Whether it is one of the approvals up to the first that was not spent."""
+    """Return whether `text` is one of the approvals up to the first that was not spent."""
     for each in texts:
         if each == text or each not in records.spent:
             return each == text
@@ -223,7 +223,7 @@ def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
 
 
 def _lasting_part(reason: str) -> str:
-    """A reason without its total, its limit and earlier losses, which may differ on another day."""
+    """Return a reason without its total, its limit and earlier losses, which may differ on another day."""
     if lines := BY_LINES.fullmatch(reason):
         return lines[1]
     count = COUNTED.fullmatch(reason)

@@ -1,4 +1,4 @@
-"""Compare the aim with the recorded rows: changes, notes, and rows to record without a request; pure."""
+"""Compare the aim with the recorded rows, for changes, notes and rows to record without a request. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from syncengine.service.wire import UNCLEARABLE
 
 
 class Action(Enum):
-    """The action of a plan on one resource. The value is the symbol people see; `word` is the machines' name."""
+    """The action of a plan on one resource. The value is the symbol for people; `word` is the name for machines."""
 
     CREATE = "+"
     UPDATE = "~"
@@ -61,9 +61,10 @@ class FieldEffect(StrEnum):
 
 
 class FieldChange(Struct, frozen=True, gc=False):
-    """One field's difference. None: not declared. `after` None with effect APPLIES: sent as an explicit empty.
+    """The difference in one field.
 
-    `replaced`: another field says the same thing now, so that nothing is lost.
+    `None` means that the field is not declared. `after` is `None` with effect `APPLIES` when an explicit empty value is
+    sent. `replaced` is true when another field now carries the same information, so that nothing is lost.
     """
 
     name: str
@@ -74,18 +75,18 @@ class FieldChange(Struct, frozen=True, gc=False):
 
     @property
     def clears(self) -> bool:
-        """Whether something that the service holds is emptied."""
+        """Whether the change clears a value that the service holds."""
         empties = self.effect is FieldEffect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
         return empties and not self.replaced
 
 
 class Change(Struct, frozen=True, gc=False, kw_only=True):
-    """The difference for one resource.
+    """The difference between the recorded and the desired content of one resource.
 
-    `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
-    this tag along; `previously` the former name in a rename. `merges` are all former names where there are several;
-    `opens` the names of all PRIVATE tags that a rename makes public, its own among them. `reason` explains and never
-    decides.
+    `metadata_before` has the old values of names that are set or deleted. `cascade` is the category whose deletion also
+    deletes this tag, and `previously` the former name in a rename. `merges` are all former names if there are several.
+    `opens` are the names of all PRIVATE tags that a rename makes public, possibly including this tag's own. `reason` is
+    an explanation and decides nothing.
     """
 
     key: Key
@@ -105,7 +106,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def formers(self) -> tuple[Key, ...]:
-        """The former names."""
+        """The keys of all former names."""
         if not (self.previously or self.merges or self.opens):  # as of most changes of a large plan
             return ()
         names = dict.fromkeys(filter(None, (self.previously, *(self.merges or ()), *(self.opens or ()))))
@@ -122,7 +123,7 @@ class Difference(Struct, frozen=True, gc=False):
 
 
 class Diff(Struct, frozen=True, gc=False):
-    """All differences; rows to record without a request; notes; the number of unchanged resources."""
+    """The differences, rows to record without a request, notes, and the number of unchanged resources."""
 
     differences: tuple[Difference, ...]
     records: tuple[Effect, ...]
@@ -135,10 +136,10 @@ CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
     Kind.CATEGORY: frozenset(),
     Kind.ACTIVITY_TYPE: frozenset({"label", "enableIfNew"}),
 }
-"""Fields that only count when the service sees the resource for the first time (docs/service.md §2)."""
+"""Fields that the service accepts only when it creates the resource (docs/service.md §2)."""
 
 NO_METADATA: Mapping[str, str] = {}
-"""For the many changes that have none before."""
+"""The empty `metadata_before` that most changes share."""
 
 UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.TAG, "visibility"): "PUBLIC",
@@ -149,15 +150,18 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 """The meaning of a field that was never declared."""
 
 OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
-"""Content that only authorized members could read becomes readable for the whole team."""
+"""The change of a tag from private (readable for authorized members) to public (readable for the whole team)."""
 
 REOPENED = "reopened: it was retired"
-IMPORTED = "recorded by `state import`: it is not known whether the service has it"
-RESTORED = "recorded by `state restore`, from an earlier version: it is not known what the service has now"
-REBUILT = "recorded by `state rebuild`: it is not known whether the service has it"
-ID_UNKNOWN = "recorded by `state rebuild`: its id is not known, and the service returns it"
-AGAIN: Mapping[Status, str] = {Status.RETIRED: "and retired again", Status.RELEASED: "and let go again"}
-"""Of a resource that is brought back to where it was, which is no longer managed."""
+IMPORTED = "recorded by `state import`: whether the service has it is unknown"
+RESTORED = "recorded by `state restore` from an earlier version: the service may have other content now"
+REBUILT = "recorded by `state rebuild`: whether the service has it is unknown"
+ID_UNKNOWN = "recorded by `state rebuild` without its id, which the service will return"
+AGAIN: Mapping[Status, str] = {
+    Status.RETIRED: "restored, then retired again",
+    Status.RELEASED: "restored, then released again",
+}
+"""The reason for restoring a resource that was no longer managed, by its status."""
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
@@ -170,14 +174,14 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 
 
 def itself(change: Change) -> Change:
-    """Return the change as it is."""
+    """Return the change unaltered."""
     return change
 
 
 def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
     """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5).
 
-    `same`: an equal change that is in memory already, to be taken instead.
+    `same` maps a change to an equal one that is already in memory, or to itself.
     """
     differences: list[Difference] = []
     records = [release(row) for row in aim.released]
@@ -205,14 +209,14 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
 
 
 def is_new(row: Recorded | None) -> bool:
-    """Whether the service is not known to hold the resource."""
+    """Return whether the service is not known to hold the resource."""
     return row is None or not row.confirmed or not may_be_held(row)
 
 
 def _compare(
     row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Recorded]
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
-    """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
+    """Return the change of a resource, the effect to record without a request in its `own` row, and notes."""
     fields, unsaid = _field_changes(row, resource)
     if opens := opened_by_rename(own, resource, formers):
         fields = [OPENED, *(each for each in fields if each.name != OPENED.name)]
@@ -225,7 +229,7 @@ def _compare(
 
 
 def needs_upsert(change: Change, row: Recorded | None) -> bool:
-    """Whether the whole resource is sent; parts of a tag that the service holds have calls of their own."""
+    """Return whether the whole resource must be sent. Parts of a tag that the service holds have calls of their own."""
     return (
         change.key.kind is not Kind.TAG
         or change.action is Action.CREATE
@@ -239,7 +243,7 @@ def needs_upsert(change: Change, row: Recorded | None) -> bool:
 
 
 def appearance(key: Key, says: Body | Effect, source: Source | None) -> Change:
-    """Return the change that creates a resource which is not recorded: all its content is new."""
+    """Return the change that creates an unrecorded resource, all of whose content is new."""
     return Change(
         key=key,
         action=Action.CREATE,
@@ -303,9 +307,10 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 
 
 def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> tuple[str, ...]:
-    """The private tags whose content becomes public by a rename: former names, and its own where that was private too.
+    """Return the names of private tags whose content a rename makes public.
 
-    None where the service surely has the name, for everybody to read, with all that it is to show.
+    They are former names, and the resource's own name if it was private too. Return none when the service certainly
+    shows the new name publicly with the same content already.
     """
     opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
     private = [each.key.name for each in formers if opens and is_private(each) and _is_opened(each, own, resource)]
@@ -314,9 +319,9 @@ def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable
 
 
 def _is_opened(former: Recorded, own: Recorded | None, resource: Resource) -> bool:
-    """Whether the new name comes to show anything with a private former one.
+    """Return whether the new name publishes content of a private former name.
 
-    One that is protected keeps its name, so that each later change would ask: then it is what the two have in common.
+    Of a protected former tag, which keeps its name, only shared content counts, or every later change would ask again.
     """
     if own is None or own.status is not Status.ACTIVE or not own.confirmed or own.doubtful or is_private(own):
         return True
@@ -333,7 +338,7 @@ def _readable(body: Body) -> Iterator[tuple[str, Value]]:
 
 
 def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
-    """Differences to show, and those that mean nothing to the service and are only recorded."""
+    """Return the differences to show, and those that mean nothing to the service and are only recorded."""
     if row is None:
         return _first_fields(resource.key.kind, resource.body.fields), []
     before, after = row.body.fields, resource.body.fields
@@ -350,7 +355,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
 
 
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
-    """All fields of a resource that is not recorded; no row tells of others."""
+    """Return the changes that set the fields of an unrecorded resource."""
     return [
         FieldChange(name, None, value)
         for name, value in fields.items()
@@ -365,21 +370,21 @@ def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEf
 
 
 def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Whether the service loses the value of a field that it holds."""
+    """Return whether the change of a field clears a value that the service holds."""
     change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
     return change.clears and not _means_the_same(key.kind, change)
 
 
 def is_sent(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Whether a difference of a resource that the service holds is sent to it."""
+    """Return whether a field's difference is sent to the service, which holds the resource."""
     change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
     return before != after and change.effect is FieldEffect.APPLIES and not _means_the_same(key.kind, change)
 
 
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
-    """Whether declaring a field, or no longer declaring it, makes no difference to the service.
+    """Return whether declaring a field, or no longer declaring it, makes no difference to the service.
 
-    Declaring an empty value for a field that was never declared does: it clears a value that others may have set.
+    An empty value for a field that was never declared makes a difference: it clears a value that others may have set.
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:
@@ -394,13 +399,13 @@ def _is_nothing(value: Value | None) -> bool:
 
 
 FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
-    FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
+    FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service accepts it only when it creates an activity type",
     FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps the old value",
 }
 
 
 def _revives(row: Recorded | None, resource: Resource) -> bool:
-    """Whether the service revives a deleted activity type, and offers it as before."""
+    """Return whether the service revives a deleted activity type and offers it to users as before."""
     return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
 
 
@@ -409,14 +414,14 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
         if tell := FIELD_NOTES.get(change.effect):
             yield Note(resource.key, change.effect.value, tell(change), resource.source)
     if new and resource.key.kind is Kind.ACTIVITY_TYPE and not resource.body.fields.get("enableIfNew"):
-        message = "created but not offered to users: `enableIfNew: true` would offer it"
+        message = "created but not offered to users: set `enableIfNew: true` to offer it"
         yield Note(resource.key, "not-enabled", message, resource.source)
 
 
 def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], change: Change | None) -> Effect | None:
-    """The effect to record without a request: fields the service does not take, place, protection, ownership.
+    """Return the effect to record without a request, or `None`: ignored fields, source, protection and ownership.
 
-    Not the status that a call of the change records once it is sent: nothing is managed or opened before.
+    A status that a call of the change will record is left out, so that nothing counts as managed before it is sent.
     """
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
@@ -436,9 +441,9 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange], ch
 
 
 def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Effect]:
-    """Members of a renamed category are in the new one without a request of their own.
+    """Yield effects that record the members of a renamed category under its new name, without requests of their own.
 
-    Also those that this plan sends, or that may have left it: a run may end between the rename and their upserts.
+    Members that this plan sends or that may have left are included: a run may end between the rename and their upserts.
     """
     renamed = {
         str(formers[0]): Effect(key=new, fields={"category": new.name}, former=formers[0])
@@ -452,7 +457,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Eff
             yield from (replace(renamed[place], key=key) for place in row.category_references() if place in renamed)
 
 
-# --- what leaves
+# --- removals
 
 
 def _departure(leaving: PlannedRemoval) -> Difference:

@@ -1,7 +1,7 @@
-"""losses in units, limits, approvals → whether removals need an approval, which, and why; pure (docs/planning.md 5).
+"""Judge whether a plan's removals need approvals, which, and why, by units and limits. Pure (docs/planning.md 5).
 
-Approved units are taken out, and the rest is judged: each share is of the rest. A removal in several units
-needs each that asks.
+Approved units are taken out first, and shares are computed from the remaining removals. A removal in several units
+needs the approval of each unit that asks for one.
 """
 
 from __future__ import annotations
@@ -57,15 +57,17 @@ from syncengine.resource import Key, Recorded, Resource
 
 NO_ROWS: Mapping[str, int] = MappingProxyType({})
 NO_RECORDS = KnownApprovals()
-ALL_ASK = ", and all of a kind always ask"
-"""The end of a reason where no limit is exceeded."""
+ALL_ASK = ", but removing all always needs an approval"
+"""The end of a reason to ask when no limit is exceeded."""
 
 
 class Unit(Struct, frozen=True, gc=False):
-    """Removals that one approval is for. `asks`: whatever the limits are, for `reasons` or since its kind always does.
+    """Removals that share one approval.
 
-    `lost` counts them by kind; of a source, `missing` of `total` rows or resources are gone. `approved`: the approval
-    at hand; `is_open`: it needs one. `by`: who is asked, where a rule says so. `losses` are in no saved plan.
+    `asks` is true when the unit needs an approval whatever the limits are, for `reasons` or because its kind always
+    does. `lost` counts the removals by kind. Of a source's `total` rows or resources, `missing` are gone. `approved` is
+    the approval given, and `is_open` is true when the unit still needs an approval. `by` names the people whom a rule
+    asks. Saved plans leave out `losses`.
     """
 
     kind: str
@@ -88,7 +90,7 @@ class Unit(Struct, frozen=True, gc=False):
 
 
 class LossCount(Struct, frozen=True, gc=False):
-    """A number of losses of one kind that are in the same units, by their places among the units."""
+    """The number of losses of one kind that belong to the same units. `units` are indexes into the gate's units."""
 
     of: str
     units: tuple[int, ...]
@@ -96,9 +98,9 @@ class LossCount(Struct, frozen=True, gc=False):
 
 
 class Total(Struct, frozen=True, gc=False):
-    """The total that losses of one kind are a share of.
+    """The total of which losses of one kind are a share.
 
-    Runs took `earlier` before; `missing` of them are not in `there`.
+    Recent runs already took `earlier`, the first at `since`; `missing` of them are not counted in `there`.
     """
 
     of: str
@@ -109,7 +111,7 @@ class Total(Struct, frozen=True, gc=False):
     since: float = 0.0
 
     def excess(self, now: int, out: int) -> str | None:
-        """The reason to ask where `now` are lost and `out` more are approved."""
+        """Return the reason to ask when `now` are lost and `out` more are approved, or `None` within the limit."""
         count, there = now + self.earlier, self.there - out
         if not now or (
             self.of not in ALWAYS_ASKS and now < there and not self.limit.is_exceeded(count, there + self.missing)
@@ -120,7 +122,7 @@ class Total(Struct, frozen=True, gc=False):
         return f"{count:,} of {total:,} {says}{self._of_before()} (limit {limit})"
 
     def _limit(self, count: int, total: int) -> str:
-        """The limit that is exceeded, or that all of a kind are within."""
+        """Return the limit that is exceeded, or the limit that all of a kind stay within."""
         if self.of in ALWAYS_ASKS:
             return "0"
         return str(self.limit) if self.limit.is_exceeded(count, total) else f"{self.limit}{ALL_ASK}"
@@ -132,11 +134,12 @@ class Total(Struct, frozen=True, gc=False):
 
 
 class Gate(Struct, frozen=True, gc=False):
-    """Whether losses need an approval: `reasons` with their numbers, `approve` is for all of them when tripped.
+    """The judgement whether losses need approvals, with its `reasons`.
 
-    `units` are all that the losses are divided into; `begun` those that go on under an approval of an earlier run.
-    `lines` are the tags that lines under `removed:` approve. `whole` is the approval of everything, also where none is
-    needed. `claim` is the gate of a saved plan, which stays as strict as it was.
+    `approve` is the approval of all losses when the gate is tripped. `units` divide the losses; `begun` are units that
+    continue under an approval of an earlier run. `lines` are the tags that lines under `removed:` approve. `whole` is
+    the approval of everything, even when none is needed. `claim` is the gate of a saved plan, which stays as strict as
+    it was.
     """
 
     tripped: bool = False
@@ -153,22 +156,22 @@ class Gate(Struct, frozen=True, gc=False):
 
     @property
     def is_closed(self) -> bool:
-        """Whether something needs an approval that is not at hand."""
+        """Whether a unit needs an approval that was not given."""
         return any(unit.is_open for unit in self.units)
 
     @property
     def shown(self) -> tuple[Unit, ...]:
-        """Units that need an approval, or have one."""
+        """The units that need an approval or have one."""
         return (*(unit for unit in self.units if unit.is_open or unit.approved is not None), *self.begun)
 
     @property
     def at_hand(self) -> tuple[str, ...]:
-        """The approvals that it goes on with."""
+        """The texts of the approvals in use."""
         everything = [self.approved] if self.approved is not None else []
         return tuple(dict.fromkeys(each.text for each in (*everything, *(u.approved for u in self.shown)) if each))
 
     def with_approvals(self, approvals: Iterable[Approval]) -> Gate:
-        """The same gate, judged with these approvals at hand."""
+        """Return the same gate judged with `approvals`."""
         by_text: dict[str, Approval] = {}
         for each in approvals:
             by_text.setdefault(each.text, each)
@@ -177,18 +180,18 @@ class Gate(Struct, frozen=True, gc=False):
         return judged(self, {unit.id: by_text.get(unit.approve) or for_all[unit.id] for unit in self.units}, whole)
 
     def without_hashes(self) -> Gate:
-        """The gate of a plan without a state, of which every approval is another one: none is named, and none fits."""
+        """Return the gate without approval hashes, for a plan without a state, to which no approval applies."""
         units, begun = (tuple(replace(unit, approve="") for unit in some) for some in (self.units, self.begun))
         return replace(self, units=units, begun=begun, approve=None, whole="")
 
     def bare(self) -> Gate:
-        """The gate as a saved plan holds it, without judgement."""
+        """Return the gate in the form of a saved plan, without approvals and losses."""
         bare = self.with_approvals(()) if any(unit.approved for unit in self.units) else self
         units, begun = (tuple(replace(unit, losses=()) for unit in some) for some in (bare.units, bare.begun))
         return replace(bare, units=units, begun=begun, claim=None)
 
     def as_strict_as(self, claim: Gate) -> Gate:
-        """The same gate, which asks wherever the claim of a saved plan does as well."""
+        """Return the same gate, which also asks wherever `claim`, the gate of a saved plan, asks."""
         own = {unit.id for unit in self.units}
         more = tuple(unit for unit in claim.units if unit.id not in own)
         whole = {"tripped": self.tripped or claim.tripped, "approve": self.whole if claim.tripped else self.approve}
@@ -197,11 +200,11 @@ class Gate(Struct, frozen=True, gc=False):
 
 
 Approvals = Mapping[UnitName, Approval | None]
-"""The approval at hand of each unit."""
+"""The approval of each unit, or `None` when there is none."""
 
 
 def judged(gate: Gate, approvals: Approvals, whole: Approval | None) -> Gate:
-    """The gate with each unit approved, open, or neither."""
+    """Return the gate with each unit marked as approved, open or neither."""
     ask = open_units(gate, approvals) | (open_units(gate.claim, approvals) if gate.claim is not None else set())
     units = tuple(replace(each, approved=approvals.get(each.id), is_open=each.id in ask) for each in gate.units)
     approved = whole
@@ -211,7 +214,7 @@ def judged(gate: Gate, approvals: Approvals, whole: Approval | None) -> Gate:
 
 
 def open_units(gate: Gate, approvals: Approvals) -> set[UnitName]:
-    """Units that need an approval: those that ask by themselves, and those of totals that are too much without them."""
+    """Return the units that need an approval: those that ask by themselves, and those in totals above a limit."""
     asking_units = {unit.id for unit in gate.units if unit.asks}
     wanting = {name for name in asking_units if approvals.get(name) is None}
     done = {unit.id for unit in gate.units if approvals.get(unit.id) is not None}
@@ -221,7 +224,7 @@ def open_units(gate: Gate, approvals: Approvals) -> set[UnitName]:
 
 
 class _Sums:
-    """The losses that remain once approved units are out, counted by kind."""
+    """The losses that remain without the approved units, counted by kind."""
 
     def __init__(self, gate: Gate, approved: Collection[UnitName]) -> None:
         done = [unit.id in approved for unit in gate.units]
@@ -239,7 +242,7 @@ class _Sums:
 
 
 def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
-    """Reasons to ask for more approvals than these; of a saved plan's claim as well."""
+    """Return the reasons to ask for more approvals, including those of a saved plan's claim."""
     sums = _Sums(gate, {name for name, approval in approvals.items() if approval is not None})
     reasons = [reason for total in gate.totals if (reason := sums.excess(total))]
     reasons += [reason for unit in gate.units if approvals.get(unit.id) is None for reason in unit.reasons]
@@ -248,10 +251,10 @@ def _reasons(gate: Gate, approvals: Approvals) -> tuple[str, ...]:
 
 
 class StateRecords(NamedTuple):
-    """The part of a state that a gate needs besides the rows, read when it does.
+    """The part of a state that a gate needs besides the rows, read on demand.
 
-    `totals` count the whole estate where the rows are not all of it. `recent`: what earlier runs took below the gate,
-    which counts in. `approvals`: those on record.
+    `totals` counts the whole estate when the rows are only a part of it. `recent` returns the losses of recent runs
+    that stayed below the gate and still count. `approvals` returns the recorded approvals.
     """
 
     totals: Callable[[], Mapping[str, int]] | None = None
@@ -263,7 +266,7 @@ NOTHING_ELSE = StateRecords()
 
 
 class JudgedRows(NamedTuple):
-    """The recorded rows that a gate judges: all of them, or those of a plan with the `totals` of all."""
+    """The recorded rows that a gate judges: all rows, or the rows that a plan touches with the `totals` of all rows."""
 
     rows: Mapping[Key, Recorded]
     totals: Callable[[], Mapping[str, int]] | None = None
@@ -284,10 +287,10 @@ def gate(
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
-    Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are;
-    `had` maps the identity of each source to the rows that it had when it was last applied.
-    `desired` None: which made of which template is unknown today, and only shares of whole sources are judged.
-    `lines`: tags of which a line under `removed:` says how they leave.
+    Anything that is lost while one of the `sources` shrank may be lost for that reason, such as keywords made from its
+    rows. `had` maps the identity of each source to its number of rows at the last apply. When `desired` is `None`, the
+    templates of rows are unknown, and only shares of whole sources are judged. `lines` are the tags whose way of
+    leaving is written on a line under `removed:`.
     """
     pairs = with_losses(differences)
     if not pairs and sweep is None:
@@ -320,7 +323,7 @@ def gate(
 def _lines_among(
     pairs: Sequence[tuple[Change, Loss]], lines: Collection[Key], approvals: KnownApprovals
 ) -> frozenset[Key]:
-    """Tags that leave because of a line in `removed` that no approval has used yet."""
+    """Return the tags that leave because of a line under `removed:` that no earlier apply has used."""
     changes = (change for change, _ in pairs if change.key in lines and is_approvable_by_line(change))
     return frozenset(change.key for change in changes if line_text(change) not in approvals.spent)
 
@@ -334,7 +337,7 @@ def _shrunk(
     sources: Iterable[SourceUse],
     had: Mapping[str, int],
 ) -> tuple[Shrunk, ...]:
-    """Sources that lost too much: of the resources made from them, else of their rows."""
+    """Return the sources that lost too many of the resources made from them, or else too many of their rows."""
     renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
     losses = [loss for _, loss in pairs if loss.key not in renamed and loss.key not in by_line]
     of_resources = list(shrunk(losses, recorded, desired))
@@ -348,7 +351,7 @@ def _shrunk(
 
 
 class _Judgement:
-    """The units of a plan in the making. `without_asking`: the losses of lines that are within their bounds."""
+    """A builder of a plan's units. `without_asking` are losses by lines under `removed:` within their limit."""
 
     def __init__(self, division: Division, inputs: UnitInputs, approvals: KnownApprovals, owner: Owner) -> None:
         self._division, self._inputs, self._approvals, self._owner = division, inputs, approvals, owner
@@ -380,7 +383,7 @@ class _Judgement:
 def _begun(
     pairs: Sequence[tuple[Change, Loss]], sweep: Sweep | None, inputs: UnitInputs, approvals: KnownApprovals
 ) -> Iterator[Unit]:
-    """Units that go on under the approvals of earlier runs, by approval."""
+    """Yield the units that continue under the approvals of earlier runs, one for each approval."""
     sweep = sweep if sweep is not None and approvals.covering(SWEEP) else None
     for name, losses in divided(pairs, UnitInputs(sweep, (), inputs.lines)).items():
         by_text: defaultdict[str, list[Loss]] = defaultdict(list)
@@ -409,7 +412,7 @@ def _totals(
     limits: Mapping[str, Limit],
     approved: Iterable[Loss],
 ) -> Iterator[Total]:
-    """The totals that losses are shares of, in the order of the kinds; lines under `removed:` are out."""
+    """Yield the totals of which losses are shares, in order of kinds and without the losses in `approved`."""
     out, lost = Counter(loss.of for loss in approved), {of for unit in units for of, _ in unit.lost}
     for of in SAYS:
         if of in lost:
@@ -425,14 +428,14 @@ def _totals(
 
 
 def _as_stored(limit: Limit | None) -> Limit:
-    """The limit as it is read back from a saved plan; none is 0."""
+    """Return the limit as it is read back from a saved plan. A missing limit is 0."""
     if limit is None:
         return Limit(count=0)
     return limit if limit.percent is None else Limit(limit.count, float(limit.percent))
 
 
 def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> Mapping[str, list[Earlier]]:
-    """Recent losses by the total that they count in; a thing that is taken again now counts once."""
+    """Return recent losses by the total in which they count. A thing that is removed again now counts once."""
     again = set(losses)
     leaving = {loss.key for loss in again if leaves(loss)}
     earlier_losses = defaultdict(list)

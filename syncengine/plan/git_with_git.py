@@ -1,6 +1,6 @@
-"""Two sides of a project → the plan from the base's resources to the head's. No state, key or secret is read.
+"""Plan from the resources of a project's base to those of its head. No state, key or secret is read.
 
-Resources made from databases and services are unknown here: blocks that ask them are left out on both sides, and
+Resources made from databases and services are unknown here. Blocks that query them are left out on both sides, and
 nothing that they may make counts as gone (docs/pull-requests.md).
 """
 
@@ -29,7 +29,7 @@ from syncengine.state.undone import UndoneChange
 
 
 def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
-    """The plan of the head's changes, judged as if the base had been applied."""
+    """Return the plan of the head's changes, judged as if the base had been applied."""
     head = sides.head.without_secrets()
     request = with_fields(request, reassert=False)
     base = sides.base and sides.base.without_secrets()
@@ -39,7 +39,7 @@ def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime)
 
 
 def _short_way(head: Project, base: Project, request: PlanRequest, runtime: Runtime) -> Plan | None:
-    """The plan of the files that differ, where the base is known to be in order; None where all must be compared."""
+    """Return the plan of the files that differ from a valid base, or `None` when everything must be compared."""
     manifests, others = manifest_set(head, is_offline=True), manifest_set(base, is_offline=True)
     try:
         found = plan_from_known(manifests, others, head, request, runtime, lambda rows: DeclaredState(_rows(rows)))
@@ -73,7 +73,7 @@ def _declared_at_base(base: Project | None, sides: Sides, name: str) -> Desired:
 
 
 def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorded]:
-    """The resources of the base; without those of a source that is asked in another way now."""
+    """Return the base's resources as rows, without any that a source left out at the head may still make."""
     ours, theirs = list(_left_out(desired)), list(_left_out(base))
     places = {(d.file, d.message) for d in ours}
     sides.found += (d for d in theirs if (d.file, d.message) not in places)
@@ -83,7 +83,9 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
     if missing:
         names = ", ".join(sorted(map(str, missing))[:3]) + (", …" if len(missing) > 3 else "")
         some = f"{len(missing)} resource{'s are' if len(missing) > 1 else ' is'} no longer declared in Git"
-        sides.warn(SOURCE_LEFT_OUT, f"{some}, which a source that is left out may make ({names}): none counts as gone")
+        sides.warn(
+            SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): none counts as removed"
+        )
     return _rows(resource for key, resource in base.resources.items() if key not in missing)
 
 
@@ -94,17 +96,17 @@ def _left_out(desired: Desired) -> Iterator[Diagnostic]:
 def _unknown_effects(
     desired: Desired, base: Desired, ours: Iterable[Diagnostic], theirs: Iterable[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """A warning for each file that asks a source on either side and differs between them, at its line at the head."""
+    """Yield a warning for each file that queries a source on either side and differs between the sides."""
     here = {d.file: d for d in reversed(list(ours)) if d.file}
     for file in sorted({*here, *(d.file for d in theirs if d.file)}):
         if desired.files.get(file) == base.files.get(file):
             continue
-        differs = f"{file} asks a source that is left out, and differs from the base"
-        message = differs if file in here else f"what {file} asked of a source at the base is gone"
+        differs = f"{file} queries a source that is left out, and differs from the base"
+        message = differs if file in here else f"{file} no longer queries a source that it queried at the base"
         yield Diagnostic(
             severity=Severity.WARNING,
             code=UNKNOWN_EFFECT,
-            message=f"{message}: its effect is unknown without the source",
+            message=f"{message}: the effect is unknown without the source",
             file=file,
             line=here[file].line if file in here else None,
         )
@@ -115,7 +117,7 @@ def _rows(resources: Iterable[Resource]) -> dict[Key, Recorded]:
 
 
 def recorded_as(resource: Resource) -> Recorded:
-    """The row of a resource that was applied."""
+    """Return the row that an apply of the resource would record."""
     server_id = f"id-of-{resource.key.name}" if resource.key.kind is Kind.CATEGORY else None
     return Recorded(
         resource.key,
@@ -129,7 +131,7 @@ def recorded_as(resource: Resource) -> Recorded:
 
 @dataclass(slots=True)
 class DeclaredState:
-    """A state that holds the resources of a revision."""
+    """A read-only stand-in for a state, with the resources of a revision as its rows."""
 
     recorded: Mapping[Key, Recorded]
     exists: bool = True

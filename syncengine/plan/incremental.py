@@ -1,9 +1,9 @@
-"""Plan the changes since the last settled plan, or None where everything must be compared.
+"""Plan only the changes since the last settled plan, if that is enough. Reads files and the cache.
 
-Settled manifests and unchanged rows need no plan. So a plan of the tags whose declaration changed is the
-plan of all, as long as the changes cannot reach others: no category or activity type comes, goes or differs, no rename
-and no line of `removed` is involved, and no name or keyword meets one in another file (docs/planning.md 2.8). Reads
-files and the cache; the judgement is pure.
+Settled manifests and unchanged rows need no plan. So a plan of the tags whose declaration changed is the plan of
+everything, as long as the changes cannot affect other resources: no category or activity type is added, removed or
+changed, no rename and no line of `removed` is involved, and no name or keyword meets one in another file
+(docs/planning.md 2.8).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from syncengine.resource import Key, Kind, Resource
 from syncengine.state.info import StateReader
 
 MOST = 0.1
-"""Share of the files beyond which the whole is looked at."""
+"""The share of changed files above which everything is compared."""
 FEW = 50
-"""Changed files that are always few."""
+"""The number of changed files up to which their share does not matter."""
 
 
 def plan_since(
@@ -46,9 +46,10 @@ def plan_since(
     how: tuple[Options, Basis],
     records: StateRecords,
 ) -> tuple[Plan, Settled] | None:
-    """Plan the changes of the files since `baseline`, and return the manifests that are settled once it is applied.
+    """Plan the changes of the files since `baseline`, or return `None` when everything must be compared.
 
-    `digests` are the SHA-256 of the files; `records`, with the totals of all rows, are for the gate.
+    The second value are the manifests that are settled once the plan is applied. `digests` are the SHA-256 digests of
+    the files. `records`, with the totals of all rows, are for the gate.
     """
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if baseline.files.get(name) != entry}
@@ -90,12 +91,12 @@ def plan_since(
 
 
 def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Whether the files kept their order, which decides on which of two conflicting tags a finding is reported."""
+    """Return whether the files kept their order, which decides at which of two conflicting tags a finding appears."""
     return [name for name in before if name in now] == [name for name in now if name in before]
 
 
 def _nothing(baseline: Settled, options: Options, basis: Basis) -> Plan:
-    """The plan of everything where nothing changed, which only rules for the plan as a whole can find fault with."""
+    """Return the plan when nothing changed. Only rules for the plan as a whole can find fault with it."""
     summary = Summary(unchanged=baseline.desired)
     found = (*baseline.diagnostics, *judgement_of(options.rule_set, (), {}, summary).diagnostics)
     return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=found, sources=baseline.sources, is_whole=True)
@@ -108,7 +109,7 @@ def _read_after(
     cache: ManifestCache,
     before: Iterable[ReadFile],
 ) -> list[ReadFile] | None:
-    """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
+    """Return the current content of the changed files, or `None` if a file cannot be read or has just changed again."""
     files = [file for file in manifests.files if file.name in names]
     contents = {read.reading.file: read.packed for read in before}
     fresh = [read_one(file, manifests.defaults, contents.get(file.name)) for file in files]
@@ -120,7 +121,7 @@ def _read_after(
 
 
 def _read_before(baseline: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[ReadFile]:
-    """The changed files as they were; those that are not in the cache any more are left out."""
+    """Yield the previous content of the changed files, except of files that are no longer in the cache."""
     for name in sorted(names):
         read = cache.get(baseline.files[name]) if name in baseline.files else None
         if read is not None:
@@ -128,7 +129,7 @@ def _read_before(baseline: Settled, names: Iterable[str], cache: ManifestCache) 
 
 
 def _sources_shrink(before: Iterable[ReadFile], after: Iterable[ReadFile], had: Mapping[str, int]) -> bool:
-    """Whether a source is no longer used, is empty, or lost enough rows since its last apply to need an approval."""
+    """Return whether a source is unused now, is empty, or lost enough rows since its last apply to need an approval."""
     now = _rows_of_sources(after)
     if not now.keys() >= _rows_of_sources(before).keys() or any(use.is_empty for use in _uses(after)):
         return True
@@ -144,9 +145,10 @@ def _uses(reads: Iterable[ReadFile]) -> Iterator[SourceUse]:
 
 
 def _is_made_less(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> bool:
-    """Whether more than one thing made of data goes: whether too much of it, the whole tells (docs/planning.md 2.7).
+    """Return whether more than one resource made from data is removed (docs/planning.md 2.7).
 
-    The share is counted by the state's rows of a template, which are not read here.
+    Whether that is too large a share can only be told from all rows of a template in the state, which are not read
+    here.
     """
     remaining = {resource.key for read in after for resource in read.reading.resources}
     templated = (r for read in before for r in read.reading.resources if template_of(r.source))
@@ -154,7 +156,7 @@ def _is_made_less(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> bool
 
 
 class ChangedTags(NamedTuple):
-    """The resources whose declaration changed: those that are wanted now, and how many of them were before."""
+    """The changed declarations: the desired resources, the keys of all, and how many were declared `before`."""
 
     wanted: Mapping[Key, Resource]
     keys: tuple[Key, ...]
@@ -162,7 +164,7 @@ class ChangedTags(NamedTuple):
 
 
 def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTags | None:
-    """Return the tags that changed; None if anything but the bodies of tags changed."""
+    """Return the tags that changed, or `None` if anything but the bodies of tags changed."""
     old, new = _resources(before), _resources(after)
     if old is None or new is None:
         return None
@@ -174,7 +176,7 @@ def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTag
 
 
 def _resources(reads: Iterable[ReadFile]) -> dict[Key, Resource] | None:
-    """All that the files declare, in their order; None where one thing is not as simple as that."""
+    """Return the resources that the files declare, in order, or `None` if the files contain anything else."""
     resources: dict[Key, Resource] = {}
     for read in reads:
         reading = read.reading
@@ -202,7 +204,7 @@ def _keeps_to_itself(
     cache: ManifestCache,
     names: set[str],
 ) -> bool:
-    """Whether the changes have nothing to do with other files that they had not before."""
+    """Return whether the changes have no relation to other files that they did not have before."""
     categories = {r.body.fields.get("category") for r in window.wanted.values() if r.key.kind is Kind.TAG}
     if not categories <= {None, "", *baseline.categories}:
         return False
@@ -223,7 +225,7 @@ def _keeps_to_itself(
 def _is_seen_as_before(
     before: Sequence[ReadFile], after: Sequence[ReadFile], baseline: Settled, names: set[str]
 ) -> bool:
-    """Whether no category becomes one of private and public tags, or ceases to be."""
+    """Return whether no category starts or stops containing both private and public tags."""
     was, now = (visible_pairs(r for read in reads for r in read.reading.resources) for reads in (before, after))
     files = [d.file for d in baseline.diagnostics if d.code == "private-in-shared-category"]
     return was == now if files and names.isdisjoint(files) else now <= was and not files
@@ -236,7 +238,7 @@ def _contains_nothing(
     cache: ManifestCache,
     others: Sequence[str],
 ) -> bool:
-    """Whether no keyword that changed is part of another, nor has one as a part."""
+    """Return whether no changed keyword is part of another keyword or contains one."""
     for column, other in (("words", "parts"), ("parts", "words")):
         was, now = _lines(column, before), _lines(column, after)
         if not set(now).isdisjoint(_lines(other, after)) or not set(was).isdisjoint(_lines(other, before)):
@@ -254,8 +256,8 @@ def _meets(
     cache: ManifestCache,
     others: Sequence[str],
 ) -> bool:
-    """Whether lines that count are, or may be, in this column of other files."""
-    # A warning of two tags tells the place of both: one that is known already is another where either has moved.
+    """Return whether any changed line occurs, or may occur, in this column of other files."""
+    # A warning about two tags names the places of both, so it changes when either tag has moved.
     lines = {*was, *now} if baseline.shares else set(now).difference(was)
     return bool(lines) and not _is_apart(lines, cache.texts(column, others), len(others))
 
@@ -265,7 +267,7 @@ def _lines(column: str, reads: Iterable[ReadFile]) -> list[str]:
 
 
 def _is_apart(lines: set[str], texts: Iterable[str], files: int) -> bool:
-    """Whether no text contains any of the lines; also False if there are fewer texts than `files`."""
+    """Return whether no text contains any of the lines. Return `False` also if there are fewer texts than `files`."""
     met = 0
     for text in texts:
         if not lines.isdisjoint(text.split("\n")):

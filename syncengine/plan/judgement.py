@@ -1,4 +1,4 @@
-"""Differences → findings of the project's rules: denials, warnings, and approvals that they ask for. Pure."""
+"""Judge a plan's differences by the project's rules: denials, warnings and required approvals. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLICY_WARNING = "policy-warning"
 
 
 class Judgement(NamedTuple):
-    """The findings of rules on a plan: denials as errors, warnings, and the rules that ask for an approval."""
+    """The findings of rules on a plan: denials as errors, warnings, and matches of rules that ask for an approval."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     asks: tuple[RuleMatch, ...] = ()
@@ -34,7 +34,7 @@ class Judgement(NamedTuple):
 def judgement_of(
     rule_set: RuleSet, differences: Sequence[Difference], recorded: Mapping[Key, Recorded], summary: Summary
 ) -> Judgement:
-    """Judge a plan by its differences and its summary; Problems where a rule fails."""
+    """Judge a plan by its differences and its summary. Raise `Problems` when a rule fails."""
     if not rule_set.rules:
         return Judgement()
     from syncengine.rules.judge import judge  # the templates' engine costs more than most plans
@@ -48,19 +48,19 @@ def judgement_of(
 def units_of_judgement(
     judgement: Judgement, differences: Sequence[Difference], records: Callable[[], KnownApprovals], basis: Basis
 ) -> tuple[list[Unit], list[Unit]]:
-    """The units of rules that ask for an approval: open ones, and those that an earlier run began."""
+    """Return the units of rules that ask for an approval: new ones, and those that an earlier run began."""
     if not judgement.asks:
         return [], []
     return units_of_rules(judgement.asks, differences, records(), basis.owner)
 
 
 def denying_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
-    """The names of the rules that deny the plan that these are about."""
+    """Return the names of the rules that deny a plan with these diagnostics."""
     return {d.rule for d in diagnostics if d.code == POLICY_DENIED and isinstance(d.rule, str)}
 
 
 def warning_rules(diagnostics: Iterable[Diagnostic]) -> set[str]:
-    """The names of the rules that warn of it."""
+    """Return the names of the rules that warn about a plan with these diagnostics."""
     return {d.rule for d in diagnostics if d.code == POLICY_WARNING and isinstance(d.rule, str)}
 
 
@@ -70,7 +70,7 @@ def _subject(difference: Difference, recorded: Mapping[Key, Recorded]) -> Subjec
 
 
 def _variables(difference: Difference, recorded: Mapping[Key, Recorded]) -> Mapping[str, Any]:
-    """A change as rules see it. `before` of a rename is the resource under its former name."""
+    """Return the variables that rules see of a change. `before` of a rename is the resource under its former name."""
     change, row, resource = difference.change, difference.row, difference.resource
     key = change.key
     former = Key(key.kind, change.previously) if change.previously else None
@@ -114,7 +114,7 @@ def _findings(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[D
     for position, message in zip(match.positions, match.messages, strict=False):
         yield _finding(rule, message, differences[position])
     if more := len(match.positions) - len(match.messages):
-        yield _finding(rule, f"{more:,} more changes", None)
+        yield _finding(rule, "1 more change" if more == 1 else f"{more:,} more changes", None)
 
 
 def _finding(rule: PolicyRule, message: str, difference: Difference | None) -> Diagnostic:

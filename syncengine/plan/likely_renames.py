@@ -1,7 +1,7 @@
-"""Resources that go and resources that come → pairs that look like one thing under two names; pure.
+"""Find removed and added resources that look like one resource under two names. Pure.
 
-Each kind of evidence is a table of resources that go, so that the cost is linear; only names that are nearly
-spelt alike are compared in pairs, of which there is a bound.
+Each kind of evidence is looked up in a table of removed resources, so that the cost is linear. Only names of nearly the
+same spelling are compared in pairs, whose number is bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from syncengine.document.text import folded
 from syncengine.resource import Body, Key, Kind
 
 MOST_PAIRS = 1_000
-"""Names with the same digits that are compared one by one."""
+"""The largest number of pairs of names with the same digits that are compared."""
 ALIKE = 0.85
 _BETWEEN = re.compile(r"[\W_]+")
 _NO_DIGITS = re.compile(r"\D+")
@@ -24,9 +24,9 @@ Evidence = Callable[[Key, Body], object]
 
 
 def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Iterator[tuple[Key, Key, str]]:
-    """Pairs of new and old with the words between them (`same description as`), by the strongest evidence.
+    """Yield new and old keys of likely renames, each pair with its strongest evidence (`same description as`).
 
-    Each of the resources at most once.
+    Each resource occurs at most once.
     """
     for kind, tests in EVIDENCE.items():
         olds = {key: body for key, body in going.items() if key.kind is kind}
@@ -36,11 +36,11 @@ def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Ite
                 del olds[old], news[new]
                 yield new, old, likeness
         for new, old in _spelt_alike(olds, news):
-            yield new, old, "a name like that of"
+            yield new, old, "name similar to that of"
 
 
 def _alone(olds: Mapping[Key, Body], news: Mapping[Key, Body], evidence: Evidence) -> list[tuple[Key, Key]]:
-    """Pairs of the only one that goes and the only one that comes with the same, which is not nothing."""
+    """Return pairs of one removed and one added resource that alone have the same evidence, which is not empty."""
     before, after = _by(olds.items(), evidence), _by(news.items(), evidence)
     return [(after[same][0], old[0]) for same, old in before.items() if len(old) == 1 == len(after.get(same, ()))]
 
@@ -54,7 +54,7 @@ def _by(resources: Iterable[tuple[Key, Body]], evidence: Evidence) -> dict[objec
 
 
 def _spelt_alike(olds: Iterable[Key], news: Iterable[Key]) -> Iterator[tuple[Key, Key]]:
-    """Names with the same digits in the same order that differ by a letter or two."""
+    """Yield pairs of names that have the same digits in the same order and differ by a letter or two."""
     before, after = (_by(((key, Body()) for key in keys), _digits) for keys in (olds, news))
     budget = MOST_PAIRS
     for digits, names in after.items():
@@ -95,14 +95,14 @@ def _own_keywords(key: Key, body: Body) -> object:
 EVIDENCE: Mapping[Kind, tuple[tuple[str, Evidence], ...]] = {
     Kind.TAG: (
         ("same externalId as", lambda _, body: body.fields.get("externalId")),
-        ("same name, but for case and marks, as", _spelling),
+        ("same name except for case and punctuation as", _spelling),
         ("same description as", _description),
         ("same keywords as", _own_keywords),
     ),
     Kind.CATEGORY: (
-        ("same externalId, but for case and marks, as", _spelling),
+        ("same externalId except for case and punctuation as", _spelling),
         ("same label as", lambda _, body: body.fields.get("label")),
         ("same description as", _description),
     ),
 }
-"""What is held against what, from the strongest; only what is the one resource's alone, and not nothing."""
+"""The evidence of a rename by kind, strongest first. A value counts when it is unique on each side and not empty."""

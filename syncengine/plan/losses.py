@@ -1,4 +1,4 @@
-"""changes → losses: all that a plan takes away from recorded rows, and the totals that they are shares of; pure."""
+"""Count a plan's losses, which is all that it removes from recorded rows, and the totals to compare with. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LEAVES_AS", "SWEEP", "SWEPT", "Loss", "leaves"]
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The time at which something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
+    """The time of a loss that stayed below the gate. `is_counted` means that the lost thing still counts as managed."""
 
     at: float
     is_counted: bool = False
@@ -31,7 +31,7 @@ SAYS: Mapping[str, str] = {
     "fields": "fields cleared",
     "opened": "tags made public that were private",
 }
-"""What is counted, in the plan's words. Categories and opened tags always ask (docs/planning.md 5)."""
+"""The plan's words for each kind of loss. Categories and opened tags always need an approval (docs/planning.md 5)."""
 
 SAYS_OF_ONE: Mapping[str, str] = {
     "categories": "category deleted",
@@ -42,27 +42,27 @@ SAYS_OF_ONE: Mapping[str, str] = {
     "fields": "field cleared",
     "opened": "tag made public that was private",
 }
-"""The same where there is only one in all."""
+"""The plan's words for each kind of loss, for a total of one."""
 
 ALWAYS_ASKS = frozenset({"categories", "opened"})
 
 LEFT = frozenset({Status.RELEASED, Status.RETIRED})
-"""Rows that stay for ever: were they counted, an old estate could lose all that is left of it unasked."""
+"""Statuses of rows that stay for ever. If they counted, an old estate could lose all other rows without an approval."""
 
 
 def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """Return everything that a plan removes from recorded rows, or makes public of them."""
+    """Return everything that a plan removes from recorded rows or makes public."""
     return [loss for _, loss in with_losses(differences)]
 
 
 def with_losses(differences: Iterable[Difference]) -> list[tuple[Change, Loss]]:
-    """Return the losses with the change that each is of; a resource that is new may only open its former name."""
+    """Return each loss with its change. A new resource can only lose the privacy of its former name."""
     touching = (d.change for d in differences if d.row is not None or d.change.previously is not None)
     return [(change, loss) for change in touching for loss in losses_of(change)]
 
 
 def losses_of(change: Change) -> Iterator[Loss]:
-    """The losses of one change; a tag that leaves is counted once, not for each of its keywords."""
+    """Yield the losses of one change. A tag that leaves counts once, not once for each of its keywords."""
     if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
         yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
         return
@@ -82,17 +82,17 @@ def losses_of(change: Change) -> Iterator[Loss]:
 
 
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
-    """Count the resources that this project manages now, and their fields, keywords and so on, by kind of loss."""
+    """Count the managed resources and their fields, keywords and metadata, by kind of loss."""
     return _sum((row.key.kind, row.body) for row in rows if is_ours(row))
 
 
 def totals_of_contents(contents: Iterable[Content]) -> Counter[str]:
-    """Count the same as `totals_of` from the contents of all rows, which are read in less than half the time."""
+    """Return the result of `totals_of` from the contents of all rows, which take less than half the time to read."""
     return _sum((kind, body) for kind, status, is_doubtful, body in contents if _is_ours(status, is_doubtful))
 
 
 def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
-    """The totals of rows that are ours now, and of others that are lost."""
+    """Return the totals of managed rows (`all_of_it`), and of rows that are not managed but lost."""
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
     return Counter(all_of_it) + _sum((row.key.kind, row.body) for row in going.values() if not is_ours(row))
 

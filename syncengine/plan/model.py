@@ -1,4 +1,4 @@
-"""A plan as a value: its basis, changes, stages of calls, gate and summary. Values only; pure."""
+"""A plan as a value: its basis, changes, stages of calls, gate and summary. Pure."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from syncengine.state.refusals import NO_REFUSALS, QuarantineRecord, Refusal
 
 
 class ChangeOrigin(StrEnum):
-    """Whose a change is, with `plan --base`."""
+    """The origin of a change in `plan --base`: the pull request, or earlier changes that wait to be applied."""
 
     PULL_REQUEST = "pull-request"
     WAITING = "waiting"
 
 
 class Summary(Struct, frozen=True, gc=False):
-    """Counts of a plan. `keyword_adds` are those on tags that exist; `requests` leaves teamInfo aside."""
+    """The counts of a plan. `keyword_adds` counts keywords added to existing tags; `requests` leaves out teamInfo."""
 
     create: int = 0
     update: int = 0
@@ -52,10 +52,10 @@ class Summary(Struct, frozen=True, gc=False):
 
 
 class Tree(Struct, frozen=True, gc=False):
-    """The project's folder in Git, as it was checked out: the id of its tree.
+    """The id of the Git tree of the project's folder that was checked out.
 
-    `uncommitted`: the inputs of the plan that this tree does not hold as they were, with the SHA-256 of each, empty for
-    one that was deleted; None where nobody looked.
+    `uncommitted` maps the plan's inputs that differ from this tree to their SHA-256 digests. A deleted file's digest is
+    empty. `None` means that the inputs were not compared.
     """
 
     id: str
@@ -65,10 +65,9 @@ class Tree(Struct, frozen=True, gc=False):
 class Basis(Struct, frozen=True, gc=False):
     """The service, team and commit that a plan was made for. `lineage` is empty before the first apply.
 
-    `environment`: its name, empty without one. `tree`: None outside Git. Plans of earlier versions have neither.
-
-    `settles`: the mark of manifests that are settled once all of it is applied (`planner`). `sources`: the rows
-    that each source of data had when it was applied last.
+    `environment` is empty without an environment, and `tree` is `None` outside Git. Plans of earlier versions have
+    neither. `settles` marks the manifests that are settled once the whole plan is applied (`planner`). `sources` has
+    the number of rows of each data source at its last apply.
     """
 
     id: str
@@ -85,17 +84,18 @@ class Basis(Struct, frozen=True, gc=False):
 
     @property
     def owner(self) -> Owner:
-        """The team and the state that approvals are for; before the first apply, the service and the environment."""
+        """The team and state that approvals are valid for; before the first apply, the service and environment."""
         environment = "" if self.environment is UNSET else self.environment
         return Owner(self.team, self.lineage or f"{canonical_url(self.base_url)} {environment}")
 
 
 class Base(Struct, frozen=True, gc=False):
-    """The other side of `plan --base`: the revision `ref`. The plan of that side makes the `waiting` changes too.
+    """The base of `plan --base`, which is the revision `ref`.
 
-    `waiting` maps their addresses to why they wait. `is_merged`: HEAD does not contain the revision, and the merge of
-    both is planned. `is_in_git`: no state was read, and Git is compared with Git. `own` and `theirs` are the
-    gates of the pull request's removals alone, and of those that wait.
+    `waiting` maps the addresses of changes that a plan of the base makes too to the reasons why they wait. `is_merged`
+    means that HEAD does not contain the revision, so that the merge of both is planned. `is_in_git` means that no state
+    was read, and that two revisions are compared. `own` is the gate of the pull request's removals, and `theirs` the
+    gate of waiting removals.
     """
 
     ref: str
@@ -108,12 +108,12 @@ class Base(Struct, frozen=True, gc=False):
     sweeps: bool = False
 
     def origin(self, key: Key) -> ChangeOrigin:
-        """Whether the change of a resource is the pull request's own."""
+        """Return the origin of the change of a resource."""
         return ChangeOrigin.WAITING if str(key) in self.waiting else ChangeOrigin.PULL_REQUEST
 
 
 class BasePlan(Struct, frozen=True, gc=False):
-    """The plan of the other side, as far as this one is compared with it."""
+    """The part of the base's plan that the plan of a pull request is compared with."""
 
     changes: Mapping[Key, Change] = field(default_factory=dict)
     sweeps: bool = False
@@ -121,7 +121,7 @@ class BasePlan(Struct, frozen=True, gc=False):
 
 
 class Quarantine(Struct, frozen=True, gc=False):
-    """Inputs for setting resources aside: entries of the project `file`, records of the state, the time."""
+    """The inputs of a quarantine: entries of the project file (`file`), records and refusals of the state, the time."""
 
     now: float
     file: str = ""
@@ -135,7 +135,7 @@ class Quarantine(Struct, frozen=True, gc=False):
 
 
 class QuarantineUse(Struct, frozen=True, gc=False):
-    """The resources of which a plan sends nothing, and the entries that its apply begins or ends."""
+    """The resources that a plan leaves alone, and the quarantine entries that its apply begins or ends."""
 
     set_aside: tuple[Key, ...] = ()
     begun: tuple[QuarantineRecord, ...] = ()
@@ -143,11 +143,11 @@ class QuarantineUse(Struct, frozen=True, gc=False):
 
 
 class Options(Struct, frozen=True, gc=False):
-    """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again.
+    """The options of planning.
 
-    `other`: the plan that tells which changes are made without this pull request too.
-    `rule_set`: the rules that every change is judged by. `quarantine`: None where nothing is set aside. `redo`: changes
-    of undone runs may be made again.
+    `sweep` completes a sync session in any case, and `reassert` sends everything desired again. `other` is the plan of
+    the base, whose changes are made without this pull request too. `rule_set` are the rules that judge every change.
+    `quarantine` is `None` when nothing is set aside. `redo` allows changes of undone runs to be made again.
     """
 
     rules: Rules
@@ -163,11 +163,11 @@ class Options(Struct, frozen=True, gc=False):
 
 
 class Undo(Struct, frozen=True, gc=False):
-    """The run that a plan takes back (docs/undo.md), and its commit.
+    """The run that a plan undoes (docs/undo.md), and its commit.
 
-    `revert`: how to take the commit back in Git; None where Git does not know it, or the run was of no commit alone.
-    `forced`: also what other runs changed since. `left_out`: addresses of the run that the plan leaves alone.
-    `targets` and `excludes` select what is taken back.
+    `revert` is the way to revert the commit in Git, or `None` when Git does not know the commit or the run applied more
+    than that commit. `forced` also undoes changes of resources that other runs changed since. `left_out` are addresses
+    of the run that the plan leaves alone. `targets` and `excludes` select the changes to undo.
     """
 
     run: str
@@ -182,15 +182,15 @@ class Undo(Struct, frozen=True, gc=False):
 
 
 class Plan(Struct, frozen=True, gc=False):
-    """Everything an apply needs.
+    """A plan, with everything that an apply needs.
 
-    `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
-    touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
-    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned. `since`: its
-    comparison with plans that were reviewed; `compared`: the other side, where there is one. `refused`: the last
-    refusals of resources that it sends again, by address. `quarantine`: the part that it leaves alone. `undo`: the run
-    that it takes back. `redoes`: the resources for which it redoes an undone change; `undos`: the runs that had taken
-    others back when it was made.
+    `records` are rows to write without a request. `wholes` has the upsert of each desired tag that only single calls
+    touch, in case such a call finds no tag. `prior` has digests of the rows that the plan is based on. `sources` maps
+    the identity of each data source to its number of rows, and `is_whole` is true when all that they make is planned.
+    `since` is the comparison with reviewed plans, and `compared` the base of `plan --base`. `refused` has the last
+    refusals of resources that the plan sends again, by address. `quarantine` is the part that the plan leaves alone.
+    `undo` is the run that it undoes. `redoes` are the resources for which it repeats an undone change, and `undos` the
+    runs that had undone others when it was made.
     """
 
     basis: Basis
@@ -221,16 +221,16 @@ class Plan(Struct, frozen=True, gc=False):
 
     @property
     def base(self) -> Base | None:
-        """The other side of a plan of two."""
+        """The base that the plan is compared with, or `None`."""
         return self.compared if isinstance(self.compared, Base) else None
 
     @property
     def set_aside(self) -> tuple[Key, ...]:
-        """The resources in quarantine, with those that wait with them."""
+        """The resources in quarantine, and the resources that wait with them."""
         return self.quarantine.set_aside if self.quarantine else ()
 
     def refusal(self, key: Key) -> Refusal | None:
-        """The last refusal of a resource that it changes."""
+        """Return the last refusal of a resource that the plan changes, or `None`."""
         return self.refused.get(str(key)) if self.refused else None
 
     @property
@@ -240,23 +240,23 @@ class Plan(Struct, frozen=True, gc=False):
 
     @property
     def is_denied(self) -> bool:
-        """Whether a rule of the project denies it."""
+        """Whether a rule of the project denies the plan."""
         return any(diagnostic.code == PolicyDenied.code for diagnostic in self.diagnostics)
 
     @property
     def is_undone(self) -> bool:
-        """Whether the manifests still ask for changes of an undone run; with two sides, the pull request."""
+        """Whether the manifests, or the pull request's own changes, still ask for changes of an undone run."""
         asks = any(diagnostic.code == Undone.code for diagnostic in self.diagnostics)
         return asks and (self.base is None or any(str(key) not in self.base.waiting for key in self.redoes or ()))
 
     @property
     def unknown_effects(self) -> int:
-        """The number of files that the pull request changes with an effect that nobody knows without their sources."""
+        """The number of files that the pull request changes with an effect that is unknown without their sources."""
         return sum(diagnostic.code == UNKNOWN_EFFECT for diagnostic in self.diagnostics)
 
     @property
     def changes_something_itself(self) -> bool:
-        """Whether the pull request does, or may, where the plan tells its own changes from those that wait."""
+        """Whether the pull request itself changes something, or may. Without a base, whether the plan does."""
         if self.base is None:
             return self.changes_something
         own = any(self.base.origin(change.key) is ChangeOrigin.PULL_REQUEST for change in self.changes)
@@ -267,14 +267,14 @@ class Plan(Struct, frozen=True, gc=False):
         return self.summary.requests > 0
 
     def calls(self) -> Iterator[Call]:
-        """Every call, the sweep's behind the stages."""
+        """Yield every call: first those of the stages, then those of the sweep."""
         for stage in self.stages:
             yield from stage.calls
         if self.sweep is not None:
             yield from (*self.sweep.uploads, self.sweep.complete)
 
     def effects(self) -> Iterator[Effect]:
-        """All that will be true once everything is acknowledged."""
+        """Yield all effects of the plan, which are true once every call is acknowledged."""
         yield from self.records
         for call in self.calls():
             for item in call.items:

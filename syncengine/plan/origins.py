@@ -1,7 +1,4 @@
-"""A plan, and that of its base → whose each change is, and whose removals trip the gate (docs/pull-requests.md).
-
-Pure.
-"""
+"""Tell a pull request's changes and removals from those of its base that wait. Pure (docs/pull-requests.md)."""
 
 from __future__ import annotations
 
@@ -19,14 +16,14 @@ from syncengine.plan.sweep import Sweep
 POLICY_CHANGED, LIMIT_LOOSENED = "policy-changed", "limit-loosened"
 BASE_INVALID, NO_BASE, MERGED = "base-invalid", "base-without-project", "merge-planned"
 SAID_FIRST = (POLICY_CHANGED, LIMIT_LOOSENED, BASE_INVALID, NO_BASE, MERGED)
-"""Codes of what people must know before they read a plan, in this order."""
+"""The codes of diagnostics to show before a plan, in this order."""
 
 Judge = Callable[[Sequence[Difference], Sweep | None, Iterable[SourceUse]], Gate]
-"""The gate of some changes."""
+"""A function that returns the gate of some changes."""
 
 
 def is_same(one: Change, other: Change | None) -> bool:
-    """Whether two sides make the same of a resource, wherever and for whatever reason they declare it so."""
+    """Return whether two sides make the same change, regardless of its place and reason."""
     return other is not None and _meaning(one) == _meaning(other)
 
 
@@ -42,7 +39,7 @@ def side_of(
     judgement: Gate,
     judge: Judge,
 ) -> Base:
-    """The changes that the other side makes too, each without its reason yet, and the gates of both.
+    """Return the changes that the base's plan makes too, with their reasons still empty, and the gates of both sides.
 
     `judgement` is the gate of all `differences`.
     """
@@ -61,7 +58,10 @@ def side_of(
 
 
 class Whose(NamedTuple):
-    """Whose removals need an approval that is not at hand. `only_together`: some need it only with those of others."""
+    """The sides whose removals need an approval that was not given.
+
+    `only_together` means that some removals need an approval only in sum with those of the other side.
+    """
 
     own: bool = False
     theirs: bool = False
@@ -69,18 +69,18 @@ class Whose(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether a pull request is refused for it."""
+        """Whether the pull request's check fails because of the missing approval."""
         return self.own or self.only_together
 
     @property
     def origins(self) -> tuple[ChangeOrigin, ...]:
-        """All that have a part in it."""
+        """The origins of the removals that need the approval."""
         who = ((ChangeOrigin.PULL_REQUEST, self.own), (ChangeOrigin.WAITING, self.theirs))
         return tuple(origin for origin, needs in who if needs or self.only_together)
 
 
 def whose(gate: Gate, base: Base | None) -> Whose:
-    """Whose removals need the approval that a plan's gate asks for; nobody's where it asks for none."""
+    """Return the sides whose removals need the approval that a plan's gate asks for, if it asks for an approval."""
     if base is None or not gate.is_closed:
         return Whose()
     at_hand = {unit.id: unit.approved for unit in gate.units}

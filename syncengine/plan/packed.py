@@ -1,7 +1,7 @@
-"""a plan ↔ the parts of it that its file is made of, none of them large, so that none must wait for the others; pure.
+"""Split a plan into the small parts that its file is made of, and join them again. Pure.
 
-A part that follows from another is not repeated: the change of a new tag follows from the upsert that creates it,
-and so keeps its words in memory once. The digest of the row before is beside the change.
+A part that follows from another part is not repeated: the change of a new tag follows from the upsert that creates it,
+so that its texts are in memory only once. Each change comes with the digest of the row before it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from syncengine.state.codec import ABSENT
 T = TypeVar("T")
 
 AT_ONCE = 500
-"""Changes, or others of which there may be many, in one part."""
+"""The largest number of changes (or items, effects, digests) in one part."""
 
 
 class PlanPart(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call with its step, or some of the other things of which there may be many.
+    """One call with its step, or a batch of a plan's changes, items, effects or digests.
 
-    `changes` are each with the digest of the row that it is based on; None for one that follows from the next upsert.
-    `prior` are the digests of other rows.
+    Each of the `changes` comes with the digest of the row that it is based on, and is `None` when it follows from the
+    next upsert. `prior` are the digests of other rows.
     """
 
     step: Step | None = None
@@ -43,12 +43,12 @@ class PlanPart(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def head_of(plan: Plan) -> Plan:
-    """The plan without all that `parts_of` it hold."""
+    """Return the plan without the content of its parts (`parts_of`)."""
     return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={})
 
 
 def parts_of(plan: Plan, follows: Iterable[bool] | None = None) -> Iterator[PlanPart]:
-    """Parts, calls first, that `restored` makes the plan of again; `follows` as it said, or not known yet."""
+    """Yield the plan's parts, calls first. `follows` are the flags that `restored` returned, if known."""
     for stage in plan.stages:
         yield from (PlanPart(step=stage.step, call=call) for call in stage.calls)
     yield from (PlanPart(changes=some) for some in _some(_changes(plan, follows)))
@@ -60,7 +60,10 @@ def parts_of(plan: Plan, follows: Iterable[bool] | None = None) -> Iterator[Plan
 
 
 def restored(head: Plan, parts: Iterable[PlanPart]) -> tuple[Plan, list[bool]]:
-    """The plan of its parts, and whether each of its changes was made of an upsert; ValueError where one cannot be."""
+    """Join a plan's parts, and return for each change whether it follows from an upsert.
+
+    Raise `ValueError` when a change lacks the upsert that it should follow from.
+    """
     calls: list[tuple[Step, Call]] = []
     changes: list[Change] = []
     follows: list[bool] = []
@@ -89,7 +92,7 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> tuple[Plan, list[bool]]:
 
 
 class _Upserts:
-    """The upserts of tags, in the same order as their changes."""
+    """The upserts of tags, in the order of their changes."""
 
     def __init__(self, calls: Iterable[tuple[Step, Call]]) -> None:
         items = (item for step, call in calls if step is Step.TAGS for item in call.items)
@@ -97,18 +100,18 @@ class _Upserts:
         self._next = next(self._rest, None)
 
     def change(self) -> Change:
-        """The change that the next upsert makes of a new tag."""
+        """Return the change by which the next upsert creates a tag."""
         if self._next is None:
             raise ValueError("a change without an upsert")
         return appearance(self._next.key, self._next, self._next.source)
 
     def leave(self, key: Key) -> None:
-        """Advance past the next upsert if it has this key."""
+        """Advance past the next upsert if its key is `key`."""
         if self._next is not None and self._next.key == key:
             self._next = next(self._rest, None)
 
     def make(self, change: Change) -> bool:
-        """Whether the change follows from the next one."""
+        """Return whether `change` follows from the next upsert."""
         return self._next is not None and self._next.key == change.key and self.change() == change
 
 

@@ -1,7 +1,7 @@
 """Plan a project against its state: the changes since the last settled plan, or everything.
 
-Reads manifests, cache and state, and needs no service (docs/planning.md 2.6). Whether the short way is taken makes no
-difference to the plan (docs/planning.md 2.8).
+Planning reads manifests, cache and state, and needs no service (docs/planning.md 2.6). Both ways give the same plan
+(docs/planning.md 2.8).
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from syncengine.state.sqlite_reader import recollection
 
 CACHE_FOLDER = ".syncengine"
 OTHER_SIDE = "other-side"
-"""The name of the cached files of the revision that was last compared with."""
+"""The name under which the cache keeps the files of the revision that was compared last."""
 WORTH_KEEPING = 100_000
-"""Bytes of manifests from which on a cache is quicker than reading them."""
+"""The size of manifests in bytes from which a cache is faster than reading them."""
 VALIDATED = "validated"
-"""What the cache knows under this name was found in order, and nothing says that it was applied."""
+"""The name under which the cache keeps manifests that were found valid but not necessarily applied."""
 SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "private-in-shared-category"})
-"""Warnings that compare two tags."""
+"""The codes of warnings that compare two tags."""
 
 
 def check_manifests(project: Project, request: PlanRequest, runtime: Runtime) -> ManifestSet:
-    """Read the manifests of a project before anything is begun; Problems with everything that is wrong with them.
+    """Check the manifests of a project before a run begins. Raise `Problems` with all their errors.
 
-    Their resources are not read where they are known to be without errors.
+    Resources are not read when the manifests are known to be valid.
     """
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
@@ -82,7 +82,7 @@ def check_manifests(project: Project, request: PlanRequest, runtime: Runtime) ->
 
 
 class Valid(NamedTuple):
-    """Manifests without errors: how much they are, and the warnings."""
+    """The number of resources and files in valid manifests, and the warnings about them."""
 
     resources: int
     files: int
@@ -90,7 +90,7 @@ class Valid(NamedTuple):
 
 
 def validated(project: Project) -> Valid:
-    """Validate the manifests of a project, offline; Problems with everything that is wrong with them."""
+    """Validate the manifests of a project offline. Raise `Problems` with all their errors."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
         return _valid(manifests.read())
@@ -105,7 +105,7 @@ def validated(project: Project) -> Valid:
 
 
 def _standing_in(cache: ManifestCache, manifests: ManifestSet, digests: Sequence[str] | None) -> Settled | None:
-    """The cached result of validating these manifests, if they were in order."""
+    """Return the cached result of validating these manifests, or `None` if no valid result is cached."""
     if digests is None or manifests.found:
         return None
     return cache.find_basis(cache.entries(manifests.files, digests), manifests.levels)
@@ -116,7 +116,7 @@ def _valid(desired: Desired) -> Valid:
 
 
 def make_plan(project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
-    """Plan from the manifests and the recorded state, which is only read."""
+    """Plan a project from its manifests and its recorded state, which is only read."""
     manifests = manifest_set(project)
     with recollection(project.state, runtime.now, create=request.new_state) as state:
         draft = plan_in(state, manifests, project, request, runtime)
@@ -135,10 +135,11 @@ def plan_in(
     runtime: Runtime,
     other: BasePlan | None = None,
 ) -> Plan:
-    """Plan in a state that is open already. `other`: the plan that this one is compared with."""
+    """Plan in a state that is already open. `other` is the plan of the base to compare with."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
-        message = "there is no folder manifests/, and without it everything that the state records would be removed"
-        raise setting_problem("missing-manifests", message)
+        cure = "create the folder, or name other paths under `manifests:` in the project file"
+        message = "there is no folder manifests/, and a plan without it would remove everything in the state"
+        raise setting_problem("missing-manifests", f"{message}: {cure}")
     facts = state.facts()
     options, basis = _how(project, request, state, runtime)
     how = (replace(options, other=other), basis)
@@ -151,7 +152,7 @@ def plan_in(
 
 
 def _how(project: Project, request: PlanRequest, state: StateReader, runtime: Runtime) -> tuple[Options, Basis]:
-    """How to plan a project in a state, and on which basis."""
+    """Return the options and the basis of a project's plan in a state."""
     facts = state.facts()
     options, basis = options_of(project, request, facts), basis_of(project, facts, runtime)
     records = tuple(state.quarantine())
@@ -163,7 +164,7 @@ def _how(project: Project, request: PlanRequest, state: StateReader, runtime: Ru
 
 
 def _refused(draft: Plan, state: StateReader) -> dict[str, Refusal]:
-    """The last refusals of resources that a plan changes."""
+    """Return the last refusals of resources that a plan changes, by address."""
     refusals = state.refusals() if draft.changes else {}
     return {str(c.key): refusals[c.key] for c in draft.changes if c.key in refusals} if refusals else {}
 
@@ -171,9 +172,9 @@ def _refused(draft: Plan, state: StateReader) -> dict[str, Refusal]:
 def plan_of_other(
     state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, runtime: Runtime
 ) -> BasePlan:
-    """The plan of another revision of the project, as far as this one is compared with it.
+    """Plan another revision of the project, for comparison.
 
-    Its files are in the same cache, and are kept there as long as no other revision is.
+    The cache also keeps the files of that revision, until another revision is compared.
     """
     facts = state.facts()
     how = _how(project, request, state, runtime)
@@ -182,7 +183,7 @@ def plan_of_other(
 
 
 def plan_from(state: StateReader, desired: Desired, project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
-    """Plan from the resources of a revision, in the place of a state. Nothing is settled by it."""
+    """Plan from the resources of a revision, which take the place of a state. Nothing is settled by the plan."""
     facts = state.facts()
     options = replace(options_of(project, request, facts), other=BasePlan())
     with no_collection():
@@ -197,9 +198,10 @@ def plan_from_known(
     runtime: Runtime,
     state_of: Callable[[Iterator[Resource]], StateReader],
 ) -> tuple[Plan, Sequence[Diagnostic], Set[str]] | None:
-    """Plan from the resources of a revision, by the files that differ; with its diagnostics, and those files.
+    """Plan from the resources of a revision, comparing only the files that differ.
 
-    `state_of` makes the rows of the resources of such files. None where everything must be compared.
+    Return the plan, the revision's diagnostics and the names of these files, or `None` when everything must be
+    compared. `state_of` makes a state of the revision's resources in these files.
     """
     is_kept = _is_worth_keeping(manifests) and _is_worth_keeping(before) and before.levels == manifests.levels
     if not is_kept or not is_plain(request, manifests) or before.found:
@@ -223,7 +225,7 @@ def plan_from_known(
 
 
 def _known_good(manifests: ManifestSet, cache: ManifestCache) -> Settled:
-    """The cached result of validating a revision; Problems where it is not in order."""
+    """Return the result of validating a revision, cached if possible. Raise `Problems` when it is invalid."""
     digests = digests_of(manifests.files, cache)
     if (basis := _standing_in(cache, manifests, digests)) is not None:
         return basis
@@ -233,7 +235,7 @@ def _known_good(manifests: ManifestSet, cache: ManifestCache) -> Settled:
 
 
 def declared_by(project: Project, manifests: ManifestSet) -> Desired:
-    """The desired resources of a project, through the cache where that is worth it."""
+    """Return the desired resources of a project, through the cache if the manifests are large."""
     if not _is_worth_keeping(manifests):
         return manifests.read()
     with _cache_of(project, manifests) as cache:
@@ -241,7 +243,7 @@ def declared_by(project: Project, manifests: ManifestSet) -> Desired:
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
-    """False as well where two files have one name, by which the cache knows them."""
+    """Return whether a cache is worthwhile. A cache identifies files by name, so two files must not share a name."""
     size = sum(file.size() for file in manifests.files)
     worth = size >= WORTH_KEEPING or any(file.generates() for file in manifests.files)
     return worth and len({file.name for file in manifests.files}) == len(manifests.files)
@@ -253,10 +255,10 @@ def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
 
 
 def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: Facts) -> None:
-    """Settle the manifests of a plan once all of it was applied without a doubt.
+    """Settle the manifests of a plan after the whole plan was applied and left no row in doubt.
 
-    `before` and `after` are the state's facts around the apply. A saved plan may be applied after others, which only
-    its own rows tell it of: it settles nothing unless the rows are those that it was made from.
+    `before` and `after` are the state's facts around the apply. Nothing is settled unless the rows before the apply are
+    those that the plan was made from: other plans may have been applied since a saved plan was made.
     """
     if applied_plan.basis.settles is None:
         return
@@ -271,7 +273,7 @@ def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: 
 
 
 def _place_of(facts: Facts) -> str:
-    """The same for the same rows."""
+    """Return a text that identifies the rows of a state."""
     return facts.generation or facts.lineage
 
 
@@ -280,13 +282,13 @@ def _pending(name: str) -> str:
 
 
 def is_plain(request: PlanRequest, manifests: ManifestSet) -> bool:
-    """Whether all is planned as it is declared, without anything that only this plan asks for."""
+    """Return whether the whole project is planned as declared, without options that only concern this plan."""
     return request.scope.whole and not (request.sweep or request.reassert or manifests.found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembering:
-    """One planning with a cache."""
+    """A planning run with a cache."""
 
     manifests: ManifestSet
     state: StateReader
@@ -300,13 +302,13 @@ class _Remembering:
         return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
 
     def since_settled(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
-        """The plan, whichever way is shorter, and the manifests that it settles."""
+        """Return the plan, made in the shorter of two ways, and the manifests that it settles."""
         return self.short_way(facts, request, digests) or self._long_way(digests)
 
     def plan_other(self, facts: Facts, request: PlanRequest) -> Plan:
-        """Plan another revision than the one that is to be applied.
+        """Plan a revision that is not to be applied.
 
-        Where that is settled already, the plan of this one needs only the differences between them.
+        If that revision is already settled, the plan to apply needs only the differences from it.
         """
         draft, baseline = self.since_settled(facts, request, digests_of(self.manifests.files, self.cache))
         self.cache.remember(OTHER_SIDE, replace(baseline, generation=None))
@@ -316,7 +318,7 @@ class _Remembering:
 
     @property
     def _name(self) -> str:
-        """The name under which manifests are settled: for a service and a policy."""
+        """The name under which manifests are settled, for one service and one policy."""
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
@@ -325,7 +327,7 @@ class _Remembering:
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
     ) -> tuple[Plan, Settled] | None:
-        """The plan of the changes since the settled one; None where there is none, or that is not enough."""
+        """Plan the changes since the settled manifests, or return `None` when everything must be planned."""
         is_plain = facts.generation and self._is_plain(request) and not self.state.undone()
         baseline = self.cache.settled(self._name) if is_plain else None
         if baseline is None or digests is None or baseline.generation != facts.generation:
@@ -350,12 +352,12 @@ class _Remembering:
         return plan_since(baseline, self.manifests, digests, self.cache, self.state, how, records)
 
     def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
-        """Remember the manifests that are settled now, or will be once the plan is applied."""
+        """Store the manifests that are settled now, or will be by an apply, and return the plan with a mark of them."""
         if draft.notes or any(effect.unsure for effect in draft.effects()):
             return draft
-        if any(d.code == REMOVED_UNKNOWN for d in draft.diagnostics):  # a plan of what changed does not look again
+        if any(d.code == REMOVED_UNKNOWN for d in draft.diagnostics):  # a plan of changes would not repeat it
             return draft
-        if self.state.facts().generation != facts.generation:  # somebody wrote while this was planned
+        if self.state.facts().generation != facts.generation:  # another process wrote during planning
             return draft
         if draft.changes_something or draft.records or facts.generation is None:
             self.cache.remember(_pending(name), baseline)
@@ -372,7 +374,7 @@ def _drafted(
     how: tuple[Options, Basis],
     of_cached: Callable[[_Remembering], Plan],
 ) -> Plan:
-    """The plan of manifests, by their cache where that is worth its file."""
+    """Return the plan of manifests, made with `of_cached` if a cache is worthwhile."""
     with no_collection():
         if not _is_worth_keeping(manifests):
             return _whole(manifests.read(), state, how)
@@ -381,7 +383,7 @@ def _drafted(
 
 
 def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
-    """Plan everything."""
+    """Plan the whole project, without looking for a settled plan."""
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
     refuse_emptied(desired, recorded, how[1].sources)
@@ -390,7 +392,7 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
 
 
 def _records(state: StateReader, basis: Basis, totals: Callable[[], Mapping[str, int]] | None = None) -> StateRecords:
-    """The state's records: the losses below the gate in the day before the plan was made, and approvals."""
+    """Return the state's records for the gate: approvals, and losses below the gate in the last 24 hours."""
     recent = partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
     return StateRecords(totals, recent, lambda: records_of(state.approvals()))
 
@@ -408,7 +410,7 @@ def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Lev
 
 
 def basis_of(project: Project, facts: Facts, runtime: Runtime) -> Basis:
-    """The service, team, state and commit that a plan of the project is made for."""
+    """Return the service, team, state and commit that a plan of the project is made for."""
     commit = git.head(project.root)
     return Basis(
         id=runtime.new_id(),
@@ -427,7 +429,8 @@ def basis_of(project: Project, facts: Facts, runtime: Runtime) -> Basis:
 def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
     """Combine the policy of the project and the flags of the request into the options of a plan.
 
-    The limits are the stricter of those and of the last complete apply's, so that a looser one counts from the next on.
+    Each limit is the stricter one of today's and that of the last complete apply, so that a looser limit counts only
+    from the next apply on.
     """
     policy = project.policy
     return Options(
@@ -443,20 +446,20 @@ def options_of(project: Project, request: PlanRequest, facts: Facts) -> Options:
 
 
 def rules_of(project: Project) -> Rules:
-    """The project's rules for removals."""
+    """Return the project's rules for removals."""
     policy, deletes_tags = project.policy, DELETE_TAG.id in project.service.endpoints
     return Rules(tag_removal=policy.tag_removal, activity_types=policy.activity_types, deletes_tags=deletes_tags)
 
 
 def with_approvals(draft: Plan, project: Project, request: PlanRequest) -> Plan:
-    """The plan with its gate judged by every approval at hand (docs/planning.md 5). A saved plan holds no judgement."""
+    """Return the plan with its gate judged by every approval given (docs/planning.md 5). Saved plans are not judged."""
     return replace(draft, gate=draft.gate.with_approvals(approvals_of(project, request)))
 
 
 def warnings_of_approvals(
     draft: Plan, state: StateReader, project: Project, request: PlanRequest
 ) -> tuple[Diagnostic, ...]:
-    """Warnings about approvals at hand; none about listed ones in the plan of a selection, which has parts of units."""
+    """Return warnings about the approvals given, except for listed ones when only a selection is planned."""
     at_hand = [each for each in approvals_of(project, request) if request.scope.whole or each.line is None]
     return tuple(approval_warnings(draft.gate, at_hand, records_of(state.approvals()))) if at_hand else ()
 
@@ -470,15 +473,15 @@ def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
 
 
 def _refuse_unmatched(scope: Scope, addresses: Sequence[str]) -> None:
-    """A usage error for a pattern that names nothing, with the nearest address."""
+    """Raise `Usage` for a pattern that matches no address, and suggest the nearest address."""
     for name in (*scope.targets, *scope.excludes):
         if not any(fnmatchcase(address, name) for address in addresses):
             kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
             near = suggestion(name, addresses) or _of_another_kind(name, addresses)
-            raise Usage(f"{name} selects nothing{kind}{near}")
+            raise Usage(f"{name} matches no resource{kind}{near}")
 
 
 def _of_another_kind(name: str, addresses: Iterable[str]) -> str:
-    """The address that has this name, for one that was written without its kind."""
+    """Return a suggestion of the address with this name, for a name that was written without its kind."""
     match = next((address for address in addresses if address.partition("/")[2] == name), None)
     return f"; did you mean `{match}`?" if match else ""

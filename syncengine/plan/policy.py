@@ -1,6 +1,6 @@
-"""Decide the aim of a plan: desired resources, removals and their kind, notes; pure.
+"""Decide the aim of a plan: desired resources, removals with their kinds, and notes. Pure.
 
-The first step of planning. It decides; the steps behind it only work out the consequences.
+This first step of planning makes the decisions. The later steps only work out the consequences.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from syncengine.resource import (
 
 @dataclass(slots=True)
 class _Judgement:
-    """The inputs of one run of the station and the aim in the making.
+    """The inputs of the decision, and the aim in the making.
 
-    `taken_over`: recorded keys that a rename replaces, with the new one of each.
+    `taken_over` maps each recorded key that a rename replaces to its new key.
     """
 
     recorded: Mapping[Key, Recorded]
@@ -49,14 +49,14 @@ class _Judgement:
     taken_over: dict[Key, Key] = field(default_factory=dict)
 
     def unwanted(self, kind: Kind) -> list[Recorded]:
-        """Recorded rows of `kind` that no manifest wants and that the service may hold."""
+        """Return the recorded rows of `kind` that no manifest declares and that the service may hold."""
         return [r for k, r in self.recorded.items() if k.kind is kind and k not in self.desired and may_be_held(r)]
 
     def note(self, row: Recorded, kind: str, message: str) -> None:
         self.aim.notes.append(Note(row.key, kind, message, row.source))
 
     def keep(self, row: Recorded, message: str) -> None:
-        """Leave a row on the service, say so once, and count it as released from now on (docs/planning.md 2.5)."""
+        """Leave a row on the service, with a note once, and count it as released from now on (docs/planning.md 2.5)."""
         if row.status is not Status.RELEASED:
             self.note(row, "kept", message)
             self.aim.released.append(row)
@@ -70,7 +70,7 @@ def aim(
     scope: Scope,
     quarantined: Iterable[Key] = (),
 ) -> Aim:
-    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
+    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected and never raised."""
     judgement = _Judgement(recorded, desired, statements, rules, scope)
     _find_renames(judgement)
     _set_aside(judgement, quarantined)
@@ -85,9 +85,10 @@ def aim(
 
 
 def _find_renames(j: _Judgement) -> None:
-    """Renames that manifests ask for, and those that take back one whose outcome is unknown.
+    """Find the renames that manifests ask for, and those that reverse a rename whose outcome is unknown.
 
-    Such a rename leaves two rows with one server id; the one that is not wanted any more is the same category.
+    A rename with an unknown outcome leaves two rows with one server id. The row that is no longer declared is the same
+    category as the other.
     """
     twins = {row.server_id: row for row in j.unwanted(Kind.CATEGORY) if row.server_id}
     categories = (j.recorded[key] for key in j.desired if key.kind is Kind.CATEGORY and key in j.recorded)
@@ -99,10 +100,10 @@ def _find_renames(j: _Judgement) -> None:
         formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
         if new is not None and key.kind is Kind.CATEGORY and new.server_id in twins:
             formers.append(twins[new.server_id])
-        # A category whose rename has no known end belongs to the name that is wanted and has its id.
+        # A category whose rename has an unknown outcome belongs to the desired name that has its id.
         free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
         rows = sorted((old for old in free if _can_become(old, new)), key=is_private, reverse=True)
-        if rows:  # of which the change names the first: a private one, if there is one
+        if rows:  # the change names the first row, so a private one comes first
             j.aim.renames[key] = tuple(row.key for row in (rows if key.kind is Kind.TAG else rows[:1]))
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
 
@@ -115,7 +116,7 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
 
 
 def _set_aside(j: _Judgement, quarantined: Iterable[Key]) -> None:
-    """Leave alone the resources in quarantine, and those that wait with them."""
+    """Leave alone the resources in quarantine and the resources that wait with them."""
     if quarantined := tuple(quarantined):
         estate = Estate(j.recorded, j.desired, j.aim.renames, j.taken_over)
         j.aim.aside.update(with_companions(quarantined, estate))
@@ -144,7 +145,7 @@ def _is_selected(j: _Judgement, key: Key, resource: Resource) -> bool:
 
 
 def _bring_needed_categories(j: _Judgement) -> None:
-    """A selected tag brings the category that the service does not know yet (docs/planning.md 2.1)."""
+    """Add the categories of selected tags that the service does not know yet (docs/planning.md 2.1)."""
     for resource in list(j.aim.desired.values()):
         name = resource.body.fields.get("category")
         if isinstance(name, str) and name:
@@ -157,7 +158,7 @@ def _bring_needed_categories(j: _Judgement) -> None:
 
 
 def _without_removals(j: _Judgement, resource: Resource) -> Resource:
-    """The resource as `--no-delete` may ask for it: recorded values stay, with a note."""
+    """Return the resource as `--no-delete` allows it: recorded values stay, and a note says so."""
     row = row_to_compare(resource.key, j.recorded, j.aim.renames)
     if row is None:
         return resource
@@ -168,7 +169,7 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     unnamed = {name: value for name, value in row.body.metadata.items() if name not in desired.metadata}
     for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", unnamed)):
         if names:
-            message = f"--no-delete leaves {what} {', '.join(sorted(names))} as it is"
+            message = f"--no-delete keeps {what} {', '.join(sorted(names))}"
             j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
     body = Body(
         fields={**desired.fields, **kept_fields},
@@ -179,7 +180,7 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
 
 
 def _held_fields(j: _Judgement, row: Recorded) -> Iterator[tuple[str, Value]]:
-    """Fields with something to lose: a category that is renamed has its new name, one that is gone is none."""
+    """Yield the recorded fields with a value to lose, with new names of categories and without deleted ones."""
     for name, value in row.body.fields.items():
         category = Key(Kind.CATEGORY, str(value)) if name == "category" else None
         if category in j.taken_over:
@@ -204,7 +205,7 @@ def _is_cleared(name: str, desired: Body) -> bool:
 
 def _judge_categories(j: _Judgement) -> None:
     rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
-    # One that shares its id with one that is renamed may be that very category: the rename tells.
+    # A row that shares its id with a renamed category may be that very category, so the rename decides.
     renamed = {j.recorded[old].server_id for old in j.taken_over if old.kind is Kind.CATEGORY}
     rows = {k: r for k, r in rows.items() if r.server_id not in renamed and j.scope.selects((k, r.source))}
     for key in [key for key in rows if key in j.aim.aside]:
@@ -217,11 +218,11 @@ def _judge_categories(j: _Judgement) -> None:
     elsewhere = _in_an_unknown_category(j) if any(row.server_id is None for row in rows.values()) else None
     ids = Counter(row.server_id for row in rows.values() if row.server_id)
     for key, row in rows.items():
-        if row.status is Status.RELEASED:  # a run said that it stays, whatever else is in doubt about it
+        if row.status is Status.RELEASED:  # a run decided that it stays, whatever else about it is in doubt
             continue
         if row.server_id is None and elsewhere is not None:
-            cure = "to delete it, declare it for one apply first"
-            j.keep(row, f"kept, since its id is not known and tag {elsewhere.name} may be in it; {cure}")
+            cure = "to delete it, first declare it again for one apply"
+            j.keep(row, f"kept, since its id is unknown and tag {elsewhere.name} may be in it; {cure}")
         elif obstacle := _obstacle(j, row, members[key]):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
@@ -230,7 +231,7 @@ def _judge_categories(j: _Judgement) -> None:
 
 
 def _in_an_unknown_category(j: _Judgement) -> Key | None:
-    """A tag in a category by an id that none is recorded with: it would go with the one that it is in."""
+    """Return a tag whose category is known only by an unrecorded id, or `None`."""
     ids = {f"id/{row.server_id}" for row in j.recorded.values() if row.server_id}
     recorded = ((r.key, r.category_references()) for r in j.recorded.values() if may_be_held(r))
     desired = ((key, category_references(resource.body.fields)) for key, resource in j.desired.items())
@@ -241,9 +242,9 @@ def _in_an_unknown_category(j: _Judgement) -> Key | None:
 
 
 def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
-    """The recorded tags that may be in each of `categories`, by externalId or by the server's id.
+    """Return the recorded tags that may be in each of `categories`, by external id or by server id.
 
-    Two rows with one server id are one category, whose rename has no known outcome: its members are in both.
+    Two rows with one server id are one category whose rename has an unknown outcome. Its members are in both.
     """
     by_id: dict[str, list[Key]] = {}
     for key, row in categories.items():
@@ -259,9 +260,9 @@ def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Record
 
 
 def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tuple[str, str] | None:
-    """Why a category that is gone may not be deleted in this plan: the note's kind and words."""
+    """Return the kind and message of a note why this plan must not delete an undeclared category, or `None`."""
     if j.scope.no_delete:
-        return "left-out", "--no-delete leaves the category as it is"
+        return "left-out", "--no-delete keeps the category"
     if row.protect:
         return "kept", "protected: it stays on the service; apply `protect: false` before removing it"
     protected = [m.key.name for m in members if m.protect and m.key not in j.desired]
@@ -283,7 +284,7 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
 
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
-    """Delete it with its members. One of two rows with one id is not on the service: which, nobody knows."""
+    """Plan to delete a category with its members. With `is_twin`, only one of two rows with its id exists."""
     j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
@@ -298,7 +299,7 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], 
 
 
 def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: bool) -> PlannedRemoval:
-    """A member that may be in another category by now goes by calls of its own as well."""
+    """Return the removal of a category's member. A member that `may_stay` is also removed by calls of its own."""
     otherwise = _way_out(j, member, j.removed.get(member.key)) if may_stay else None
     if otherwise is RemovalKind.DELETE and not j.rules.deletes_tags:
         otherwise = RemovalKind.RETIRE
@@ -332,12 +333,12 @@ def _judge_activity_types(j: _Judgement) -> None:
 
 
 def _asks_for_a_sweep(row: Recorded) -> bool:
-    """Whether it is a reason to delete: not one that only the history declared, as `state rebuild` records it."""
+    """Return whether a row is a reason to sweep. A row that `state rebuild` recorded from the history alone is not."""
     return row.status is not Status.RELEASED or row.confirmed
 
 
 def _stays(j: _Judgement, row: Recorded) -> bool:
-    """Whether an activity type that no manifest wants stays on the service; adds its note."""
+    """Return whether an activity type that no manifest declares stays on the service, and add a note about it."""
     if not j.scope.selects((row.key, row.source)) or row.key in j.aim.aside:
         return True
     if row.protect:
@@ -345,10 +346,10 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
     elif j.rules.activity_types is Ownership.ADDITIVE:
         j.keep(row, "policy.activityTypes is additive: it stays on the service")
     elif j.scope.no_delete:
-        j.note(row, "left-out", "--no-delete leaves the activity type as it is")
+        j.note(row, "left-out", "--no-delete keeps the activity type")
     elif j.aim.keeps_types is not None:
         j.aim.aside[row.key] = j.aim.keeps_types
-        j.note(row, "left-out", f"not deleted: {j.aim.keeps_types} is in quarantine, and no sweep can complete")
+        j.note(row, "left-out", f"not deleted: no sweep can complete while {j.aim.keeps_types} is in quarantine")
     else:
         return not j.scope.whole
     return True
@@ -370,14 +371,14 @@ def _judge_tags(j: _Judgement) -> None:
 
 
 def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
-    """The old name is retired, whatever the policy; only a line under `removed` may say otherwise."""
+    """Retire the old name of a renamed tag whatever the policy is, unless a line under `removed:` says otherwise."""
     statement = j.removed.get(row.key)
     way = RemovalKind(statement.how.value) if statement else RemovalKind.RETIRE
     _let_go(j, row, way, statement, renamed_to(new), new)
 
 
 def renamed_to(new: Key) -> str:
-    """The reason for which a former name leaves."""
+    """Return the reason for removing a tag that was renamed to `new`."""
     return f"renamed to {new.name}"
 
 
@@ -395,7 +396,7 @@ def _let_go(
     if row.protect:
         j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
     elif j.scope.no_delete:
-        j.note(row, "left-out", f"--no-delete leaves it out: {way.value}")
+        j.note(row, "left-out", f"--no-delete skips this removal ({way.value})")
     elif way is RemovalKind.DELETE and not j.rules.deletes_tags:
         j.aim.problems.append(_no_delete_tag(row, statement))
     else:
@@ -403,7 +404,7 @@ def _let_go(
 
 
 def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> RemovalKind | None:
-    """Return how a tag leaves that no manifest declares; None when it already has."""
+    """Return the way in which a tag that no manifest declares is removed, or `None` when that is already done."""
     unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
     if row.status is Status.RETIRED and not unfinished and (statement is None or statement.how is not Removal.DELETE):
         return None
@@ -417,7 +418,7 @@ def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Removal
 def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
     source = statement.source if statement else row.source
     message = (
-        "deleting tags is not in the service's specification: configure service.endpoints.deleteTag"
-        " or let the tag leave as `retire` or `forget`"
+        "the service's specification has no call that deletes tags: set service.endpoints.deleteTag,"
+        " or remove the tag by `retire` or `forget`"
     )
     return found_at(source, row.key, "delete-unsupported", message)

@@ -1,7 +1,7 @@
-"""Two sides of a project → the stricter judge of both, and the changes of policy between them; pure.
+"""Combine the policies of a pull request's two sides, and report how they differ. Pure (docs/pull-requests.md).
 
-What judges a plan (limits, levels of diagnostics) counts in its stricter form; what makes it is that of the head
-(docs/pull-requests.md).
+Settings that judge a plan (limits, levels of diagnostics) count in the stricter form of both sides. Settings that make
+the plan are those of the head.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _NAMES: Mapping[Kind, str] = {kind: name for name, kind in SECTIONS.items()}
 
 
 def stricter_limits(one: Mapping[str, Limit], other: Mapping[str, Limit]) -> dict[str, Limit]:
-    """The limits that hold where both do."""
+    """Return the limits that result when both sets of limits apply."""
     return {name: own.and_also(other.get(name, own)) for name, own in one.items()}
 
 
 def with_stricter_judge(head: Project, base: Project) -> Project:
-    """The head's project, judged by the limits, the levels and the rules of both."""
+    """Return the head's project, to be judged by the limits, levels and rules of both sides."""
     names = {**head.policy.diagnostics, **base.policy.diagnostics}
     levels = {name: max((_level(head, name), _level(base, name)), key=_STRICTNESS.index) for name in names}
     limits = stricter_limits(head.policy.max_deletes, base.policy.max_deletes)
@@ -51,7 +51,7 @@ def _level(project: Project, name: str) -> Level:
 
 
 def at_levels_of_base(found: Iterable[Diagnostic], base: Project, name: str) -> Iterator[Diagnostic]:
-    """Findings of the head; none names a level as its cure that the base, called `name`, forbids."""
+    """Yield the head's findings without the cure of a lower level where the base (called `name`) forbids that."""
     strict = {code for code, level in base.policy.diagnostics.items() if level is Level.ERROR}
     return (_without_cure(each, name) if each.code in strict else each for each in found)
 
@@ -65,7 +65,7 @@ def _without_cure(found: Diagnostic, name: str) -> Diagnostic:
 
 
 def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
-    """A pull request's changes of the policy, and of the defaults of all manifests."""
+    """Yield a warning for each change that a pull request makes to the policy or to the defaults of all manifests."""
     was, now = _settings(base), _settings(head)
     for name in dict.fromkeys((*was, *now)):
         if was.get(name) != now.get(name):
@@ -82,7 +82,7 @@ def policy_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
 
 
 def _quarantine_changes(head: Project, base: Project) -> Iterator[Diagnostic]:
-    """Resources that a pull request sets aside, or takes back."""
+    """Yield a warning for each resource that a pull request puts into quarantine or takes out."""
     was, now = ({each.key: each for each in side.quarantine} for side in (base, head))
     for key in dict.fromkeys((*was, *now)):
         before, after = was.get(key), now.get(key)
@@ -115,7 +115,7 @@ def _changed(head: Project, what: str, name: str, was: str | None, now: str | No
 
 
 def _settings(project: Project) -> dict[str, str]:
-    """The policy by the names of the project file, in its words."""
+    """Return the policy's settings as text, by their names in the project file."""
     policy = project.policy
     return {
         **{f"maxDeletes.{name}": each for name, each in policy.limits().items()},
@@ -140,19 +140,19 @@ def _flat(defaults: DefaultValues) -> dict[tuple[Kind, str], str]:
 
 
 def judged_since(policy: Policy, last: Mapping[str, str]) -> Mapping[str, Limit]:
-    """The limits of a policy and those of the last complete apply, as the state has them: the stricter of both."""
+    """Return the stricter limits of a policy and of the last complete apply, which the state records."""
     before = {name: read for name, text in last.items() if (read := limit(text))}
     return stricter_limits(policy.max_deletes, before) if before else policy.max_deletes
 
 
 def loosened(project: Project, last: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Limits that are stricter for this apply than the project file has them."""
+    """Yield a warning for each limit that was loosened since the last complete apply, and so does not count yet."""
     for name, judging in judged_since(project.policy, last).items():
         if judging != (own := project.policy.max_deletes[name]):
             line = project.policy_lines.get(f"maxDeletes.{name}")
             message = (
-                f"maxDeletes.{name} was {last[name]} at the last complete apply and is {own} now: "
-                f"this plan is judged by {judging}, and {own} counts from the next apply on"
+                f"maxDeletes.{name} was {last[name]} at the last complete apply and is now {own}: "
+                f"this plan is judged by {judging}, and {own} takes effect with the next apply"
             )
             yield Diagnostic(
                 severity=Severity.WARNING, code=LIMIT_LOOSENED, message=message, file=project.config_name, line=line

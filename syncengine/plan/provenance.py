@@ -1,8 +1,8 @@
-"""The templates that made each recorded row, as they are now; pure.
+"""Find today's templates of recorded rows. Pure.
 
-A row records the line of its template as it was when the row was written last, and lines move. So the template of a row
-is found through its neighbours: rows with the same line from the same run were made by one template, and those of them
-that are still declared show where that template is now.
+A row records the line that its template had when the row was last written, and lines move. So the template of a row is
+found through its neighbours: rows with the same line from the same run were made by one template, and those that are
+still declared show where that template is now.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from syncengine.resource import Key, Recorded, Resource, Source
 
 
 class Template(NamedTuple):
-    """A template: its manifest, its line there (0: all of a text template), and the name of its source."""
+    """A template: its manifest, its line there (0 for a whole text template), and the name of its source."""
 
     file: str
     line: int
@@ -23,7 +23,7 @@ class Template(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """The templates of each row; more than one where that is uncertain. `orphans` are by none of today's."""
+    """The templates of each row, several if uncertain. `orphans` are rows that no template of today made."""
 
     by: Mapping[Key, frozenset[Template]]
     orphans: frozenset[Key]
@@ -33,7 +33,7 @@ TEXT_TEMPLATE = ".j2"
 
 
 def template_of(source: Source | None) -> Template | None:
-    """The template of a place; None in a plain manifest. A text template is its own source where no row is known."""
+    """Return the template at a source, or `None` in a plain manifest. A text template may be its own data."""
     if source is None:
         return None
     if source.data:
@@ -42,7 +42,7 @@ def template_of(source: Source | None) -> Template | None:
 
 
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
-    """Return the templates of the rows that templates made."""
+    """Return the origins of all rows that templates made."""
     pairs = [(row, template) for row in rows if (template := template_of(row.source))]
     keys = (row.key for row, _ in pairs if row.key in desired)
     now = {key: maker for key in keys if (maker := template_of(desired[key].source))}
@@ -61,7 +61,7 @@ def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origin
 
 
 class _Neighbours:
-    """Current templates of the rows recorded at a line, by run and over all runs."""
+    """The current templates of the rows recorded at a line, by run and over all runs."""
 
     def __init__(self) -> None:
         self._in_run: dict[tuple[str | None, Template], set[Template]] = defaultdict(set)
@@ -74,9 +74,9 @@ class _Neighbours:
         self._lines[run, now].add(was)
 
     def of(self, run: str | None, was: Template) -> frozenset[Template]:
-        """The templates of today for a recorded one; empty where none is left.
+        """Return today's templates for a recorded template, empty if none is left.
 
-        A template at another line in the same run was not at this one, whatever other runs had there.
+        A template that the same run recorded at another line was not at this line, whatever other runs recorded there.
         """
         near = self._in_run.get((run, was)) or {
             now for now in self._ever.get(was, ()) if not self._lines.get((run, now))

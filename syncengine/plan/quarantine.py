@@ -1,7 +1,7 @@
-"""Entries of a quarantine → the resources that are set aside, with a sentence on each; pure (docs/quarantine.md).
+"""Decide which resources the entries of a quarantine set aside, and report on each. Pure (docs/quarantine.md).
 
 A resource whose last call was refused is left alone as if it were not selected, until its manifest asks for something
-else or its date has passed. It is never taken for gone.
+else or the entry's date has passed. The resource never counts as removed.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from syncengine.state.refusals import BY_HAND, REMOVAL, QuarantineRecord, Refusa
 QUARANTINED, ENDED, UNUSED = "quarantined", "quarantine-ended", "quarantine-unused"
 SWEEP_LEFT_OUT = "sweep-left-out"
 CODES = frozenset({QUARANTINED, ENDED, UNUSED, SWEEP_LEFT_OUT})
-"""Warnings about quarantine, which every plan judges anew."""
+"""The codes of warnings about quarantine, which every plan computes anew."""
 
 NEVER = "its last call was not refused"
 NOWHERE = "no manifest declares it, and the state does not know it"
 CHANGED = "its manifest changed since it was refused"
 UNKNOWN = "the outcome of its last call is unknown: the next apply sends it again"
-NEEDS_UNTIL = "it is to be removed, and that waits for 30 days at most: the entry needs `until`"
-TOO_LATE = "it is to be removed, and that waits for 30 days at most"
+NEEDS_UNTIL = "its removal can wait for 30 days at most: add `until` to the entry"
+TOO_LATE = "its removal can wait for 30 days at most"
 APPLIED = "it was applied"
 REMOVALS: Mapping[str, str] = {
-    NEEDS_UNTIL: "it is to be removed, and that waits for 30 days at most: add --until DATE",
+    NEEDS_UNTIL: f"{TOO_LATE}: add --until DATE",
     TOO_LATE: f"{TOO_LATE}: choose an earlier --until",
 }
-"""Reasons why a removal is not set aside, as the command says them."""
+"""The command's words for the reasons why a removal is not set aside."""
 FOR_NOW = frozenset({NEVER, NOWHERE, UNKNOWN, NEEDS_UNTIL, TOO_LATE})
-"""Reasons that end nothing."""
+"""The reasons that do not end a quarantine."""
 
 
 class SetAside(Struct, frozen=True, gc=False):
-    """A resource that is set aside itself, with why and until when. `line`: that of its entry in the project file."""
+    """A resource in quarantine, with the reason and the end. `line` is that of its entry in the project file."""
 
     key: Key
     reason: str
@@ -54,10 +54,10 @@ class SetAside(Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class QuarantineVerdict:
-    """The part of a quarantine that holds.
+    """The part of a quarantine that is in effect.
 
-    `entries` are the resources set aside. An apply records the entries that have `begun`, and ends those that are
-    `over`. `diagnostics` tell of entries that do not hold.
+    `entries` are the resources set aside. An apply records the entries that have `begun` and ends those that are
+    `over`. `diagnostics` are about entries that are not in effect.
     """
 
     entries: dict[Key, SetAside] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def obstacle(
     key: Key,
     until: float | None,
 ) -> str | None:
-    """Why a resource cannot be set aside now; None where it can."""
+    """Return why a resource cannot be set aside now, or `None` when it can."""
     judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
     return judge.obstacle(key, until, quarantine.now, None)
 
@@ -85,7 +85,7 @@ def obstacle(
 def verdict_of(
     quarantine: Quarantine, desired: Desired, recorded: Mapping[Key, Recorded], rules: Rules
 ) -> QuarantineVerdict:
-    """Judge every entry: of the state, and of the project file."""
+    """Judge every entry of the state and of the project file."""
     judge = _Judge(quarantine, desired.resources, desired.removed, recorded, rules)
     for record in quarantine.records:
         if record.origin == BY_HAND:
@@ -97,7 +97,7 @@ def verdict_of(
 
 
 def set_aside_now(quarantine: Quarantine) -> Iterator[SetAside]:
-    """What is set aside as long as the manifests ask for what was refused, which nobody looks up here."""
+    """Yield the resources to set aside, assuming that the manifests still ask for the refused content."""
     refusals, now = quarantine.refusals, quarantine.now
     records = {(record.key, record.origin): record for record in quarantine.records}
     by_hand = (record for record in quarantine.records if record.origin == BY_HAND)
@@ -118,9 +118,10 @@ def set_aside_now(quarantine: Quarantine) -> Iterator[SetAside]:
 
 
 def proven_use(plan: Plan, quarantine: Quarantine) -> QuarantineUse:
-    """The part of a saved plan's use of the quarantine that state and project file bear out.
+    """Return the part of a saved plan's use of the quarantine that the state and the project file confirm.
 
-    Its changes were proven before to be none of what is set aside now: one of the same resource is of other content.
+    The plan must already be proven to change nothing that is set aside now: its changes of such resources differ from
+    the refused content.
     """
     claim = plan.quarantine or QuarantineUse()
     aside = {each.key for each in set_aside_now(quarantine)}
@@ -149,7 +150,7 @@ class _Judge:
     verdict: QuarantineVerdict = field(default_factory=QuarantineVerdict)
 
     def judge_record(self, record: QuarantineRecord) -> None:
-        """Judge an entry that was set by command."""
+        """Judge an entry that was made by `state quarantine`."""
         since = min(record.at, self.quarantine.now)
         why = self.obstacle(record.key, record.until, since, record.content)
         if why is None:
@@ -161,7 +162,7 @@ class _Judge:
             self._say(ENDED, record.key, f"the quarantine of {record.key} has ended: {why}", None)
 
     def judge_entry(self, entry: QuarantineEntry, record: QuarantineRecord | None) -> None:
-        """Judge an entry of the project file; `record` is that of an earlier apply."""
+        """Judge an entry of the project file. `record` is the entry's record from an earlier apply."""
         now = self.quarantine.now
         if record is not None and record.ended is not None:
             message = f"the quarantine of {entry.key} has ended: remove the entry, or write a new one"
@@ -178,7 +179,7 @@ class _Judge:
             self._say(UNUSED, entry.key, f"{entry.key} is not in quarantine: {why}", entry)
 
     def obstacle(self, key: Key, until: float | None, since: float, content: str | None) -> str | None:
-        """Why a resource is not set aside; None where it is. `content` was refused when it was first."""
+        """Return why a resource is not set aside, or `None`. `content` is the content refused when the entry began."""
         refusal = self.quarantine.refusals.get(key)
         if until is not None and until <= self.quarantine.now:
             return f"its date has passed ({until_text(until)})"
@@ -204,7 +205,7 @@ class _Judge:
         return TOO_LATE if is_too_late(until, since) else None
 
     def _ways_out(self, key: Key) -> Iterator[str]:
-        """The ways in which a refused removal may be wanted. A rename retires whatever the policy is."""
+        """Yield the ways in which a removal may be asked for. A rename retires whatever the policy is."""
         if key.kind is not Kind.TAG:
             yield "delete"
         elif statement := self.statements.get(key):
@@ -251,7 +252,7 @@ class _Judge:
         return resource.source if resource is not None else (row.source if row is not None else None)
 
 
-# --- what is said of those that are set aside
+# --- warnings about resources that are set aside
 
 
 def warnings(
@@ -261,7 +262,7 @@ def warnings(
     desired: Mapping[Key, Resource],
     recorded: Mapping[Key, Recorded],
 ) -> Iterator[Diagnostic]:
-    """A warning at the line of each resource that is set aside, and of each entry that does not hold."""
+    """Yield a warning at the line of each resource that is set aside, and for each entry that is not in effect."""
     waiting: dict[Key, list[Key]] = {}
     for key, cause in target.aside.items():
         if key != cause:
@@ -275,7 +276,7 @@ def warnings(
 
 
 def entry_words(entry: SetAside, file: str) -> str:
-    """The end of a quarantine, and its reason."""
+    """Return the end and the reason of a quarantine as part of a sentence."""
     until = f" until {until_text(entry.until)}" if entry.until is not None else ""
     place = f", {file}:{entry.line}" if entry.line is not None else ""
     return f"is in quarantine{until} ({entry.reason}{place})"
@@ -297,7 +298,7 @@ def _waiting_words(waiting: Sequence[Key]) -> str:
 
 
 def refused_words(refusal: Refusal, now: float) -> str:
-    """The last refusal, in the service's words: `refused 3 times since 11:03: "…"` (UTC)."""
+    """Return the last refusal in the service's words: `refused 3 times since 11:03: "…"` (UTC)."""
     first, today = (datetime.fromtimestamp(seconds, UTC) for seconds in (refusal.since, now))
     since = f"{first:%H:%M}" if first.date() == today.date() else f"{first:%Y-%m-%d %H:%M}"
     times = "1 time" if refusal.times == 1 else f"{refusal.times:,} times"

@@ -1,6 +1,7 @@
-"""Losses of the last 24 hours that stayed below the gate: a large loss in small steps.
+"""Find the losses of the last 24 hours that stayed below the gate, to notice a large loss in small steps.
 
-The journal tells the requests, the rows whether the thing is gone: one that came back since, or never left, is no loss.
+The journal has the requests, and the rows show whether a thing is gone. A thing that came back since or never left is
+no loss.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from syncengine.state.losses import ApprovalRecord, holds
 from syncengine.state.removals import RemovalLine
 
 WINDOW = 86_400.0
-"""Seconds for which a removal that nobody approved counts."""
+"""The number of seconds for which an unapproved removal counts."""
 
 ACTIONS: Mapping[Status, Action] = {
     Status.RELEASED: Action.FORGET,
@@ -27,7 +28,7 @@ ACTIONS: Mapping[Status, Action] = {
 
 
 def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
-    """All that was taken without an approval and is not there any more."""
+    """Return all that was removed without an approval since `now` minus 24 hours and is still gone."""
     removals = _unapproved(state.removals(now - WINDOW), state.approvals)
     rows = state.get({loss.key for loss in removals})
     return {
@@ -40,7 +41,7 @@ def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
 def _unapproved(
     removals: Iterable[RemovalLine], approvals: Callable[[], Iterable[ApprovalRecord]]
 ) -> dict[Loss, float]:
-    """The times at which things were taken; the last run that took it decides whether that was approved."""
+    """Return the times of unapproved losses. The last run that removed a thing decides whether that was approved."""
     last = {loss: removal for removal in removals for loss in _losses(removal) if loss.of not in ALWAYS_ASKS}
     unapproved = {loss: removal.at for loss, removal in last.items() if not removal.approved}
     covered = _Covered(approvals() if unapproved else ())
@@ -48,7 +49,7 @@ def _unapproved(
 
 
 class _Covered:
-    """Removals that approvals covered, and when."""
+    """The removals that approvals covered, with their times."""
 
     def __init__(self, approvals: Iterable[ApprovalRecord]) -> None:
         self._records: defaultdict[Key, list[tuple[Loss, ApprovalRecord]]] = defaultdict(list)
@@ -57,7 +58,7 @@ class _Covered:
                 self._records[loss.key].append((loss, record))
 
     def at(self, loss: Loss, at: float) -> bool:
-        """Whether an approval covered a removal that was taken then; a resource that leaves is its parts as well."""
+        """Return whether an approval covered the loss at that time, also as a part of a resource that was removed."""
         return any(
             record.at <= at and (record.used is None or at <= record.used)
             for covered, record in self._records.get(loss.key, ())
@@ -66,13 +67,13 @@ class _Covered:
 
 
 def _losses(removal: RemovalLine) -> Iterator[Loss]:
-    """A resource that leaves is one loss, whichever way it takes."""
+    """Yield the losses of a line. A resource that leaves is the same loss whichever way it leaves."""
     for loss in losses_of(_change(removal)):
         yield replace(loss, what="") if leaves(loss) else loss
 
 
 def _change(removal: RemovalLine) -> Change:
-    """The change that a line tells of; of one without a call, only whether the resource leaves."""
+    """Return the change that a line records. Without a call, it is only about whether the resource leaves."""
     key, detail = removal.key, removal.detail
     before, after = detail.status or (None, None)
     action = ACTIONS.get(after, Action.UPDATE) if before and after else Action.UPDATE
@@ -91,7 +92,7 @@ def _change(removal: RemovalLine) -> Change:
 
 
 def _is_gone(loss: Loss, row: Recorded | None) -> bool:
-    """Whether it is not recorded any more, or may be gone; a part of a resource that left is no loss of its own."""
+    """Return whether the lost thing is or may be gone. A part of a resource that left is no loss of its own."""
     if row is None:
         return True
     if leaves(loss):
@@ -100,5 +101,5 @@ def _is_gone(loss: Loss, row: Recorded | None) -> bool:
 
 
 def _is_counted(loss: Loss, row: Recorded | None) -> bool:
-    """Whether it still counts as ours: a removal without a known end may not have happened."""
+    """Return whether the lost thing still counts as managed, as after a removal with an unknown outcome."""
     return row is not None and is_ours(row) and (leaves(loss) or holds(row, loss))

@@ -1,4 +1,4 @@
-"""Options of planning and applying, and the surroundings of a run. Values only."""
+"""The options of planning and applying, and the environment of a run, as values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from syncengine.plan.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Time, ids, the environment, and callbacks that inform and ask people.
+    """The time, ids, environment variables, and callbacks that inform and ask people.
 
-    `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on;
-    `stopping` sets its event when a run is to end early: on SIGINT and SIGTERM, if it is None.
+    `tell` receives every event of an apply (`apply.events`). `confirm` receives the plan and returns whether to
+    continue. `stopping` sets its event when a run must end early; when it is `None`, SIGINT and SIGTERM do.
     """
 
     environ: Mapping[str, str]
@@ -32,7 +32,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The reviewed plans of an apply. `missing`: files that were named and are not there; `required`: none may be."""
+    """The reviewed plans of an apply. With `required`, there must be a plan, and no `missing` file."""
 
     plans: tuple[ReviewedPlan, ...] = ()
     missing: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Review:
 
     @property
     def denied(self) -> tuple[str, ...]:
-        """Files whose plan was denied when it was made."""
+        """The files whose plan was denied when it was made."""
         return tuple(each.file for each in self.plans if each.is_denied)
 
 
@@ -48,12 +48,12 @@ class Review:
 class PlanRequest:
     """The options of planning and applying.
 
-    `saves`: the plan is to be saved, and remembers its inputs. `review`: the reviewed plans that it may not
-    go beyond. `redo`: changes of undone runs may be made again. `allow_unmerged`: a saved plan may be of another
-    tree than is checked out.
+    `saves` means that the plan will be saved and must remember its inputs. `review` has the reviewed plans that it must
+    not go beyond. `redo` allows changes of undone runs to be made again. `allow_unmerged` allows a saved plan of a tree
+    that is not checked out.
 
-    `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead
-    holder and its last call may take.
+    `lock_timeout` is the number of seconds to wait for the lock and for calls that may still be executed. `None` waits
+    as long as a dead holder and its last call may take.
     """
 
     command: str

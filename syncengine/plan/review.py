@@ -1,8 +1,8 @@
-"""Today's plan and those that were reviewed → whether it does no more than they; pure (docs/reviews.md).
+"""Check that today's plan does no more than reviewed plans. Pure (docs/reviews.md).
 
-Changes are compared in their meaning: action, values before and after, keywords, metadata, cascade, former names, and
-the reason of a removal. Ids, times, lines and the order do not count. A change of today may do less than the reviewed
-one only where the rest is recorded as done.
+Changes are compared by meaning: action, values before and after, keywords, metadata, cascade, former names, and the
+reason of a removal. Ids, times, lines and order do not count. A change may do less today than the reviewed one only if
+the missing part is recorded as done.
 """
 
 from __future__ import annotations
@@ -24,20 +24,19 @@ from syncengine.resource import Body, Key, Kind, Recorded, Status
 
 WRITES = frozenset({Action.CREATE, Action.UPDATE})
 STRENGTH: Mapping[Action, int] = {Action.FORGET: 1, Action.RETIRE: 2, Action.DELETE: 3}
-"""How much a removal takes away."""
+"""The rank of a removal by how much it takes away."""
 LEFT_AS: Mapping[Status, int] = {Status.RELEASED: 1, Status.RETIRED: 2, Status.DELETED: 3}
 SETTLED = frozenset({Status.RELEASED, Status.RETIRED})
-"""Recorded only where they are so; a category may be recorded as deleted while its rename is under way."""
+"""The statuses that are recorded only when certain, unlike deleted for a category whose rename is under way."""
 NOTHING = Body()
-AGAIN = (
-    "a run left it in doubt, and it would be sent again as it is recorded: repeat that run first, without --reviewed"
-)
+AGAIN = "a run left it in doubt, so it would be sent again unchanged: repeat that run first, without --reviewed"
 
 
 class ReviewedPlan(Struct, frozen=True):
-    """A plan as it was reviewed. `lineage` None: it was made before the first apply. `sweep`: the codes that it showed.
+    """A reviewed plan, read from `file`.
 
-    `file` is where it was read. `is_denied`: rules deny it, so that nobody may apply it, whatever the rules are today.
+    `lineage` is `None` when the plan was made before the first apply. `sweep` are the codes that its sweep showed.
+    `is_denied` means that rules deny the plan, so that nobody may apply it whatever the rules are today.
     """
 
     file: str
@@ -52,21 +51,21 @@ class ReviewedPlan(Struct, frozen=True):
 
 
 class Past(Protocol):
-    """The recorded state, as far as a comparison asks for it."""
+    """The part of a recorded state that a comparison with reviewed plans reads."""
 
     def rows(self, keys: Iterable[Key]) -> Mapping[Key, Recorded]: ...
 
     def plans_of(self, runs: Iterable[str]) -> Mapping[str, frozenset[str]]:
-        """The plans that each run applied: its own, and those that were reviewed for it."""
+        """Return the plans of each run: the plan that it applied, and those that were reviewed for it."""
         ...
 
     def last_run(self, key: Key) -> str | None:
-        """The last run that wrote or doubted a row."""
+        """Return the last run that wrote the row `key` or put it in doubt."""
         ...
 
 
 def since_review(plan: Plan, reviewed: Sequence[ReviewedPlan], past: Past, is_live: Callable[[str], bool]) -> Since:
-    """Compare a plan of today with reviewed ones, all of which count together. `is_live`: whether a source is."""
+    """Compare today's plan with all reviewed plans together. `is_live` tells databases and services from files."""
     return _Review(plan, reviewed, past, is_live).since()
 
 
@@ -132,10 +131,10 @@ class _Review:
     def _is_begun(
         self, change: Change, row: Recorded | None, candidates: Iterable[_Candidate], begun: Container[str | None]
     ) -> bool:
-        """Whether a run of a reviewed plan left a resource in doubt that it did not change: in a sweep, for example."""
+        """Return whether a run of a reviewed plan left an unchanged resource in doubt, for example in a sweep."""
         if row is None or row.status is not Status.ACTIVE or not _is_repeat(change):
             return False
-        is_type = change.key.kind is Kind.ACTIVITY_TYPE  # one that a sweep was to delete was uploaded, to be kept
+        is_type = change.key.kind is Kind.ACTIVITY_TYPE  # a sweep uploads the types that it keeps
         if not all(candidate.change.action in WRITES or is_type for candidate in candidates):
             return False
         if any(each.plan in begun for each in self.reviewed):
@@ -163,14 +162,14 @@ class _Review:
             self.excess.append(Excess(f"{change.action.word} differs from the reviewed change", address, changes))
 
     def _is_of_live_rows(self, change: Change) -> bool:
-        """Whether it brings rows of a database or a service, which nobody reviews, and removes nothing."""
+        """Return whether a change removes nothing and has live data of a database or service, which nobody reviews."""
         data = change.source.data if change.source else None
         return data is not None and change.action in WRITES and self.is_live(data.file)
 
-    # --- what stays whole
+    # --- changes that belong together
 
     def _separated(self, reviewed: ReviewedPlan) -> Iterator[Excess]:
-        """Parts of a rename, or of a category's delete with its moves, that are missing and not done."""
+        """Yield the parts of a rename, or of a category's deletion with its moves, that are missing and not done."""
         today = self._today
         missing = {key for key in reviewed.changes if key not in today}
         going = [c.key for c in reviewed.changes.values() if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
@@ -191,7 +190,7 @@ class _Review:
         rows = self.past.rows({*parts, *(c for key in parts if (c := changes[key].cascade) is not None)})
         for key in parts:
             if not is_done(changes[key], rows):
-                why = f"{changes[key].action.word} was reviewed together with {present}, and is missing and not done"
+                why = f"{changes[key].action.word} was reviewed together with {present}, but is missing and not done"
                 yield Excess(why, str(key))
 
     def _sweep(self) -> Iterator[Excess]:
@@ -205,14 +204,15 @@ class _Review:
 
 
 def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
-    """Ways in which a plan was made for something else. One from before the first apply knows no team and no state."""
+    """Yield how a reviewed plan's basis differs. A plan from before the first apply names no team and no state."""
     basis = plan.basis
     if not reviewed.base_url:
-        yield f"{reviewed.file} was made with --no-state: it does not say for which service"
+        yield f"{reviewed.file} was made with --no-state: it does not name its service"
     elif canonical_url(reviewed.base_url) != canonical_url(basis.base_url):
         yield f"{reviewed.file} was made for another service: {reviewed.base_url}, not {basis.base_url}"
-    if (reviewed.environment or "") != (basis.environment or ""):
-        yield f"{reviewed.file} was made for environment {reviewed.environment}, not {basis.environment or None}"
+    its, ours = (environment or "(none)" for environment in (reviewed.environment, basis.environment))
+    if its != ours:
+        yield f"{reviewed.file} was made for environment {its}, not {ours}"
     if reviewed.lineage is not None and reviewed.lineage != basis.lineage:
         yield f"{reviewed.file} was made for another state"
     if reviewed.team is not None and reviewed.team != basis.team:
@@ -223,7 +223,7 @@ def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
 
 
 def atoms(change: Change) -> Mapping[tuple[str, str], Any]:
-    """The parts of a change, each with its value before and after: fields, keywords, metadata, tags that it opens."""
+    """Return the parts of a change (fields, keywords, metadata, opened tags), each with its value before and after."""
     metadata, before = {**change.metadata_set, **dict.fromkeys(change.metadata_deleted)}, change.metadata_before
     return {
         **{("fields", f.name): (f.before, f.after) for f in change.fields},
@@ -235,9 +235,9 @@ def atoms(change: Change) -> Mapping[tuple[str, str], Any]:
 
 
 def _frame(change: Change) -> tuple[object, ...]:
-    """All that a change means besides its atoms and former names.
+    """Return the meaning of a change apart from its atoms and former names.
 
-    A reason decides nothing, but a removal is reviewed for it.
+    The reason counts only for a removal, which is reviewed for it.
     """
     reason = None if change.action in WRITES else change.reason
     return change.action, change.cascade, change.previously is None, reason
@@ -248,7 +248,7 @@ def meaning(change: Change) -> tuple[object, ...]:
 
 
 def _is_alike(change: Change, other: Change) -> bool:
-    """Whether two changes are the same word for word, as nearly all are: quicker than their meaning."""
+    """Return whether two changes are literally the same, as nearly all are. This is faster than comparing meanings."""
     return _frame(change) == _frame(other) and _words(change) == _words(other)
 
 
@@ -260,7 +260,7 @@ def _words(change: Change) -> tuple[object, ...]:
 
 
 def shown(change: Change) -> dict[str, Any]:
-    """The meaning as plain values, named as in the machine format of plans."""
+    """Return the meaning of a change as plain values, named as in the machine format of plans."""
     _, cascade, _, reason = _frame(change)
     previously = None if change.merges else change.previously
     parts: dict[str, dict[str, Any]] = {"fields": {}, "keywords": {}, "metadata": {}, "opens": {}}
@@ -284,9 +284,10 @@ def shown(change: Change) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A reviewed change of a resource. `is_begun`: a run of its plan wrote the row last.
+    """A reviewed change of a resource. `is_begun` means that a run of its plan wrote the row last.
 
-    `is_renamed`: the former name of today's change is another one of the very category that has the new name already.
+    `is_renamed` means that the former name in today's change is another name of the category that already has the new
+    name.
     """
 
     change: Change
@@ -298,9 +299,9 @@ class _Candidate:
         return mine is not None and (mine == value or (self.is_begun and mine[1] == value[1]))
 
     def frames(self, change: Change) -> bool:
-        """Whether the rest of a change is as it was reviewed; of one that was begun, only where it leads to counts.
+        """Return whether a change without its atoms is as reviewed. If it was begun, only the outcome counts.
 
-        A former name may be missing: whether it is done is asked of its own change.
+        A former name may be missing: its own change shows whether that is done.
         """
         mine = self.change
         is_named = {*change.formers} <= {*mine.formers}
@@ -313,7 +314,7 @@ class _Candidate:
 
 
 def _is_other_name(change: Change, rows: Mapping[Key, Recorded]) -> bool:
-    """Whether an earlier rename without a known end left a former name to the category that has the new one."""
+    """Return whether a category still has its former name too, from a rename with an unknown outcome."""
     if change.previously is None or change.key.kind is not Kind.CATEGORY:
         return False
     new, old = rows.get(change.key), rows.get(Key(Kind.CATEGORY, change.previously))
@@ -321,15 +322,15 @@ def _is_other_name(change: Change, rows: Mapping[Key, Recorded]) -> bool:
 
 
 def _is_repeat(change: Change) -> bool:
-    """Whether a resource is only sent again as it is recorded."""
+    """Return whether a change only sends a resource again as recorded."""
     return change.action in WRITES and change.previously is None and not atoms(change)
 
 
 def _is_covered(change: Change, candidates: Sequence[_Candidate], row: Recorded | None) -> bool:
-    """Whether the change does nothing that was not reviewed, and leaves out nothing that is not done."""
+    """Return whether a change does nothing beyond the reviewed changes, and leaves out nothing that is not done."""
     framing = [candidate for candidate in candidates if candidate.frames(change)]
     if change.action not in WRITES and any(candidate.is_begun for candidate in framing):
-        return True  # a removal that was begun may have to be done in another way, which takes no more
+        return True  # a removal that was begun may have to be completed in another way, which takes no more
     parts = atoms(change)
     if not framing or not all(any(c.has(name, value) for c in framing) for name, value in parts.items()):
         return False
@@ -341,7 +342,7 @@ def _is_covered(change: Change, candidates: Sequence[_Candidate], row: Recorded 
 
 
 def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ()) -> bool:
-    """Whether a recorded body has all that a change leaves behind."""
+    """Return whether a recorded body has all values that a change leaves behind."""
     holds: Mapping[str, Callable[[str], Any]] = {
         "fields": body.fields.get,
         "keywords": {*body.keywords}.__contains__,
@@ -354,9 +355,9 @@ def _holds(body: Body, change: Change, besides: Container[tuple[str, str]] = ())
 
 
 def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
-    """Whether the state records a change as done. A cascade is done with its category.
+    """Return whether the state records a change as done. A cascade is done with its category.
 
-    A tag that is released or retired is so for certain, whatever else of it is in doubt.
+    The status of a released or retired tag is certain, whatever else about the tag is in doubt.
     """
     row = rows.get(change.key)
     category = rows.get(change.cascade) if change.cascade is not None else None
@@ -375,15 +376,16 @@ def is_done(change: Change, rows: Mapping[Key, Recorded]) -> bool:
 
 
 def _takes_part(change: Change, reviewed: Change) -> bool:
-    """Whether a change of today does some of a reviewed one; it may as well be another's."""
+    """Return whether today's change does a part of the reviewed change."""
     candidate, parts = _Candidate(reviewed, is_begun=True), atoms(change)
     return change.action not in WRITES or not parts or any(candidate.has(name, value) for name, value in parts.items())
 
 
 def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[list[Key]]:
-    """Changes that stay together: the names of a rename; a deleted category, its cascade, and the tags that leave it.
+    """Yield the groups of changes that belong together.
 
-    `ids`: deleted categories by their server ids, by which a tag may refer to its category.
+    A group has the names of a rename, or a deleted category with its cascade and the tags that leave it. `ids` maps the
+    server ids, by which a tag may refer to its category, to deleted categories.
     """
     groups = _Groups()
     names = {renamed_to(key): key for key, change in changes.items() if change.action in WRITES}
@@ -395,7 +397,7 @@ def _units(changes: Mapping[Key, Change], ids: Mapping[str, Key]) -> Iterator[li
 
 
 def _bound_to(change: Change, names: Mapping[str, Key], ids: Mapping[str, Key]) -> Iterator[Key]:
-    """The unit that a change belongs to. `names`: new names of tags by the reason that their former names leave for."""
+    """Yield the keys that a change belongs with. `names` maps the reason for removing a former name to the new name."""
     yield from change.formers
     if change.action not in WRITES and change.reason in names:
         yield names[str(change.reason)]
@@ -409,7 +411,7 @@ def _bound_to(change: Change, names: Mapping[str, Key], ids: Mapping[str, Key]) 
 
 
 class _Groups:
-    """Keys that belong together, joined pair by pair."""
+    """Groups of keys that belong together, joined pair by pair."""
 
     def __init__(self) -> None:
         self._of: dict[Key, list[Key]] = {}

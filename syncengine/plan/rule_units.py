@@ -1,7 +1,7 @@
-"""Rules that ask for an approval → units of the gate, beside those of removals; pure (docs/rules.md).
+"""Turn rules that ask for an approval into units of the gate, beside the units of removals. Pure (docs/rules.md).
 
-A unit of a rule has the contents that its changes would make: an approval is for these, not for whatever comes later.
-It needs an approval of its own, which that of all removals is not.
+A rule's unit has the contents that its changes would make, so that an approval is for these contents and not for later
+ones. The unit needs its own approval; the approval of all removals does not cover it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from syncengine.rules.schema import RuleKind
 from syncengine.state.losses import RULED, ApprovalRecord, content_digest
 
 NAMED = 5
-"""Changes that the reason of a unit names."""
+"""The number of changes that a unit's reason names."""
 
 
 def without_rules(gate: Gate) -> Gate:
-    """The gate of the removals alone, as it stands without any approval."""
+    """Return the gate of removals alone, without the units of rules."""
     rules = [unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE]
     if not rules:
         return gate
@@ -42,12 +42,12 @@ def without_rules(gate: Gate) -> Gate:
 
 
 def rule_units(gate: Gate) -> tuple[Unit, ...]:
-    """The units of rules that need an approval, or have one."""
+    """Return the units of rules that need an approval or have one."""
     return tuple(unit for unit in (*gate.units, *gate.begun) if unit.kind == RULE)
 
 
 def with_rules(gate: Gate, units: Sequence[Unit], begun: Sequence[Unit] = ()) -> Gate:
-    """The gate with these units of rules."""
+    """Return the gate with the given units of rules added."""
     if not (units or begun):
         return gate
     more = replace(gate, units=(*gate.units, *units), begun=(*gate.begun, *begun)).with_approvals(())
@@ -58,7 +58,7 @@ def with_rules(gate: Gate, units: Sequence[Unit], begun: Sequence[Unit] = ()) ->
 def units_of_rules(
     asks: Iterable[RuleMatch], differences: Sequence[Difference], records: KnownApprovals, owner: Owner
 ) -> tuple[list[Unit], list[Unit]]:
-    """The units of rules that ask, and those that go on under an approval with which an earlier run began."""
+    """Return the units of rules that ask for an approval, and those that continue under an earlier run's approval."""
     units: list[Unit] = []
     begun: list[Unit] = []
     for match in asks:
@@ -75,7 +75,7 @@ def units_of_rules(
 
 
 def _losses(match: RuleMatch, differences: Sequence[Difference]) -> Iterator[Loss]:
-    """The removals that the approval is for: the changes, and tags that are deleted with a category among them."""
+    """Yield the changes that an approval is for, as losses, with the tags that are deleted along with a category."""
     rule = match.rule
     if rule.kind is RuleKind.PLAN:
         yield from (_loss(rule, difference) for difference in differences)
@@ -134,7 +134,7 @@ def _begun(rule: PolicyRule, text: str, losses: Sequence[Loss], records: KnownAp
 
 
 def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
-    """The units of rules with which a saved plan was begun, and which have not settled."""
+    """Yield the units of rules that have not settled since a run began to apply a saved plan."""
     for record in records:
         losses = [loss for loss in record.remaining if loss.of == RULED]
         if record.plan == plan and record.used is None and losses:
@@ -145,5 +145,5 @@ def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
 
 
 def asking_rules(gate: Gate) -> set[str]:
-    """The names of the rules that ask for an approval, or asked for one that is at hand."""
+    """Return the names of the rules that ask for an approval, whether it was given or not."""
     return {unit.name.removeprefix(f"{RULE}/") for unit in rule_units(gate)}

@@ -1,8 +1,8 @@
-"""plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (docs/planning.md 6).
+"""Save plans to files and load them. Applying a saved plan needs no manifest (docs/planning.md 6).
 
-The file is the machine format of docs/formats.md with two more members: `execution` holds the plan in parts
-(`packed`), a line each, and `digest` is over the whole file before it. It is written and read line by line. A digest
-proves no author: the content of a file is checked against the state when it is applied (`consistency`).
+The file has the machine format of docs/formats.md with two more members: `execution` has the plan's parts (`packed`),
+one per line, and `digest` covers the whole file before it. Files are written and read line by line. A digest proves no
+author, so the content of a file is checked against the state when it is applied (`consistency`).
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from syncengine.project.atomic_write import write_whole
 
 FORMAT = "syncengine.plan/v1"
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
-"""Separators in the file: before the changes, before the parts to execute, and after those."""
+"""Separators in the file: before the changes, before the parts to execute, and after the parts."""
 DIGEST, END = b',"digest":"', b'"}\n'
 BEFORE = b',"execution":{'
-"""What the parts to execute began with when a whole plan stood in one line: such a file is refused by name."""
+"""The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused as too old."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
-"""Letters of an id that name the plan's content."""
+"""The number of characters of a plan's id that identify its content."""
 
 
 class Shown(NamedTuple):
-    """Functions that render a plan, and each of its changes, for readers of the file."""
+    """The functions that render a plan and each of its changes for readers of the file."""
 
     plan: Callable[[Plan], object]
     changes: Callable[[Plan], Callable[[Change], object]]
 
 
 class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v3"):
-    """The first of the parts."""
+    """The first part in the file, with the plan's head."""
 
     plan: Plan
 
 
 class Printed(msgspec.Struct):
-    """The format that a document names."""
+    """The format that a document names, and the parts to execute if it has any."""
 
     format: str = ""
     execution: msgspec.Raw = msgspec.Raw()
 
 
 def save(plan: Plan, display: Shown, path: Path) -> Plan:
-    """Write `plan` beside its `display`, readable by its owner alone (docs/planning.md 1.4).
+    """Write `plan` and its `display` to a file that only its owner can read (docs/planning.md 1.4).
 
-    The plan as it was written: its id ends in a digest of its content, so that no other plan can pass for it.
+    Return the plan as written, whose id ends in a digest of its content so that no other plan can pass for it.
     """
     file = _File(plan, display)
     try:
@@ -72,7 +72,7 @@ def save(plan: Plan, display: Shown, path: Path) -> Plan:
 
 
 class _File:
-    """The content of a plan's file. `id` is known once all `pieces` were consumed."""
+    """The content of a plan's file. `id` is set once all `pieces` were consumed."""
 
     def __init__(self, plan: Plan, display: Shown, follows: Iterable[bool] | None = None) -> None:
         self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None), gate=plan.gate.bare())
@@ -82,7 +82,7 @@ class _File:
         self.id = ""
 
     def pieces(self) -> Iterator[bytes]:
-        """Bytes in their order, few at a time."""
+        """Yield the bytes of the file in order, a piece at a time."""
         total = GrowingSha256()
         for piece in self._content():
             total.add(piece)
@@ -110,9 +110,9 @@ def _lines(values: Iterable[object]) -> Iterator[bytes]:
 
 
 def is_saved_plan(path: Path) -> bool:
-    """Whether the file is one of our documents, by its `format` key, and no manifest. `load` accepts only a plan."""
+    """Return whether a file looks like a syncengine document by its `format` key. `load` accepts only saved plans."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             return False
         with path.open("rb") as file:
             start = file.read(200).lstrip()
@@ -122,9 +122,9 @@ def is_saved_plan(path: Path) -> bool:
 
 
 def load(path: Path, display: Shown) -> Plan:
-    """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
+    """Read a saved plan. Raise `SyncengineError` (`plan-file`) for any file that `save` did not write.
 
-    StalePlan (`plan-inconsistent`) where the file shows a different plan than it contains.
+    Raise `StalePlan` (`plan-inconsistent`) when the file shows a different plan than it contains.
     """
     with no_collection(), _opened(path) as file:
         layout = _found(path, file)
@@ -135,7 +135,7 @@ def load(path: Path, display: Shown) -> Plan:
             raise inconsistent(f"{path} shows a different plan than it contains")
     tree = plan.basis.tree
     if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
-        raise inconsistent(f"{path} names a commit or a tree that is not valid")
+        raise inconsistent(f"{path} names an invalid commit or tree")
     return plan
 
 
@@ -151,7 +151,10 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 
 def _found(path: Path, file: BufferedReader) -> tuple[int, bytes] | None:
-    """The start of the parts to execute, and the id as JSON, of a file whose digest is right; None without lines."""
+    """Return the position of the parts to execute and the plan's id as JSON, or `None` without such parts.
+
+    Raise `SyncengineError` when the file's digest is wrong.
+    """
     total, start, last = GrowingSha256(), 0, b""
     for line in file:
         total.add(last)
@@ -167,18 +170,18 @@ def _found(path: Path, file: BufferedReader) -> tuple[int, bytes] | None:
 
 
 def is_altered(content: bytes) -> bool:
-    """Whether the content of a file was saved with parts to execute, and its digest is another by now."""
+    """Return whether a saved plan's content was altered, so that its digest no longer matches."""
     return EXECUTION in content and not _is_sealed(content.rstrip())
 
 
 def _is_sealed(whole: bytes) -> bool:
-    """Whether its digest is right."""
+    """Return whether the digest at the end of a file matches its content."""
     content, _, digest = whole.removesuffix(END.rstrip()).rpartition(DIGEST)
     return digest.decode("ascii", "replace") == sha256_of(content)
 
 
 def _of_before(path: Path) -> SyncengineError:
-    """The refusal of a plan that was saved in the form of before: its gate has no units."""
+    """Return the error for a file without parts on lines of their own, such as a plan in the earlier format."""
     whole = path.read_bytes().rstrip()
     if BEFORE not in whole:
         return _none(path, whole)
@@ -186,7 +189,7 @@ def _of_before(path: Path) -> SyncengineError:
 
 
 def _none(path: Path, whole: bytes) -> SyncengineError:
-    """Why a file whose parts to execute are not laid out as they are saved is not a saved plan."""
+    """Return the error for a file that `save` did not write."""
     try:
         printed = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -212,7 +215,7 @@ def _executed(path: Path, file: BufferedReader, start: int, id: bytes) -> tuple[
 
 
 def _is_as_written(file: BufferedReader, plan: Plan, display: Shown, follows: Iterable[bool]) -> bool:
-    """Whether the file is, to the byte, that of the plan that it holds: no other is shown, and its id is its own."""
+    """Return whether saving the plan again gives the same bytes, so that its display and its id are genuine."""
     file.seek(0)
     again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display, follows)
     return all(file.read(len(piece)) == piece for piece in again.pieces()) and not file.read().strip()

@@ -1,7 +1,7 @@
-"""The aim of a saved plan, read from its calls and records over the rows as they are now; pure (docs/planning.md 6).
+"""Derive the aim of a saved plan from its calls and records and the current rows. Pure (docs/planning.md 6).
 
-The calls of a plan are read backwards: whole upserts are desired resources, deletions and releases are removals. A call
-that these rows cannot explain, or whose effect is not shown, is refused.
+The calls of a plan are read backwards: whole upserts are desired resources, and deletions and releases are removals. A
+call that the rows cannot explain, or whose effect the plan does not show, is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from syncengine.plan.policy import members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
 
 INCONSISTENT = "plan-inconsistent"
-"""The code of a plan that shows one thing and would do another."""
+"""The code of the error about a plan that shows one thing and would do another."""
 
 UPSERTS = frozenset({Step.CATEGORIES, Step.ACTIVITY_TYPES, Step.TAGS})
 TAG_DEPARTURES = frozenset({Step.KEYWORD_DELETES, Step.TAG_DELETES})
@@ -40,14 +40,17 @@ def inconsistent(why: str) -> StalePlan:
 
 
 def aim_of(plan: Plan, rows: Mapping[Key, Recorded]) -> Aim:
-    """The aim of a plan. `rows`: all that it touches, every member of categories that it deletes or renames, and every
-    activity type if it sweeps."""
+    """Return the aim of a saved plan.
+
+    `rows` must have all rows that the plan touches, every member of categories that it deletes or renames, and every
+    activity type if it sweeps.
+    """
     return _Reading(plan, rows).aim
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One plan, read backwards. `records` are rows that would be written without a request, if they are there."""
+    """A saved plan that is read backwards. `records` are its effects on existing rows without a request."""
 
     plan: Plan
     rows: Mapping[Key, Recorded]
@@ -77,7 +80,7 @@ class _Reading:
     def _items(self, steps: frozenset[Step]) -> Iterator[Item]:
         return (item for s in self.plan.stages if s.step in steps for call in s.calls for item in call.items)
 
-    # --- what is wanted
+    # --- desired resources
 
     def _read_wanted(self) -> None:
         upserts = self._upserts()
@@ -92,13 +95,13 @@ class _Reading:
         return {**self._staying(), **{item.key: item.effects[0] for item in items}}
 
     def _staying(self) -> dict[Key, Effect]:
-        """Activity types that a sweep keeps since they are wanted."""
+        """Return the effects of a sweep's uploads on the desired activity types that it keeps."""
         uploads = self.plan.sweep.uploads if self.plan.sweep else ()
         effects = (item.effects[0] for call in uploads for item in call.items)
         return {effect.key: effect for effect in effects if effect.status is Status.ACTIVE}
 
     def _order(self) -> Iterator[Key]:
-        """All that is wanted, in an order that the changes and the uploads of a sweep agree with."""
+        """Yield the keys of desired resources in an order that agrees with the changes and the uploads of a sweep."""
         staying = iter(self._staying())
         met = set[Key]()
         for change in self.plan.changes:
@@ -116,10 +119,10 @@ class _Reading:
         )
 
     def _unsent(self, key: Key) -> Resource:
-        """A resource of which only the record is written."""
+        """Return the desired resource of which only a record is written."""
         effect, row = self.records.get(key), self.rows.get(key)
         if effect is None or row is None:
-            raise inconsistent(f"no call makes the change that is shown of {key}")
+            raise inconsistent(f"no call makes the change that it shows of {key}")
         fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
         body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
         return _resource(replace(effect, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
@@ -132,14 +135,14 @@ class _Reading:
                 raise inconsistent(f"{former} cannot become {key}")
             self._rename(former, key)
         needs = ((item.key, need) for item in self._items(TAG_DEPARTURES) for need in item.needs if need != item.key)
-        for former, key in needs:  # one that the change does not show; a private one would be opened unasked
+        for former, key in needs:  # a former name that the change does not show, and that may be private
             if key in self.aim.renames and former in self.rows:
                 self._rename(former, key)
 
     def _rename(self, former: Key, key: Key) -> None:
         self.aim.renames[key] = tuple(dict.fromkeys((*self.aim.renames.get(key, ()), former)))
 
-    # --- what leaves
+    # --- removals
 
     def _read_leaving(self) -> None:
         needs = {item.key: item.needs[0] for item in self._items(TAG_DEPARTURES) if item.needs}
@@ -150,23 +153,23 @@ class _Reading:
     def _leaving(self, change: Change, way: RemovalKind, need: Key | None) -> PlannedRemoval:
         row = self.rows.get(change.key)
         if row is None or not may_be_held(row) or change.key in self.aim.desired:
-            raise inconsistent(f"{change.key} cannot leave")
+            raise inconsistent(f"{change.key} cannot be removed")
         if row.protect:
             raise inconsistent(f"{change.key} is protected")
         way = RemovalKind.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
-        # The new name may be as it should be already, and a second former name stands in no change.
+        # The new name may need no change, and a second former name occurs in no change.
         new = need if need in self.aim.desired or need in self.rows else None
         self._refuse_hidden_rename(change.key, new)
         by = change.cascade or self.taken_over.get(change.key, new)
         return PlannedRemoval(replace(row, source=change.source), way, change.reason, by)
 
     def _refuse_hidden_rename(self, old: Key, new: Key | None) -> None:
-        """Refuse a rename that no change shows, unless nothing else changes about the new name."""
+        """Refuse a rename that no change shows, unless the new name has no change at all."""
         if new in self._changed and new not in self.aim.renames:
-            raise inconsistent(f"{new} takes the place of {old}, which is not shown")
+            raise inconsistent(f"{new} replaces {old}, which the plan does not show")
 
     def _read_cascades(self) -> None:
-        """Read the tags that go with deleted categories, and those that must have left them before."""
+        """Read the tags that are deleted with their categories, and the tags that must leave the categories first."""
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
         deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
         needs = {item.key: item.needs for item in deletes}
@@ -178,7 +181,7 @@ class _Reading:
             self.aim.movers[key] = []
             is_twin = ids[going[key].server_id or ""] > 1
             needs_of_delete = frozenset(needs.get(key, ()))
-            for member in sorted(members, key=lambda row: row.key):  # as the plan had all rows: by name
+            for member in sorted(members, key=lambda row: row.key):  # ordered by name, as in the plan
                 may_stay = member.doubtful or is_twin or (key, member.key) in unsure
                 way = self._way_out(member.key, needs_of_delete, unsure.get((key, member.key)))
                 self._read_member(key, member, way if may_stay else None, may_stay=may_stay)
@@ -189,7 +192,7 @@ class _Reading:
                 raise inconsistent(f"{change.key} is not deleted with {change.cascade}")
 
     def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> RemovalKind | None:
-        """Return how a member leaves that a deletion may not reach: by its own calls, or by none."""
+        """Return how a member leaves if its category's deletion misses it, or `None` when it stays."""
         if member in needs:
             return RemovalKind.DELETE if member in self._deleted else RemovalKind.RETIRE
         return RemovalKind.FORGET if unsure is Status.RELEASED else None
@@ -198,12 +201,12 @@ class _Reading:
         key = member.key
         if key in self.aim.desired:
             if str(category) in category_references(self.aim.desired[key].body.fields):
-                raise inconsistent(f"{key} stays in {category}, and would be deleted with it")
+                raise inconsistent(f"{key} stays in {category}, but would be deleted with it")
             self.aim.movers[category].append(key)
             return
         leaving = self.aim.leaving.get(key)
         if leaving is None or leaving.way is not RemovalKind.CASCADE:
-            raise inconsistent(f"{key} would be deleted with {category}, which is not shown")
+            raise inconsistent(f"{key} would be deleted with {category}, which the plan does not show")
         removal = PlannedRemoval(leaving.row, RemovalKind.CASCADE, leaving.reason, category, may_stay, otherwise)
         self.aim.leaving[key] = removal
         self.aim.cascades.setdefault(category, []).append(removal)
@@ -211,7 +214,7 @@ class _Reading:
             self.aim.movers[category].append(self.taken_over[key])
 
     def _read_hidden_movers(self, category: Key, needs: Sequence[Key]) -> None:
-        """New names of members that no change shows: one that is as it should be, or that has another former name."""
+        """Read the new names of members that no change shows, as they need no change or have another former name."""
         own = {leaving.row.key for leaving in self.aim.cascades.get(category, ()) if leaving.own_way is not None}
         movers = [key for key in needs if key not in own]
         visible = {*self.aim.movers[category]}
@@ -221,10 +224,10 @@ class _Reading:
         if visible <= {*movers}:
             self.aim.movers[category] = movers
 
-    # --- what stays as it is
+    # --- unchanged resources
 
     def _read_rest(self) -> None:
-        """Activity types that a sweep keeps though nothing wants them, and rows that are let go without a change."""
+        """Read the undeclared activity types that a sweep keeps, and the rows that are released without a change."""
         if self.plan.sweep is not None:
             types = (row for key, row in sorted(self.rows.items()) if key.kind is Kind.ACTIVITY_TYPE)
             others = (row for row in types if row.key not in self.aim.desired and row.key not in self.aim.leaving)
@@ -236,7 +239,7 @@ class _Reading:
                 continue
             if effect.status is Status.RELEASED and key not in self.aim.leaving:
                 if key not in noted or desired is not None:
-                    raise inconsistent(f"{key} would no longer be managed, which is not shown")
+                    raise inconsistent(f"{key} would no longer be managed, which the plan does not show")
                 self.aim.released.append(self.rows[key])
 
 

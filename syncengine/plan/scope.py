@@ -1,4 +1,4 @@
-"""The selection of a user: which changes a plan may hold; pure."""
+"""The user's selection of the changes that a plan may contain. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.resource import Key, Source
 
 
 class Scope(Struct, frozen=True, gc=False):
-    """Limits on a plan's changes: globs on addresses, paths of manifests (relative, posix), no removals at all."""
+    """The limits on a plan's changes: globs of addresses, paths of manifests (relative, POSIX), and `no_delete`."""
 
     paths: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Scope(Struct, frozen=True, gc=False):
 
     @property
     def whole(self) -> bool:
-        """Whether the scope is everything: no selection, no exclusion, removals allowed."""
+        """Whether the scope is everything, without selection or exclusion and with removals."""
         return not (self.paths or self.targets or self.excludes or self.no_delete)
 
     @property
@@ -29,7 +29,7 @@ class Scope(Struct, frozen=True, gc=False):
         return bool(self.paths or self.targets or self.excludes)
 
     def selects(self, *members: tuple[Key, Source | None]) -> bool:
-        """Whether a unit of resources is selected: a pattern matches one of them, and no exclusion matches any."""
+        """Return whether a unit is selected: a pattern matches one of its `members`, and no exclusion matches any."""
         if not self.selective:
             return True
         if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):
@@ -37,7 +37,7 @@ class Scope(Struct, frozen=True, gc=False):
         return any(self._asks_for(key, source) for key, source in members)
 
     def matching_nothing(self, members: Iterable[tuple[Key, Source | None]]) -> list[str]:
-        """Paths and globs that name no resource at all, which is a mistake more often than not."""
+        """Return the paths and globs that match no resource, which is usually a mistake."""
         members = list(members)
         globs = [
             g for g in (*self.targets, *self.excludes) if not any(fnmatch.fnmatchcase(str(k), g) for k, _ in members)

@@ -1,4 +1,4 @@
-"""recorded rows, desired resources, losses → data sources that lost too much (docs/planning.md 2.7); pure."""
+"""Find the data sources that lost too much, from recorded rows and losses. Pure (docs/planning.md 2.7)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Resource
 
 SHRINKS = Limit(percent=25)
-"""How much of what came from one source, or from one template of it, may go."""
+"""The share of one source's rows, or of one template's resources, that may be lost without an approval."""
 
 
 class Shrunk(NamedTuple):
-    """A data source that lost too much, with the reason to ask for an approval, and the numbers of that.
+    """A data source that lost too much, with the reason to ask for an approval and its numbers.
 
-    `files` are the manifests that use it, where its rows are fewer and not the resources that are made of them.
+    `files` are the manifests that use the source, if its rows are counted and not the resources made from them.
     """
 
     source: str
@@ -33,9 +33,9 @@ class Shrunk(NamedTuple):
 def shrunk(
     losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
 ) -> Iterator[Shrunk]:
-    """Data sources that lose a large share of the resources made from them.
+    """Yield the data sources that lose a large share of the resources made from them.
 
-    Where a source as a whole loses little, each of its templates is judged by its own share.
+    If a source as a whole loses little, each of its templates is judged by its own share.
     """
     leaving = {loss.key for loss in losses if leaves(loss)}
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
@@ -66,7 +66,7 @@ def loses_rows_of_data(changes: Iterable[Change], recorded: Mapping[Key, Recorde
 
 
 def with_fewer_rows(uses: Iterable[SourceUse], had: Mapping[str, int]) -> Iterator[Shrunk]:
-    """Sources that lost a large share of the rows that they had when they were applied last, by their identity."""
+    """Yield the sources that lost a large share of the rows (`had`, by identity) that they had at the last apply."""
     for identity, use in {use.identity: use for use in uses}.items():
         missing, total = had.get(identity, 0) - use.rows, had.get(identity, 0)
         if SHRINKS.is_exceeded(missing, total):

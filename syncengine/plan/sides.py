@@ -1,4 +1,4 @@
-"""The two sides of a plan while they are read: the project at the head, and at its base. Values."""
+"""The two sides of a plan while they are read, the project at the head and at its base, as values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from syncengine.project.model import Project
 
 @dataclass(slots=True)
 class Sides:
-    """The head and its base, which is `commit`. `base` None: there is none, or it is invalid.
+    """The head and its base at `commit`. `base` is `None` when the base has no project or an invalid one.
 
-    `tree`: that of their merge, if they were merged.
+    `tree` is the Git tree of their merge if `is_merged`.
     """
 
     head: Project
@@ -28,7 +28,7 @@ class Sides:
 
 
 def invalid(name: str, error: SyncengineError) -> tuple[str, str]:
-    """The warning about a base that cannot be planned: its code, and its message."""
+    """Return the code and the message of the warning about a base that cannot be planned."""
     first = next((d for d in error.diagnostics() if d.severity is Severity.ERROR), None)
     place = f"{first.file}:{first.line}: " if first and first.file and first.line else ""
     why = f"{place}{first.message}" if first else error.message

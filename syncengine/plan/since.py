@@ -1,4 +1,4 @@
-"""Today's plan beside the reviewed ones: the outcome of their comparison (`review`). Values only."""
+"""The result of comparing today's plan with reviewed plans (`review`), as values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from syncengine.document.comparison import ValueChange
 
 
 class Excess(Struct, frozen=True):
-    """One way in which today's plan is more than the reviewed ones.
+    """One thing that today's plan does beyond the reviewed plans.
 
-    `address` None: it is about the plan as a whole. `cause`: who changed the resource last.
+    `address` is `None` when the excess concerns the plan as a whole. `cause` says who changed the resource last.
     """
 
     why: str
@@ -22,14 +22,14 @@ class Excess(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The excess in a sentence: address, values that differ, cause."""
+        """The excess in a sentence, with the address, the values that differ and the cause."""
         parts = in_words(self.changes)
         subject = f"{self.address}: {self.why}" if self.address else self.why
         return "; ".join(part for part in (subject, parts and f"reviewed → today: {parts}", self.cause) if part)
 
 
 class Since(Struct, frozen=True):
-    """Today's plan compared with reviewed ones, by address. `excess` empty: it does no more than they."""
+    """The differences of today's plan from reviewed plans, by address. `excess` is empty when it does no more."""
 
     plans: tuple[str, ...]
     new: tuple[str, ...]
@@ -40,7 +40,7 @@ class Since(Struct, frozen=True):
 
 
 def in_words(changes: Iterable[ValueChange]) -> str:
-    """Values that differ, each by its path."""
+    """Return the differing values as text, each with its path."""
     return "; ".join(f"{'.'.join(map(str, c.path))}: {_shown(c.before)} → {_shown(c.after)}" for c in changes)
 
 

@@ -1,4 +1,4 @@
-"""The stages of a plan: the calls of its differences, packed into batches; pure."""
+"""Pack the calls of a plan's differences into stages of batches. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.plan.diff import Difference
 from syncengine.service.operations import Operation
 
 RIDE_ALONG = 10
-"""The number of tags from which those that only gain keywords go into batch upserts, not one call each."""
+"""The number of tags that only gain keywords from which batch upserts replace one call per tag."""
 
 
 class Stage(Struct, frozen=True, gc=False):
@@ -23,7 +23,7 @@ class Stage(Struct, frozen=True, gc=False):
 
 
 def call(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) -> Call:
-    """The next call of a plan, whose `numbers` are counted through it: the same inputs give the same ids."""
+    """Return the next call of a plan. `numbers` count through the plan, so that the same inputs give the same ids."""
     return Call(f"c{next(numbers)}", operation.id, tuple(items))
 
 
@@ -34,7 +34,7 @@ def batches(numbers: Iterator[int], operation: Operation, items: Sequence[Item])
 
 
 def stages_of(differences: Sequence[Difference], target: Aim, numbers: Iterator[int]) -> tuple[Stage, ...]:
-    """All calls but the sweep's, in the order of stages."""
+    """Return the stages of all calls but those of the sweep, in order."""
     by_step: dict[Step, list[Item]] = {step: [] for step in Step}
     for step, item in _riding(list(_needed(differences, target)), differences):
         by_step[step].append(item)
@@ -48,7 +48,7 @@ def _needed(differences: Iterable[Difference], target: Aim) -> Iterator[Needed]:
 
 
 def _riding(items: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
-    """Put tags that only gain keywords on batch upserts if they are many (docs/planning.md 2.2)."""
+    """Put tags that only gain keywords into batch upserts if there are many of them (docs/planning.md 2.2)."""
     adds = {item.key for step, item in items if step is Step.KEYWORD_ADDS}
     if len(adds) < RIDE_ALONG:
         return items

@@ -1,6 +1,6 @@
-"""project, its state → warnings that a plan says first: no state yet, another service or team, an older commit.
+"""Check a project against its state: no state yet, another service or team, an older commit.
 
-The quarantine of both is put together here too.
+The quarantine of the project file and the state is also read here.
 """
 
 from __future__ import annotations
@@ -23,37 +23,36 @@ SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT, ANCES
 
 
 def of_another_service(facts: Facts, base_url: str) -> bool:
-    """Whether the state was applied to another service than this; another spelling of a URL is none."""
+    """Return whether the state belongs to another service. Different spellings of a URL are the same service."""
     return facts.base_url is not None and canonical_url(facts.base_url) != canonical_url(base_url)
 
 
 def quarantine_in(state: StateReader, project: Project, now: float) -> Quarantine:
-    """The quarantine by hand and of the project file, with the refusals that it is about."""
+    """Return the quarantine made by hand and by the project file, with the refusals that it concerns."""
     return Quarantine(now, project.config_name, project.quarantine, tuple(state.quarantine()), state.refusals())
 
 
 def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists: bool) -> Iterator[Diagnostic]:
-    """Warnings about the state, to be read before the plan; `commit` is the one that is planned."""
+    """Yield warnings about the state to show before the plan of `commit`."""
     if not exists:
         yield _warning(NO_STATE, f"no state at {_shown(project)} yet: everything is new")
     if of_another_service(facts, project.base_url()):
-        of, cure = facts.base_url, "apply refuses until `state rebind` accepts that"
-        yield _warning(OTHER_SERVICE, f"the state belongs to {of}, and this plan is for {project.base_url()}: {cure}")
+        of, cure = facts.base_url, "`apply` refuses this until `state rebind` accepts it"
+        yield _warning(OTHER_SERVICE, f"the state belongs to {of}, but this plan is for {project.base_url()}: {cure}")
     if None not in (project.service.team, facts.team) and project.service.team != facts.team:
-        of, cure = f"team {facts.team!r}", "apply refuses until `state rebind` accepts that"
-        yield _warning(WRONG_TEAM, f"the state belongs to {of}, and service.team is {project.service.team!r}: {cure}")
+        of, cure = f"team {facts.team!r}", "`apply` refuses this until `state rebind` accepts it"
+        yield _warning(WRONG_TEAM, f"the state belongs to {of}, but service.team is {project.service.team!r}: {cure}")
     if commit is None and (why := unread(project.root, facts)):
         yield _warning(ANCESTRY, why)
     if commit and is_older(project.root, commit, facts):
-        cure = "apply refuses it without --allow-older"
+        cure = "`apply` refuses it without --allow-older"
         yield _warning(OLDER_COMMIT, f"{older_than(commit, facts)}: {cure}")
 
 
 def is_older(root: Path, commit: str, facts: Facts) -> bool | None:
-    """Whether a commit is a strict ancestor of the last applied one; None where neither state nor Git know.
+    """Return whether `commit` is a strict ancestor of the last applied commit, or `None` when that is unknown.
 
-    Git alone does not know it where it matters most: the clone of a pipeline that waited has no commit that was merged
-    meanwhile.
+    Git alone does not know this in a pipeline that had to wait: its clone lacks the commits that were merged meanwhile.
     """
     if facts.commit is None:
         return False
@@ -61,9 +60,9 @@ def is_older(root: Path, commit: str, facts: Facts) -> bool | None:
 
 
 def older_commits(root: Path, commit: str, facts: Facts) -> tuple[str, ...]:
-    """Commits before one that is applied, as Git lists them, and as the state does where it is of the same history.
+    """Return the ancestors of a commit to apply, from Git, and from the state if it has the same history.
 
-    A shallow clone lists few.
+    Git lists only a few in a shallow clone.
     """
     older = git.ancestors(root, commit)
     before = facts.ancestors if facts.commit in (commit, *older) else ()
@@ -75,12 +74,12 @@ def older_than(commit: str, facts: Facts) -> str:
 
 
 def unread(root: Path, facts: Facts) -> str | None:
-    """Why nobody knows whether this checkout is older than what was applied last: Git refuses to read it."""
+    """Return why Git cannot tell whether this checkout is older than the last applied commit, or `None`."""
     why = git.refusal(root) if facts.commit else None
     if why is None:
         return None
-    unknown = f"it is not known whether {older_than('this', facts)}"
-    return f"Git does not read this checkout, so {unknown} ({why}; {git.CURE})"
+    unknown = f"it is unknown whether {older_than('it', facts)}"
+    return f"Git cannot read this checkout, so {unknown} ({why}; {git.CURE})"
 
 
 def _warning(code: str, message: str) -> Diagnostic:

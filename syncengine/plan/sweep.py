@@ -1,4 +1,4 @@
-"""The sync session of a plan, if it needs one (docs/planning.md 3); pure."""
+"""Plan the sync session that deletes activity types (docs/planning.md 3). Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY
 
 
 class Sweep(Struct, frozen=True, gc=False):
-    """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
+    """A sync session that deletes the `known` codes, and any unknown codes that the service holds.
 
-    `uploads` carry all that stays; `complete` the codes that completion removes, if any is known to go. `needs`:
-    tags that must have let go of a code before (docs/planning.md 3.4). `first`: none of this state was approved before.
+    `uploads` send everything that stays. `complete` has the effects of the completion, if any known code is deleted.
+    `needs` are tags that must have dropped a code first (docs/planning.md 3.4). `first` means that no sweep of this
+    state was approved before.
     """
 
     known: tuple[str, ...]
@@ -30,14 +31,14 @@ class Sweep(Struct, frozen=True, gc=False):
 
     @property
     def requests(self) -> int:
-        """Start, uploads, completion."""
+        """The number of requests: the start, the uploads and the completion."""
         return len(self.uploads) + 2
 
 
 def sweep_of(
     target: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
 ) -> Sweep | None:
-    """Plan the sync session that deletes activity types; None if none leaves, unless it runs `anyway`."""
+    """Plan the sync session that deletes activity types. Return `None` if none leaves and `anyway` is false."""
     going = [leaving for leaving in target.leaving.values() if leaving.way is RemovalKind.SWEEP]
     if not (going or anyway):
         return None
@@ -72,7 +73,7 @@ def _release(row: Recorded) -> Item:
 
 
 def _still_carrying(codes: Iterable[str], target: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
-    """Wanted tags whose rows carry a code that goes, or may do so (docs/planning.md 3.4)."""
+    """Return the desired tags whose rows have, or may have, a code that is deleted (docs/planning.md 3.4)."""
     going = set(codes)
     if not going:
         return ()

@@ -1,6 +1,6 @@
-"""The Git tree that a plan was made from, and whether it is the one that is checked out now (docs/reviews.md).
+"""Compare the Git tree of a plan with the one that is checked out. Reads Git and files (docs/reviews.md).
 
-Reads Git and files. A tree is equal after a merge, a squash or a rebase that brought nothing else into the project.
+Trees are equal after a merge, a squash or a rebase that brought nothing else into the project.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from syncengine.project import git
 from syncengine.project.model import Project
 
 UNCOMMITTED = "uncommitted-inputs"
-"""The code of the warning that no commit holds what a plan was made from."""
+"""The code of the warning that a plan was made from uncommitted files."""
 SHOWN = 5
 
 
 def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: str = "") -> Plan:
-    """The plan with the inputs that its tree does not hold as they were, and a warning that names them.
+    """Return the plan with those of its inputs that differ from its tree, and with a warning that names them.
 
-    `merged`: the tree that was planned, where that is the merge of two sides and not the one that is checked out.
+    `merged` is the tree that was planned if it is the merge of two sides instead of the tree that is checked out.
     """
     tree = plan.basis.tree
     if not isinstance(tree, Tree):
         return plan
     root = project.root.resolve()
-    # Beside another checkout stands nothing: a file that is there comes last, and counts.
+    # Another checkout has no files beside it: an existing file comes last, and counts.
     files = sorted({*input_files(manifests), *_config(project)}, key=lambda path: path.exists())
     paths = {_name(path, project): path for path in map(_settled, files)}
     outside = sorted(name for name in paths if name.startswith(os.pardir + os.sep))
@@ -48,7 +48,7 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
 
 
 def _name(path: Path, project: Project) -> str:
-    """The path as seen from the project's folder, also of a file of the revision that is planned in its place."""
+    """Return the path relative to the project's folder, or to the folder of the revision that is planned instead."""
     names = (os.path.relpath(path, folder.resolve()) for folder in (project.files, project.root))
     return min(names, key=lambda name: Path(name).parts.count(os.pardir))
 
@@ -65,19 +65,19 @@ def _config(project: Project) -> Iterator[Path]:
 
 
 def _settled(path: Path) -> Path:
-    """The path with its folder resolved; Git holds the link itself, and its target is an input beside it."""
+    """Return the path with its folder resolved. Git tracks a link itself, and its target is another input."""
     return path.parent.resolve() / path.name
 
 
 def _warning(inputs: Sequence[str]) -> Iterator[Diagnostic]:
     if inputs:
-        message = f"made from files that the project's commit does not hold as they are: {_some(inputs)}"
-        cure = "commit them and plan again, or `apply` of this plan needs the very same files beside it"
+        message = f"made from uncommitted files: {_some(inputs)}"
+        cure = "commit them and plan again, or keep the same files in place for the `apply` of this plan"
         yield Diagnostic(severity=Severity.WARNING, code=UNCOMMITTED, message=f"{message}; {cure}")
 
 
 def digests_of(root: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files, by their names as seen from the root; empty for one that is not there."""
+    """Return the SHA-256 digests of files by their names relative to the root, empty for a missing file."""
     return {name: _digest(root / name) for name in names}
 
 
@@ -85,35 +85,35 @@ def _digest(path: Path) -> str:
     try:
         with path.open("rb", buffering=0) as file:
             return sha256_of_file(file)
-    except (OSError, ValueError):  # of a plan from outside, which may name anything
+    except (OSError, ValueError):  # a plan from outside may name anything
         return ""
 
 
 def not_merged(plan: Plan, root: Path) -> str | None:
-    """The other files that a saved plan was made from; None for those checked out, and where Git does not know."""
+    """Return how a saved plan's files differ from those checked out, or `None` if they do not or Git cannot tell."""
     tree = plan.basis.tree
     if tree is UNSET or tree is None:
         return None
     if (now := git.tree_of(root)) is None:
         why = git.refusal(root)
-        return why and f"a Git tree, and Git does not read this checkout ({why}; {git.CURE})"
+        return why and f"a Git tree, but Git cannot read this checkout ({why}; {git.CURE})"
     inputs = tree.uncommitted or {}
     if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
-        return f"files that are others here, or not committed: {_some(other)}"
+        return f"files that are missing or different here: {_some(other)}"
     if tree.id == now:
         return None
     differing = git.differing_files(root, tree.id, now)
     if differing is not None and differing <= inputs.keys():
-        return None  # what was not committed is so now
+        return None  # the uncommitted files are committed now
     verb = "differs" if differing is not None and len(differing) == 1 else "differ"
     which = f" ({_some(sorted(differing))} {verb})" if differing else ""
     return f"other files than are checked out{which}"
 
 
 def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | None:
-    """The commit that a plan applies: of one that was saved the one that is checked out, where it has the same files.
+    """Return the commit that a plan applies: the one checked out if its files are those of the saved plan.
 
-    The plan's own is of a branch that was merged since, or squashed: it knows nothing of commits that came before.
+    The plan's own commit may be of a branch that was merged or squashed since, without the commits that came before.
     """
     commit = plan.basis.commit
     if commit is None or checked_out is None or checked_out.id == commit or not isinstance(plan.basis.tree, Tree):

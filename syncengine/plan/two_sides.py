@@ -1,7 +1,7 @@
-"""A project and a revision in Git → the plan, each change with its origin (docs/pull-requests.md).
+"""Plan a project against a base revision in Git, with the origin of each change (docs/pull-requests.md).
 
-Reads Git, manifests, cache and state as `planner` does. Without a state, Git is compared with Git: the resources of the
-revision count as recorded, and neither state nor key nor any other secret is read.
+Reads Git, manifests, cache and state as `planner` does. Without a state, two revisions are compared: the resources of
+the base count as recorded, and no state, key or other secret is read.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from syncengine.state.sqlite_reader import recollection
 from syncengine.state.undone import UndoneChange
 
 Load = Callable[[RevisionFiles], Project]
-"""Loads the project, with the options of the command, from the files of a revision."""
+"""A function that loads the project from the files of a revision, with the options of the command."""
 
 
 def plan_two_sides(
     revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool = True
 ) -> Plan:
-    """Plan `project`, and say which changes its base would make too."""
+    """Plan `project`, and mark the changes that its base would make too."""
     with ExitStack() as stack:
         repo = stack.enter_context(repository(project.root))
         commit = repo.commit(revision)
@@ -63,7 +63,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
     if not git.contains(project.root, commit):
         tree, conflicts = repo.merged(commit, name)
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
-        sides.warn(MERGED, f"this branch is behind {name}: the plan is of the branch merged with it")
+        sides.warn(MERGED, f"this branch is behind {name}: the plan is for the merge of both")
         sides.found += conflicts
         with _warnings_before_errors(sides, name):
             sides.head, sides.is_merged, sides.tree = load_revision(files, load), True, repo.folder_of(tree)
@@ -75,7 +75,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
             sides.base = load_revision(files, load)
             rule_set(sides.base)
         else:
-            sides.warn(NO_BASE, f"{name} has no project in this folder: every change is of this pull request")
+            sides.warn(NO_BASE, f"{name} has no project in this folder: every change counts as this pull request's")
     except Problems as problems:
         sides.base = None
         sides.warn(*invalid(name, problems))
@@ -87,7 +87,7 @@ def _sides(repo: Repository, commit: str, name: str, project: Project, load: Loa
 
 
 def _judge_by_both(sides: Sides, base: Project) -> None:
-    """Say the changes of the policy first, also where the head's rules cannot be read."""
+    """Judge the head by both policies, and report policy changes first, even when the head's rules cannot be read."""
     changes: list[Diagnostic] = []
     try:
         for change in policy_changes(sides.head, base):
@@ -99,7 +99,7 @@ def _judge_by_both(sides: Sides, base: Project) -> None:
 
 @contextmanager
 def _warnings_before_errors(sides: Sides, name: str) -> Iterator[None]:
-    """Problems of the head come after what was planned and the changes of the policy by which they are judged."""
+    """Raise errors of the head together with the earlier warnings, which come first."""
     try:
         yield
     except Problems as problems:
@@ -133,10 +133,10 @@ def _with_state(sides: Sides, name: str, request: PlanRequest, runtime: Runtime)
 def _other(
     sides: Sides, name: str, state: StateReader, answers: dict[object, Any], request: PlanRequest, runtime: Runtime
 ) -> BasePlan:
-    """The plan of the base, of everything; of none where it is invalid."""
+    """Return the plan of the whole base, or an empty one when the base is invalid."""
     if sides.base is None:
         return BasePlan()
-    # At the place where the head has the service: both are planned in one state.
+    # With the head's service: both are planned in one state.
     base = with_fields(sides.base, service=with_fields(sides.base.service, base_url=sides.head.service.base_url))
     everything = with_fields(request, scope=Scope(no_delete=request.scope.no_delete))
     try:
@@ -148,7 +148,7 @@ def _other(
 
 @dataclass(slots=True)
 class _ReadOnce:
-    """A state whose rows are read once for both sides."""
+    """A state whose rows are read only once for both sides."""
 
     state: StateReader
     exists: bool

@@ -1,7 +1,7 @@
-"""The rows that a run changed → the aim of the plan that takes it back; pure (docs/undo.md).
+"""Decide the aim of the plan that undoes a run, from the rows that the run changed. Pure (docs/undo.md).
 
-Nothing is swept, and no category or activity type is deleted: those that the run made stay, and are let go. Tags that
-it made are retired, whatever the policy.
+Nothing is swept, and no category or activity type is deleted: those that the run created stay and are released. Tags
+that the run created are retired, whatever the policy is.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from syncengine.resource import Body, Key, Kind, Recorded, Resource, Source, Sta
 from syncengine.state.run_changes import ChangedRow, fields_as
 
 LEFT_OUT, KEPT, MADE_ANEW, NOT_UNDONE, MANAGED = "left-out", "kept", "made-anew", "not-undone", "managed"
-"""Kinds of notes."""
+"""The kinds of notes in the plan of an undo."""
 
 ORDER = {Kind.CATEGORY: 0, Kind.ACTIVITY_TYPE: 1, Kind.TAG: 2}
 
 STAYS: Mapping[Kind, str] = {
-    Kind.CATEGORY: "the run made it, and an undo deletes no category: it stays on the service and is let go",
-    Kind.ACTIVITY_TYPE: "the run made it, and an undo deletes no activity type: it stays on the service and is let go",
+    Kind.CATEGORY: "an undo deletes no category: created by the run, it is released and stays on the service",
+    Kind.ACTIVITY_TYPE: "an undo deletes no activity type: created by the run, it is released and stays on the service",
 }
 
-PROTECTED = "protected: it stays as it is; apply `protect: false` before taking this back"
+PROTECTED = "protected: it stays as it is; apply `protect: false` before undoing this"
 
 
 @dataclass(slots=True)
 class UndoAim:
-    """The aim of an undo; `left_out` are resources of the run that it leaves alone.
+    """The aim of an undo. `left_out` are resources of the run that the undo leaves alone.
 
-    `aside` are resources in quarantine, each with why.
+    `aside` maps resources in quarantine to the reason for leaving them out.
     """
 
     run: str
@@ -59,9 +59,9 @@ def undo_aim(
     *,
     forced: bool,
 ) -> UndoAim:
-    """The aim that reverses the changes of a run, except those of resources in quarantine (`aside`, each with why).
+    """Decide the aim that reverses a run's changes, except for resources in quarantine (`aside`, with reasons).
 
-    `forced`: also of rows that later runs changed.
+    `forced` also reverses changes of rows that later runs changed.
     """
     undo = UndoAim(run, recorded, aside)
     changes = sorted(rows_of_run, key=lambda row: (ORDER[row.key.kind], row.key.name))
@@ -82,7 +82,7 @@ def undo_aim(
 
 
 def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRow]:
-    """The rows that a selection takes back; a renamed category is one unit."""
+    """Return the rows that a selection undoes. A renamed category counts as one unit."""
     rows = list(changes)
     others = {row.renamed_to: row.key for row in rows if row.renamed_to is not None}
     others |= {old: new for new, old in others.items() if new is not None}
@@ -91,45 +91,46 @@ def selected_rows(changes: Iterable[ChangedRow], scope: Scope) -> list[ChangedRo
 
 
 def _is_relevant(row: ChangedRow) -> bool:
-    """Whether the run changed it, or left it in a doubt that nobody ended."""
+    """Return whether the run changed the row, or left it in doubt and no later run resolved that."""
     return row.is_changed or (row.now is not None and row.now.doubtful and not row.others)
 
 
 def _obstacle(row: ChangedRow, rows: Mapping[Key, ChangedRow], aside: Mapping[Key, str], *, forced: bool) -> str | None:
-    """Why a row is left alone; a renamed category goes with its other name."""
+    """Return why a row is left alone, or `None`. Both names of a renamed category are left alone together."""
     if row.is_erased:
-        return "it was erased (`state erase`): nothing tells any more what it was"
+        return "it was erased (`state erase`), so its former content is unknown"
     if row.forgotten or row.now is None:
-        return "its row was removed from the state since"
+        return "its row has since been removed from the state"
     if row.key in aside:
         return aside[row.key]
     if row.others and not forced:
-        return f"changed again since, by run {', '.join(row.others)} (--force undoes it all the same)"
+        runs = "run" if len(row.others) == 1 else "runs"
+        return f"changed again by {runs} {', '.join(row.others)} (--force undoes it anyway)"
     formers = [other for other in rows.values() if other.renamed_to == row.key]
     new = rows.get(row.renamed_to) if row.renamed_to is not None else None
     others = formers if new is None else [new]
     if any(
         other.forgotten or other.now is None or other.key in aside or (other.others and not forced) for other in others
     ):
-        return f"it is one category with {others[0].key}, which is left alone"
+        return f"it is the same category as {others[0].key}, which is left alone"
     return None
 
 
 def _find_renames(undo: UndoAim, rows: dict[Key, ChangedRow]) -> None:
-    """Categories that get their old names back, with their ids."""
+    """Find the categories that get their old names back and keep their ids."""
     for key, row in list(rows.items()):
         new = _under_its_name_of_now(undo, row)
         if new is None or row.now is None or row.now.status is not Status.DELETED or not _was_held(row):
             continue
-        if new.key in undo.aside:  # by a name that the run does not know
-            undo.leave_out(row, f"it is one category with {new.key}, which is in quarantine")
+        if new.key in undo.aside:  # under a name that the run does not know
+            undo.leave_out(row, f"it is the same category as {new.key}, which is in quarantine")
             del rows[key]
         elif may_be_held(new) and new.server_id and row.now.server_id in (None, new.server_id):
             undo.aim.renames[key] = (new.key,)
 
 
 def _under_its_name_of_now(undo: UndoAim, row: ChangedRow) -> Recorded | None:
-    """The renamed category, which later runs may have renamed on."""
+    """Return the row of a renamed category under its current name, as later runs may have renamed it again."""
     new = undo.recorded.get(row.renamed_to) if row.renamed_to is not None else None
     server_id = row.before.server_id if row.before is not None else None
     if new is None or may_be_held(new) or server_id is None:
@@ -139,7 +140,7 @@ def _under_its_name_of_now(undo: UndoAim, row: ChangedRow) -> Recorded | None:
 
 
 def _is_remade(row: ChangedRow) -> bool:
-    """Whether something that the run deleted is made anew."""
+    """Return whether the undo creates again a resource that the run deleted."""
     return _was_held(row) and row.now is not None and not may_be_held(row.now)
 
 
@@ -163,11 +164,11 @@ def _bring_back(undo: UndoAim, row: ChangedRow, ids: Mapping[str, str]) -> None:
     else:
         undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
     if row.unknown:
-        undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the history does not tell what it was before")
+        undo.note(row, NOT_UNDONE, f"metadata {', '.join(row.unknown)}: the former values are not in the history")
 
 
 def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
-    """Whether more than the keywords of a retired tag must be sent, before it is let go or retired again."""
+    """Return whether a resource must be sent before it is released or retired again."""
     if not may_be_held(now):
         return True
     fields, then = (fields_as(before.status, row) for row in (now, before))
@@ -180,7 +181,7 @@ def _differs(undo: UndoAim, before: Recorded, now: Recorded) -> bool:
 
 
 def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, ids: Mapping[str, str]) -> None:
-    """Bring a managed resource back; let go or retire again one that holds all that it held then."""
+    """Restore a managed resource. Release or retire again an unmanaged resource whose content is unchanged."""
     if before.status is not Status.ACTIVE:
         way = RemovalKind.RETIRE if before.status is Status.RETIRED else RemovalKind.FORGET
         _let_go(undo, row, now, way, "as before the run that is undone")
@@ -188,14 +189,14 @@ def _restore_managed(undo: UndoAim, row: ChangedRow, before: Recorded, now: Reco
     undo.aim.desired[row.key] = _resource(undo, row, before, now, ids)
     if _is_remade(row) and row.key not in undo.aim.renames:
         is_category = row.key.kind is Kind.CATEGORY
-        what = "the new one gets another id" if is_category else "time that had it before does not get it back"
+        what = "the new category gets another id" if is_category else "time that had it before does not get it back"
         undo.note(row, MADE_ANEW, f"it was deleted, and {what}")
     elif now.status is Status.RELEASED:
         undo.note(row, MANAGED, "managed again, as before")
 
 
 def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
-    """Retire a tag that the run made; let go of categories and activity types, which an undo does not delete."""
+    """Retire a tag that the run created. Release categories and activity types, which an undo does not delete."""
     if any(new == (row.key,) for new in undo.aim.renames.values()):
         return
     if now.status is Status.RETIRED and not now.body.keywords:
@@ -205,7 +206,12 @@ def _take_away(undo: UndoAim, row: ChangedRow, now: Recorded) -> None:
 
 
 def _let_go(
-    undo: UndoAim, row: ChangedRow, now: Recorded, way: RemovalKind, reason: str, says: str = "let go again, as before"
+    undo: UndoAim,
+    row: ChangedRow,
+    now: Recorded,
+    way: RemovalKind,
+    reason: str,
+    says: str = "released as before",
 ) -> None:
     if now.protect:
         undo.leave_out(row, PROTECTED)
@@ -222,7 +228,7 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
     if isinstance(by_id, str) and by_id in ids:
         del fields["tagCategoryId"]
         fields["category"] = ids[by_id]
-        undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} is gone for good: it is put into {ids[by_id]} by its name")
+        undo.note(row, NOT_UNDONE, f"tagCategoryId {by_id} no longer exists: the tag is put into {ids[by_id]} by name")
     deleted = any(each is not None and each.status is Status.DELETED for each in (row.after, now))
     if row.key.kind is Kind.ACTIVITY_TYPE and deleted:  # or an undo that is planned again would take that back
         fields["reenableIfArchived"] = True
@@ -238,10 +244,7 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
 
 
 def _leave_out_homeless(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
-    """A tag cannot be brought back into a category, or with an activity type, that is not there any more.
-
-    Nor into a category in quarantine, which takes its tags along.
-    """
+    """Leave out tags whose category or activity type no longer exists, or whose category is in quarantine."""
     for key, resource in list(undo.aim.desired.items()):
         if why := next(filter(None, (_lack(undo, each) for each in _references(resource))), None):
             del undo.aim.desired[key]
@@ -250,16 +253,16 @@ def _leave_out_homeless(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
 
 
 def _lack(undo: UndoAim, key: Key) -> str | None:
-    """Why a resource that a tag refers to cannot serve it."""
+    """Return why a tag cannot refer to the resource `key`, or `None` when it can."""
     if key.kind is Kind.CATEGORY and key in undo.aside:
         return f"it needs {key}, which is in quarantine"
-    return None if _will_be_there(undo, key) else f"it needs {key}, which is not there any more"
+    return None if _will_be_there(undo, key) else f"it needs {key}, which no longer exists"
 
 
 def _find_reopened(undo: UndoAim) -> None:
-    """Find names that get anew what a private tag shows that goes with them: renames, which the history does not tell.
+    """Find renames that the history does not record, by which content of a private tag becomes public again.
 
-    A name that the run made has it still, for everybody to read, and gets but its keywords (docs/undo.md).
+    A retired name that still shows the content publicly only gets its keywords back (docs/undo.md).
     """
     private = {key: one.row for key, one in undo.aim.leaving.items() if key.kind is Kind.TAG and is_private(one.row)}
     for key, resource in undo.aim.desired.items():

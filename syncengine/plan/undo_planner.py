@@ -1,4 +1,4 @@
-"""A run of the history → the plan that takes it back (docs/undo.md). Reads the state, and Git for how to revert."""
+"""Plan the undo of a run in the history (docs/undo.md). Reads the state, and Git for how to revert."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LAST = "last"
 
 
 def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Runtime, *, forced: bool) -> Plan:
-    """Plan the way back to where everything that a run touched stood before it. `run`: an id, or `last`."""
+    """Plan to restore everything that a run changed to its content before the run. `run` is an id or `last`."""
     with open_state(project.state, write=False, now=runtime.now) as state:
         undo = _described(run_to_undo(state, run, runtime.now()), project, request.scope, forced=forced)
         draft = undo_plan(undo, state, project, request, runtime, _set_aside(project, state, runtime))
@@ -50,9 +50,9 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Ru
 def undo_plan(
     undo: Undo, state: State, project: Project, request: PlanRequest, runtime: Runtime, aside: Mapping[Key, str]
 ) -> Plan:
-    """Plan in a state that is open already, for a run that is known. Nothing of it comes from the work tree.
+    """Plan the undo of a known run in a state that is already open. The work tree is not read.
 
-    `aside`: resources in quarantine, each with why it is left out.
+    `aside` maps resources in quarantine to the reason for leaving them out.
     """
     facts = state.facts()
     basis: Basis = replace(basis_of(project, facts, runtime), commit=None, tree=None)
@@ -61,12 +61,12 @@ def undo_plan(
 
 
 def _nothing_selected(undo: Undo) -> Diagnostic:
-    message = f"the selection has no change of run {undo.run}: nothing is undone"
+    message = f"no change of run {undo.run} is selected: nothing is undone"
     return Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
 
 
 def _set_aside(project: Project, state: State, runtime: Runtime) -> dict[Key, str]:
-    """The resources in quarantine, and why; the entries that an undo, which reads no manifest, believes."""
+    """Return the resources in quarantine with the reasons, assuming that the manifests have not changed since."""
     aside = set_aside_now(quarantine_in(state, project, runtime.now()))
     return {each.key: f"it {entry_words(each, project.config_name)}" for each in aside}
 
@@ -74,9 +74,9 @@ def _set_aside(project: Project, state: State, runtime: Runtime) -> dict[Key, st
 def plan_back(
     undo: Undo, state: State, options: Options, basis: Basis, now: Callable[[], float], aside: Mapping[Key, str] = {}
 ) -> Plan:
-    """The plan that takes a run back, by the rules and limits of the options."""
+    """Return the plan that undoes a run, by the rules and limits of the options."""
     scope = Scope(targets=undo.targets, excludes=undo.excludes)
-    rules = dataclasses.replace(options.rules, activity_types=Ownership.ADDITIVE)  # or `exact` would have it sweep
+    rules = dataclasses.replace(options.rules, activity_types=Ownership.ADDITIVE)  # `exact` would cause a sweep
     recorded = {row.key: row for row in state.rows()}
     target = undo_aim(undo.run, state.changes_of(undo.run), recorded, scope, aside, forced=undo.forced)
     draft = plan_to(
@@ -94,9 +94,10 @@ def plan_back(
 
 
 def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
-    """The record of `run`, which takes another one back: the content that the other had made.
+    """Return the record of the undo `run`, with the content that the undone run had made.
 
-    What it makes again, or what another undo of the same run had taken back, is no longer undone by an earlier one.
+    Content that the undo makes again, or that another undo of the same run had undone, no longer counts as undone by an
+    earlier undo.
     """
     left_out, scope = {*undo.left_out}, Scope(targets=undo.targets, excludes=undo.excludes)
     rows = selected_rows(state.changes_of(undo.run), scope)
@@ -108,24 +109,24 @@ def record_of_undo(undo: Undo, state: State, run: str) -> UndoneRecord:
 
 
 def run_to_undo(state: State, name: str, now: float) -> Run:
-    """The run of an id, of the beginning of one, or `last`; Usage where there is none that can be taken back."""
+    """Return the run to undo, by its id, the beginning of its id, or `last`. Raise `Usage` when it cannot be undone."""
     run = state.writing_run() if name == LAST else _named(state, name)
     if run is None:
         raise Usage("no run of this state has changed anything yet: there is nothing to undo")
-    lock = state.current_lock() if run.ended is None else None  # a run that was killed has no end either
+    lock = state.current_lock() if run.ended is None else None  # a killed run has no end either
     if lock is not None and lock.seems_at_work(now):
         raise LockHeld(f"run {run.id} is still under way: {lock}")
     if run.outcome == REFUSED:
         raise Usage(f"run {run.id} was refused: it changed nothing ({run.reason})")
     if run.plan is None:
-        raise Usage(f"run {run.id} was `{run.command}`, which writes the state alone: only an apply can be undone")
+        raise Usage(f"run {run.id} was `{run.command}`, which changes only the state: only an apply can be undone")
     if state.was_pruned(run):
-        cause = "`state prune`, or the bounds of a state in Git"
-        raise Usage(f"the history of run {run.id} is not kept any more ({cause}): it cannot be undone")
+        cause = "removed by `state prune`, or by the limits of a state in Git"
+        raise Usage(f"the history of run {run.id} is no longer kept ({cause}), so the run cannot be undone")
     if not state.has_changed(run.id):
         raise Usage(f"run {run.id} changed nothing: there is nothing to undo")
     if state.was_erased(run.id):
-        raise Usage(f"all that run {run.id} changed was erased (`state erase`): it cannot be undone")
+        raise Usage(f"everything that run {run.id} changed was erased (`state erase`), so the run cannot be undone")
     return run
 
 
@@ -133,10 +134,10 @@ def _named(state: State, name: str) -> Run:
     runs = state.runs_like(name)
     exact = [run for run in runs if run.id == name]
     if not runs:
-        raise Usage(f"there is no run {name} in the history: `syncengine state history` lists the runs")
+        raise Usage(f"the history has no run {name}: `syncengine state history` lists the runs")
     if len(runs) > 1 and not exact:
         few = ", ".join(run.id for run in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise Usage(f"{name} begins the ids of several runs: {few}")
+        raise Usage(f"{name} is the beginning of several run ids: {few}")
     return (exact or runs)[0]
 
 

@@ -1,4 +1,4 @@
-"""A plan → the part of it that redoes changes of an undone run; pure (docs/undo.md)."""
+"""Find the part of a plan that repeats changes of an undone run. Pure (docs/undo.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_undone(
     undone: Sequence[UndoneChange],
     options: Options,
 ) -> Plan:
-    """The plan with the undone changes that the manifests still ask for; only those of a selection, if there is one."""
+    """Return the plan with the selected undone changes that the manifests still ask for."""
     if not undone:
         return plan
     repeats = []
@@ -47,7 +47,7 @@ def _asks(undone: UndoneChange, resource: Resource | None) -> bool:
 
 
 def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneChange]) -> list[UndoneChange]:
-    """The changes that a saved plan would make again, computed from the plan itself, whatever the file says."""
+    """Return the undone changes that a saved plan would repeat, computed from its calls and not from its own claims."""
     if not undone:
         return []
     contents = _made_by(plan, rows)
@@ -59,7 +59,7 @@ def redone_by(plan: Plan, rows: Mapping[Key, Recorded], undone: Sequence[UndoneC
 
 
 def _made_by(plan: Plan, rows: Mapping[Key, Recorded]) -> dict[Key, tuple[Body | None, bool | None]]:
-    """The content and protection that a plan gives each resource; None where it lets go or removes."""
+    """Return the content and protection that a plan gives each resource, without content for a removal or release."""
     contents: dict[Key, tuple[Body | None, bool | None]] = {}
     for effect in plan.records:
         if (row := rows.get(effect.key)) is not None:
@@ -78,22 +78,22 @@ def _with(body: Body, effect: Effect) -> Body:
 
 
 def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
-    """An error for each undone run."""
+    """Yield an error for each undone run."""
     by_run: dict[str, list[str]] = {}
     for each in repeats:
         by_run.setdefault(each.run, []).append(str(each.key))
     for run, addresses in by_run.items():
         more = f" and {len(addresses) - SHOWN} more" if len(addresses) > SHOWN else ""
-        of = f"what it made of {', '.join(addresses[:SHOWN])}{more}"
-        cure = "revert that in the manifests too (merge the revert), or repeat with --redo to apply it again"
-        message = f"run {run} was undone, and the manifests still ask for {of}: {cure}"
+        of = f"its changes of {', '.join(addresses[:SHOWN])}{more}"
+        cure = "revert them in the manifests too (merge the revert), or use --redo to apply them again"
+        message = f"run {run} was undone, but the manifests still ask for {of}: {cure}"
         yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
 
 
 def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:
-    """The undone changes that a plan lifts: those that it redoes, and those that no manifest asks for any more.
+    """Return the undone changes that a plan lifts: those that it repeats, and those that no manifest asks for any more.
 
-    A saved plan does not tell what the manifests ask for of changes that were undone after it was made.
+    Changes that were undone after the plan was made stay, as a saved plan does not know whether manifests ask for them.
     """
     undos = set(plan.undos or ()) if plan.is_whole else set()
     return UndoneRecord(lifted=[each for each in undone if each.key in redoes or each.undone_by in undos])

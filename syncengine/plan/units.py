@@ -1,7 +1,7 @@
-"""changes → units of removals, each of which is approved by itself (docs/approvals.md); pure.
+"""Divide removals into units, each of which needs its own approval. Pure (docs/approvals.md).
 
-A unit is for one decision of a person: a category with its cascade, the losses of one source of data or one
-manifest. A kind of unit is a line of UNITS; a loss is in every unit that claims it.
+A unit is for one decision of a person: a category with its cascade, the losses of one data source or one manifest. Each
+kind of unit has a line in `UNITS`, and a loss is in every unit that claims it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from syncengine.resource import Key, Kind, Removal, Removed
 CATEGORY, SOURCE, MANIFEST = "category", "source", "manifest"
 ACTIVITY_TYPES, OPENED, FIRST_SWEEP, REMOVED = "activity-types", "opened", "first-sweep", "removed"
 RULE = "rule"
-"""A kind of unit that `rule_units` makes."""
+"""The kind of the units that `rule_units` makes."""
 
 LINES = Limit(percent=25)
-"""How many tags lines under `removed:` may take in one plan before they ask together."""
+"""The share of tags that lines under `removed:` may take in one plan before they need an approval together."""
 
 NO_PLACE = "(no file)"
-"""The manifest of rows that were recorded without one."""
+"""The name in place of a manifest for rows that were recorded without one."""
 
 
 class UnitName(NamedTuple):
-    """The kind of a unit, and its name in the plan."""
+    """The identity of a unit in a plan: its kind and its name."""
 
     kind: str
     name: str
@@ -40,7 +40,7 @@ class UnitName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnitInputs:
-    """The inputs of units, beside the changes: the sweep, sources that shrank, and lines under `removed:`."""
+    """The inputs of the division besides the changes: the sweep, sources that shrank, and lines under `removed:`."""
 
     sweep: Sweep | None = None
     shrunk: tuple[Shrunk, ...] = ()
@@ -55,7 +55,7 @@ def _of_category(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str
 
 
 def _of_source(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
-    """Yield the source of a loss, also in a cascade: who approves a category's end has not judged its source whole."""
+    """Yield the source of a loss, even in a cascade: approving a category's deletion is no judgement of the source."""
     template = template_of(change.source)
     if template is not None and loss.of != OPENED and not _has_line(change, inputs):
         yield template.data
@@ -94,7 +94,7 @@ UNITS: Mapping[str, Callable[[Change, Loss, UnitInputs], Iterable[str]]] = {
     OPENED: _of_opened,
     REMOVED: _of_line,
 }
-"""The kinds of units, in the order in which a plan names them; each names the units that a loss of a change is in.
+"""The kinds of units in the order of a plan, each with the function that names the units of a change's loss.
 
 The first sweep is a unit without changes.
 """
@@ -104,11 +104,11 @@ Division = dict[UnitName, list[Loss]]
 
 
 Losses = Sequence[tuple[Change, Loss]]
-"""Losses, each with the change that it is of."""
+"""Losses, each with its change."""
 
 
 def divided(losses: Losses, inputs: UnitInputs) -> Division:
-    """Divide losses into units, in the order of UNITS and of names."""
+    """Divide losses into units, in the order of `UNITS` and then of names."""
     units: defaultdict[UnitName, list[Loss]] = defaultdict(list)
     for change, loss in losses:
         for kind, claim in UNITS.items():
@@ -124,27 +124,27 @@ def divided(losses: Losses, inputs: UnitInputs) -> Division:
 
 
 def _lost_for(source: Shrunk, losses: Losses, inputs: UnitInputs) -> list[Loss]:
-    """Losses that may be due to a source of which no resource is made: those of the manifests that use it, else all."""
+    """Return the losses that may be due to a source without resources: those in manifests that use it, or else all."""
     open_losses = [(change, loss) for change, loss in losses if not _has_line(change, inputs)]
     near = [loss for change, loss in open_losses if change.source is not None and change.source.file in source.files]
     return near or [loss for _, loss in open_losses]
 
 
 def _add_sweep(units: defaultdict[UnitName, list[Loss]], sweep: Sweep | None) -> None:
-    """Add the unit of a sweep that may take what nobody recorded: the first one, and one that uploads nothing."""
+    """Add the unit of a sweep that may delete unrecorded activity types: the first sweep, or one without uploads."""
     if sweep is not None and sweep.first:
         units[UnitName(FIRST_SWEEP, FIRST_SWEEP)].append(SWEEP)
     elif sweep is not None and not sweep.uploads:
         units[UnitName(ACTIVITY_TYPES, ACTIVITY_TYPES)].append(SWEEP)
 
 
-# --- units that ask whatever the limits are
+# --- units that need an approval whatever the limits are
 
 ALWAYS = frozenset({CATEGORY, OPENED})
 
 
 def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tuple[str, ...]]:
-    """Units that ask by themselves, with the reasons that no total gives; `tags`: the number that is left."""
+    """Return the units that need an approval by themselves, with their reasons. `tags` is the total number of tags."""
     reasons = {name: tuple(_of_begun(name, losses)) for name, losses in units.items() if name.kind in ALWAYS}
     for each in inputs.shrunk:
         name = UnitName(SOURCE, each.source)
@@ -165,16 +165,16 @@ def asking(units: Division, inputs: UnitInputs, tags: int) -> dict[UnitName, tup
 
 
 def _of_begun(name: UnitName, losses: Sequence[Loss]) -> Iterator[str]:
-    """The reason of a category whose own delete is under way, so that no total counts it."""
+    """Yield the reason of a category whose own deletion is under way, so that no total counts it."""
     if name.kind == CATEGORY and not any(loss.of == LEAVES_AS[Kind.CATEGORY] for loss in losses):
-        yield f"tags are deleted with {name.name}, whose delete was begun: {len(losses)}"
+        yield f"tags deleted with {name.name}, whose deletion has already begun: {len(losses)}"
 
 
 # --- lines under `removed:`
 
 
 def lines_of(removed: Mapping[Key, Removed]) -> dict[Key, Removed]:
-    """Lines that may approve something: written out in a manifest, by no template, and not `as: delete`."""
+    """Return the lines under `removed:` that may serve as approvals: not made by a template, and not `as: delete`."""
     return {
         key: line
         for key, line in removed.items()
@@ -183,15 +183,15 @@ def lines_of(removed: Mapping[Key, Removed]) -> dict[Key, Removed]:
 
 
 def is_approvable_by_line(change: Change) -> bool:
-    """Whether a line may approve this change: no deletion, and so no cascade."""
+    """Return whether a line under `removed:` may approve the change, which must be no deletion and no cascade."""
     return change.action in (Action.FORGET, Action.RETIRE) and change.key.kind is Kind.TAG and change.cascade is None
 
 
 def line_text(change: Change) -> str:
-    """The name under which a state remembers that such a line was used."""
+    """Return the name under which a state records that a line under `removed:` was used for the change."""
     return f"{REMOVED}:{change.key}:{change.action.word}"
 
 
 def lost_by(losses: Iterable[Loss]) -> tuple[tuple[str, int], ...]:
-    """The number of losses of each kind."""
+    """Return the number of losses of each kind."""
     return tuple(Counter(loss.of for loss in losses).items())

@@ -1,4 +1,4 @@
-"""a plan with approvals → the removals that they cover once its apply begins, and warnings about unused ones; pure."""
+"""Compute the removals that a plan's approvals cover once its apply begins, and warn about unused approvals. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from syncengine.state.losses import ApprovalRecord, Approved
 
 UNUSED, USED = "approval-unused", "approval-used"
 CODES = frozenset({UNUSED, USED})
-"""Warnings about approvals that are listed, which every plan judges anew."""
+"""The codes of warnings about approvals, which every plan computes anew."""
 
 
 def approved_of(plan: Plan) -> Approved:
-    """The removals that the approvals of a plan cover, its lines under `removed:` among them."""
+    """Return the removals that a plan's approvals cover, including its lines under `removed:`."""
     losses = [loss for change in plan.changes for loss in losses_of(change)]
     ruled = [loss for unit in rule_units(plan.gate) for loss in unit.losses]
     swept = [SWEEP] if plan.sweep is not None else []
@@ -37,14 +37,14 @@ def approved_of(plan: Plan) -> Approved:
 
 
 def _left_alone(plan: Plan) -> Iterator[Key]:
-    """The resources in quarantine; with an activity type among them, the sweep."""
+    """Yield the keys of resources in quarantine, and the key of the sweep if an activity type is one of them."""
     yield from plan.set_aside
     if any(key.kind is SWEEP.key.kind for key in plan.set_aside):
         yield SWEEP.key
 
 
 def _of_units(gate: Gate, losses: tuple[Loss, ...]) -> dict[str, tuple[Loss, ...]]:
-    """The losses of each approval; one of the form of earlier versions is used in both forms."""
+    """Return the losses of each approval. An approval in the form of earlier versions counts in both forms."""
     uses: defaultdict[str, list[Loss]] = defaultdict(list)
     for unit in gate.units:
         if unit.approved is not None and unit.approved.text == unit.approve:
@@ -55,7 +55,7 @@ def _of_units(gate: Gate, losses: tuple[Loss, ...]) -> dict[str, tuple[Loss, ...
 
 
 def is_for_all(gate: Gate, approval: Approval) -> bool:
-    """Whether it approves everything, as it is printed now or was by earlier versions."""
+    """Return whether an approval is for everything, in today's form or that of earlier versions."""
     return approval.text in (gate.whole, as_printed_before(gate.whole))
 
 
@@ -66,9 +66,9 @@ def _of_lines(plan: Plan) -> dict[str, tuple[Loss, ...]]:
 
 
 def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownApprovals) -> Iterator[Diagnostic]:
-    """Warnings of approvals at hand that were used before, or that match no removal of the plan.
+    """Yield warnings about approvals that were used before or that match no removal of the plan.
 
-    One that a run began with is in use until all that it covers has settled, also where nothing of it is planned.
+    An approval with which a run began is in use until all that it covers has settled, even if nothing of it is planned.
     """
     gate = gate.with_approvals(())
     texts = {gate.whole, as_printed_before(gate.whole), *(unit.approve for unit in gate.units)}
@@ -90,8 +90,8 @@ def approval_warnings(gate: Gate, approvals: Iterable[Approval], records: KnownA
 
 def _used(approval: Approval, record: ApprovalRecord) -> str:
     at = datetime.fromtimestamp(record.used or record.at, UTC)
-    by = f"by run {record.run} of {at:%Y-%m-%d %H:%M} UTC"
-    return f"{approval.text} was used {by}: it approves nothing any more{_cure(approval)}"
+    by = f"by run {record.run} at {at:%Y-%m-%d %H:%M} UTC"
+    return f"{approval.text} was used {by} and approves nothing more{_cure(approval)}"
 
 
 def _unused(approval: Approval) -> str:

@@ -1,4 +1,4 @@
-"""Changes that the base makes too → why they wait, in a sentence each, from the history. Reads the state."""
+"""Explain from the history why changes wait that the base of a pull request makes too. Reads the state."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from syncengine.state.info import StateReader
 from syncengine.state.store import State, open_state
 
 LOOKED_UP = 200
-"""Changes up to which the history of each is read."""
+"""The number of changes up to which the history of each change is read."""
 LAST_RUNS = 50
-LEFT_OVER = "left by the last apply, or its data changed since"
-NOT_APPLIED = "merged and not yet applied"
+LEFT_OVER = "not completed by the last apply, or its data has changed since"
+NOT_APPLIED = "merged but not yet applied"
 
 
 def why_they_wait(
     addresses: Collection[str], commit: str, state: StateReader, place: str, now: Callable[[], float]
 ) -> dict[str, str]:
-    """The reason of each address, in the plan of `commit`; nothing is read where none waits."""
+    """Return why the change at each address waits, with the base at `commit`. Read nothing when no change waits."""
     if not addresses:
         return {}
     if isinstance(state, State):
         return _reasons(addresses, commit, state)
     if not state.exists:
-        return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing was ever applied")
+        return dict.fromkeys(addresses, f"{NOT_APPLIED}: nothing has been applied yet")
     with open_state(place, write=False, now=now) as whole:
         return _reasons(addresses, commit, whole)
 
@@ -44,9 +44,9 @@ def _key(address: str) -> Key:
 
 
 def _general(commit: str, runs: Iterable[Run]) -> str:
-    """Why anything waits: the last apply was refused, or was before the merge; or `commit` was applied, in part.
+    """Return the general reason for waiting: the last apply was refused, preceded the merge, or applied only a part.
 
-    The history does not hold what a refused run asked for: only one of `commit` itself asked for all that waits.
+    The history does not record the changes of a refused run. Only a run of `commit` itself asked for all that wait.
     """
     applies = [run for run in runs if (run.commit == commit if run.outcome == REFUSED else run.limits or run.plan)]
     last = next(iter(applies), None)
@@ -54,13 +54,13 @@ def _general(commit: str, runs: Iterable[Run]) -> str:
         return f"refused before: {_run(last.id, last.commit, last.ended or last.started)}: {last.reason}"
     done = next((run for run in applies if run.outcome not in (None, REFUSED)), None)
     if done is None:
-        return f"{NOT_APPLIED}: nothing was ever applied"
+        return f"{NOT_APPLIED}: nothing has been applied yet"
     why = LEFT_OVER if done.commit == commit else NOT_APPLIED
     return f"{why}: the last apply was {_run(done.id, done.commit, done.ended or done.started)}"
 
 
 def _reason(history: list[HistoryEntry], general: str) -> str:
-    """Why a change waits: a call of it failed, somebody edited its row, or a reason that all have."""
+    """Return why a change waits: its call failed, somebody edited its row, or the general reason."""
     last = last_writer(history)
     if last is None:
         return general
@@ -69,7 +69,7 @@ def _reason(history: list[HistoryEntry], general: str) -> str:
         words = f": {last.detail.message}" if last.detail.message else ""
         return f"refused before: {when}{words}"
     if last.outcome == "intended":
-        return f"sent before, and nobody knows whether it arrived: {when}"
+        return f"sent before with an unknown outcome: {when}"
     by_hand = "state forget" if last.outcome == "forgotten" else last.command or ""
     if by_hand.startswith(("state", "adopt")):
         return f"edited by hand in the state: `{by_hand}`, {when}"
@@ -77,6 +77,6 @@ def _reason(history: list[HistoryEntry], general: str) -> str:
 
 
 def _run(id: str | None, commit: str | None, at: float) -> str:
-    """A run as a sentence names it: its id, its commit and its time."""
+    """Return a run's id, commit and time as part of a sentence."""
     names = (f"run {id}" if id else "", f"commit {commit[:12]}" if commit else "")
     return ", ".join((*filter(None, names), f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"))

@@ -1,1 +1,1 @@
-"""Rules of a project and their tests: files → compiled rules, and what they say of each change of a plan."""
+"""Read and compile a project's rules and their tests, and judge each change of a plan by the rules."""

@@ -1,7 +1,7 @@
-"""Rules → compiled expressions and messages, or the errors in them. Pure.
+"""Compile the expressions and messages of rules, and report the errors in them. Pure.
 
-Expressions are those of `when:` in manifests, with their sandbox and its limits, and see nothing but the change: no
-variable, no environment, no file.
+Expressions work as `when:` in manifests does, with the same sandbox and limits. They see only the change, and no
+variables, environment or files.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from syncengine.templating.names import Scope, Shape, unknown_fields
 
 EXAMPLE = "after.category == 'closed'"
 RULE_TEXT = "rule-text"
-"""The code of a rule whose expression yields text."""
+"""The code of the error about a rule whose expression yields text."""
 
 _FREE = ("range", "dict", "namespace")
-"""Names of every template."""
+"""The names that every template has."""
 _PLAN = Shape("plan", {"summary": Shape("plan.summary", dict.fromkeys(COUNTS))})
 _SOURCE = Shape("source", {"file": None, "line": None, "data": Shape("source.data", {"file": None, "row": None})})
 
 
 def _scope(kind: RuleKind) -> Scope:
-    """The names of a rule's templates, and what is known of them."""
+    """Return the names in templates of a kind of rule, with their known fields."""
     if kind is RuleKind.PLAN:
         return {"plan": _PLAN}
     fields = dict.fromkeys(EMPTY[Kind(kind.value)])
@@ -47,7 +47,7 @@ SCOPES: Mapping[RuleKind, Scope] = {kind: _scope(kind) for kind in RuleKind}
 
 
 class RulesEnvironment(SandboxedEnvironment):
-    """The sandbox of rules: a field of nothing is none, and so is metadata that is not there."""
+    """The sandbox of rules, in which a field of a missing resource is none, and so is missing metadata."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class RulesEnvironment(SandboxedEnvironment):
 
 
 class CompiledRule(NamedTuple):
-    """A rule with its expression and its message, which is the name of the rule where none is written."""
+    """A rule with its compiled expression and message. `message` is `None` for a rule without one."""
 
     rule: PolicyRule
     condition: Leaf
@@ -72,13 +72,13 @@ class CompiledRule(NamedTuple):
 
 
 class CompiledRules(NamedTuple):
-    """The rules of each kind, in one environment."""
+    """The compiled rules of each kind, in one environment."""
 
     environment: RulesEnvironment
     by_kind: Mapping[RuleKind, tuple[CompiledRule, ...]]
 
     def truths(self, rules: Iterable[CompiledRule]) -> Callable[[Mapping[str, Any]], list[bool]]:
-        """One function of the expressions of all `rules`: which are true for these variables."""
+        """Return one function that evaluates the expressions of all `rules` for given variables."""
         environment = self.environment
         function = tuple_of(environment, [rule.condition.expression() for rule in rules])
 
@@ -90,11 +90,11 @@ class CompiledRules(NamedTuple):
 
 
 class RuleText(ValueError):
-    """The expression of a rule yields text."""
+    """The expression of a rule yields text instead of true or false."""
 
 
 def truth(value: Any) -> bool:
-    """Whether the value of an expression counts as true; an error for text, and for what cannot be written."""
+    """Return whether an expression's value counts as true. Raise `RuleText` for text."""
     if isinstance(value, Undefined):
         value = without_undefined(value)
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def truth(value: Any) -> bool:
 
 
 def compiled(rules: Iterable[PolicyRule], diagnostics: list[Diagnostic]) -> CompiledRules:
-    """Compile the rules; those with errors are left out, and the errors reported."""
+    """Compile the rules. Those with errors are left out, and their errors are added to `diagnostics`."""
     environment = RulesEnvironment()
     by_kind: dict[RuleKind, list[CompiledRule]] = defaultdict(list)
     for rule in rules:

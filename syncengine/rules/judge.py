@@ -1,6 +1,6 @@
-"""Rules and changes → for each rule the changes that it is true for; Problems where a rule cannot be judged.
+"""Find the changes for which each rule is true. Rules that fail raise `Problems`.
 
-The cost is that of the changes: every expression is compiled once, and all of a kind are one function.
+The cost is linear in the changes: every expression is compiled once, and all rules of a kind are one function.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from syncengine.templating.filters import plain_text
 from syncengine.templating.troubles import SURPRISES, trouble
 
 MOST = 100
-"""Changes of one rule that are told one by one."""
+"""The number of changes of one rule that get a message each."""
 LONGEST = 1000
-"""Characters of a message."""
+"""The largest number of characters in a message."""
 
 
 def judge(
@@ -33,12 +33,12 @@ def judge(
 
 @lru_cache(maxsize=4)
 def _compiled(rules: tuple[PolicyRule, ...]) -> CompiledRules:
-    """The compiled form of rules that are without errors."""
+    """Return the compiled form of rules without errors."""
     return compiled(rules, [])
 
 
 class _Group(NamedTuple):
-    """The rules of one kind, and the function that tells which of them are true."""
+    """The rules of one kind, and the function that evaluates them."""
 
     rules: Sequence[CompiledRule]
     truths: Callable[[Mapping[str, Any]], list[bool]]
@@ -49,7 +49,7 @@ class _Group(NamedTuple):
 
 
 class _Judging:
-    """One judgement. A rule that failed is not tried again; `found` are positions and messages by rule."""
+    """One judgement of a plan, which evaluates no rule again that failed once."""
 
     def __init__(self, rules: CompiledRules, plan: Mapping[str, Any]) -> None:
         self._rules = rules
@@ -58,7 +58,7 @@ class _Judging:
         self._problems: list[Diagnostic] = []
 
     def matches(self, rules: Sequence[PolicyRule], subjects: Iterable[Subject], count: int) -> tuple[RuleMatch, ...]:
-        """Judge the plan, then each of `count` changes."""
+        """Judge the plan, then each of `count` changes. Raise `Problems` when a rule fails."""
         with Allowance().spend(count) as deadline:
             self._rules.environment.begin(deadline, count)
             if plan_rules := self._rules.by_kind.get(RuleKind.PLAN):
@@ -79,7 +79,7 @@ class _Judging:
                 groups[subject.kind] = _Group.of(self._rules, [r for r in group.rules if r.rule not in failed])
 
     def _judge_one(self, group: _Group, variables: Mapping[str, Any], position: int | None) -> set[PolicyRule]:
-        """Judge one change, or the plan; return the rules that failed."""
+        """Judge one change, or the plan, and return the rules that failed."""
         try:
             values = group.truths(variables)
             if True in values:
@@ -100,7 +100,7 @@ class _Judging:
     def _explained(
         self, group: Sequence[CompiledRule], variables: Mapping[str, Any], error: BaseException
     ) -> set[PolicyRule]:
-        """Report the rules that fail for a change, found by evaluating each by itself."""
+        """Report the rules that fail for a change, by evaluating each rule separately, and return them."""
         failed = {each.rule: why for each in group if (why := _failure(each, variables)) is not None}
         if not failed:  # together they took too long
             failed = dict.fromkeys((each.rule for each in group), trouble(error))
@@ -114,11 +114,11 @@ class _Judging:
 
 
 IS_TEXT = ""
-"""The reason of an expression that yields text."""
+"""The reason for the failure of an expression that yields text."""
 
 
 def _failure(each: CompiledRule, variables: Mapping[str, Any]) -> str | None:
-    """Why a rule fails; None if it does not."""
+    """Return why a rule fails, or `None` if it does not."""
     try:
         if truth(each.condition.value(variables)):
             _message(each, variables)
@@ -131,13 +131,13 @@ def _failure(each: CompiledRule, variables: Mapping[str, Any]) -> str | None:
 
 def _diagnosis(rule: PolicyRule, reason: str, where: str) -> tuple[str, str]:
     if reason is IS_TEXT:
-        cure = "compare it, or ask whether it `is not none`"
-        return RULE_TEXT, f"`{rule.ruling}` of the rule {rule.name} is text{where}, not true or false: {cure}"
-    return "bad-rule", f"the rule {rule.name} failed{where}: {reason}"
+        cure = "compare the text, or test whether it `is not none`"
+        return RULE_TEXT, f"`{rule.ruling}` of rule {rule.name} yields text{where} instead of true or false: {cure}"
+    return "bad-rule", f"rule {rule.name} failed{where}: {reason}"
 
 
 def _message(each: CompiledRule, variables: Mapping[str, Any]) -> str:
-    """The message of a rule on one line, or the rule's name."""
+    """Return a rule's message on one line, or an empty text if the rule has none."""
     if each.message is None:
         return ""
     return " ".join(plain_text(each.message.value(variables)).split())[:LONGEST]

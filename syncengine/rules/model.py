@@ -1,4 +1,4 @@
-"""Rules, their tests and what they judge, as values."""
+"""Rules, their tests, and the changes that they judge, as values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.rules.schema import Expectation, RuleKind, Ruling
 
 
 class TemplateText(NamedTuple):
-    """An expression or a template as it is written, and its place, from 1; `style` is that of its scalar."""
+    """The source text of an expression or template, with its line and column from 1 and the style of its scalar."""
 
     text: str
     line: int
@@ -24,13 +24,13 @@ class TemplateText(NamedTuple):
         return cls(node.text, *place(node), node.style)
 
     def node(self) -> Scalar:
-        """The scalar at its place."""
+        """Return the text as a scalar at its place."""
         return Scalar(self.text, Position(self.line - 1, self.column - 1), self.style)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One rule and its place. `by` are the people who are asked for an approval."""
+    """A rule and its place. `by` are the people who are asked for an approval."""
 
     name: str
     kind: RuleKind
@@ -43,19 +43,19 @@ class PolicyRule:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """The content of a rule, without its place."""
+        """The content of the rule, without its place."""
         message = self.message.text if self.message else None
         return (self.name, self.kind, self.ruling, self.condition.text, message, self.by)
 
     @property
     def place(self) -> str:
-        """The place, for a sentence."""
+        """The file and line of the rule as text."""
         return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTestCase:
-    """One test and its place. `manifests` are mappings, and scalars with paths; `resources` are expected ones."""
+    """A test of rules and manifests, and its place. `manifests` are mappings, or scalars with paths."""
 
     name: str
     file: str
@@ -69,7 +69,7 @@ class RuleTestCase:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """All rules and tests of a project, without errors."""
+    """The valid rules and tests of a project."""
 
     rules: tuple[PolicyRule, ...] = ()
     tests: tuple[RuleTestCase, ...] = ()
@@ -79,31 +79,31 @@ NO_RULES = RuleSet()
 
 
 class RuleChange(NamedTuple):
-    """A rule that a pull request removes, adds or alters: `before` and `after` are its forms on both sides."""
+    """A rule that a pull request adds, removes or changes. `before` and `after` are its forms on both sides."""
 
     before: PolicyRule | None
     after: PolicyRule | None
 
     @property
     def sentence(self) -> str:
-        """What is done to the rule, and where it stood or stands."""
+        """The change of the rule and its place as a sentence."""
         if self.after is None:
             assert self.before is not None
-            return f"rule {self.before.name} is gone (it was at {self.before.place})"
+            return f"rule {self.before.name} was removed (it was at {self.before.place})"
         if self.before is None:
-            return f"rule {self.after.name} is new ({self.after.place})"
+            return f"rule {self.after.name} was added ({self.after.place})"
         forms = (f"{rule.ruling} {' '.join(rule.condition.text.split())}" for rule in (self.before, self.after))
         return f"rule {self.after.name}: {' → '.join(forms)} ({self.after.place})"
 
 
 def both_sides(head: RuleSet, base: RuleSet) -> RuleSet:
-    """The rules of two sides of a pull request, all of which hold; one that both have counts once, as head's."""
+    """Return the rules of both sides of a pull request, all of which apply. A rule that both have counts once."""
     contents = {rule.content for rule in head.rules}
     return RuleSet((*head.rules, *(rule for rule in base.rules if rule.content not in contents)), head.tests)
 
 
 def rule_changes(head: RuleSet, base: RuleSet) -> Iterator[RuleChange]:
-    """The rules that differ between two sides, by name; head's first."""
+    """Yield the rules that differ between two sides, by name, with those of the head first."""
     before, after = _by_name(base.rules), _by_name(head.rules)
     for name in dict.fromkeys((*after, *before)):
         one, other = before.get(name), after.get(name)
@@ -116,7 +116,7 @@ def _by_name(rules: Iterable[PolicyRule]) -> dict[str, PolicyRule]:
 
 
 class Subject(NamedTuple):
-    """One change to judge; `variables` makes what rules see of it, when there is a rule for its kind."""
+    """A change to judge. `variables` returns the variables of its rules, called only if a rule is for its kind."""
 
     kind: RuleKind
     address: str
@@ -124,7 +124,7 @@ class Subject(NamedTuple):
 
 
 class RuleMatch(NamedTuple):
-    """A rule, the positions of the changes for which it is true, and messages of the first of them.
+    """A rule, the positions of the changes for which it is true, and messages about the first of these changes.
 
     A rule for the plan as a whole has one message and no positions.
     """

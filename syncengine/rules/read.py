@@ -1,4 +1,4 @@
-"""Files of rules → their rules and tests, or everything that is wrong with any of them. Reads files."""
+"""Read rules and tests from files, or report all errors in them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from syncengine.rules.schema import RULE_TABLE, TEST_TABLE, RuleItem, RuleTest, 
 
 SECTIONS = {"rules": "a rule", "tests": "a test"}
 CODES = {"missing-manifests": "missing-policies", "not-a-manifest": "not-a-policy"}
-"""Codes of a search for manifests, and those of a search for rules."""
+"""The codes of errors in a search for manifests, and the corresponding codes in a search for rules."""
 _RULINGS = ", ".join(f"`{ruling}`" for ruling in Ruling)
 
 
 def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
-    """The rules and tests of a project, and those of `more` files and folders; Problems with all errors at once."""
+    """Return the rules and tests of a project and of `more` files and folders. Raise `Problems` with all errors."""
     if not (project.policy_paths or project.inline_policies or more):
         return RuleSet()
     files, problems = policy_files(project, more)
@@ -41,7 +41,7 @@ def rule_set(project: Project, more: Sequence[Path] = ()) -> RuleSet:
 
 
 def rules_that_hold(project: Project) -> RuleSet:
-    """The rules of a project and of its other judges, as the base of a pull request is."""
+    """Return the rules of a project and of its other judges, such as the base of a pull request."""
     rules = rule_set(project)
     for judge in project.other_judges:
         rules = both_sides(rules, rule_set(judge))
@@ -49,19 +49,19 @@ def rules_that_hold(project: Project) -> RuleSet:
 
 
 def policy_files(project: Project, more: Sequence[Path] = ()) -> tuple[list[ManifestFile], list[Diagnostic]]:
-    """The files of rules of a project, and the problems of looking for them."""
+    """Return the files of a project's rules, and the problems met in the search for them."""
     search = find((*project.policy_paths, *more), project.files, secrets=project.secret_files())
     problems = [structs.replace(d, code=CODES.get(d.code, d.code)) for d in search.problems]
     for file in search.files:
         if file.is_template:
             findings = Collector(file.name, problems)
-            findings.at("not-a-policy", None, None, "a file of rules cannot be a template")
+            findings.at("not-a-policy", None, None, "a rules file cannot be a template")
     return [file for file in search.files if not file.is_template], problems
 
 
 @lru_cache(maxsize=4)
 def rules_in(files: tuple[tuple[str, bytes], ...]) -> RuleSet:
-    """The rules and tests of files, each by its name with its content; Problems with all errors at once."""
+    """Return the rules and tests of files, given as names and contents. Raise `Problems` with all errors."""
     return _rules(files, ())
 
 
@@ -80,7 +80,7 @@ def _rules(files: Iterable[tuple[str, bytes]], inline: Iterable[tuple[str, Node]
 
 
 class _Reading:
-    """All rules and tests so far, and all problems."""
+    """The rules, tests and problems read so far."""
 
     def __init__(self) -> None:
         self.rules: list[PolicyRule] = []
@@ -91,12 +91,12 @@ class _Reading:
     def document(self, root: Node, findings: Collector) -> None:
         if not isinstance(root, Mapping):
             if not isinstance(root, RefusedNode):
-                message = f"a file of rules holds sections (`rules:`, `tests:`), not {described(root)}"
+                message = f"a rules file consists of the sections `rules:` and `tests:`, not of {described(root)}"
                 findings.error("wrong-type", root, message)
             return
         for key, value in zip(root.keys, root.values, strict=True):
             if key.text not in SECTIONS:
-                message = f"a file of rules has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
+                message = f"a rules file has no section `{display(key.text)}`{suggestion(key.text, SECTIONS)}"
                 findings.error("unknown-section", key, message)
                 continue
             for item in self._items(key.text, value, findings):
@@ -124,7 +124,7 @@ class _Reading:
         ruling = Ruling(written[0].text)
         if rule.by is not None and ruling is not Ruling.APPROVE:
             by = next(key for key in node.keys if key.text == "by")
-            findings.error("bad-value", by, "`by` is only for `approve`: it names who is asked")
+            findings.error("bad-value", by, "`by` is only allowed with `approve`: it names the people to ask")
         if self._is_first("rule", rule.name.text, node.get("name") or node, findings):
             condition, message = node.get(ruling.value), node.get("message")
             assert isinstance(condition, Scalar)
@@ -142,14 +142,12 @@ class _Reading:
             )
 
     def _is_first(self, what: str, name: str, at: Node, findings: Collector) -> bool:
-        """Whether no other rule has this name, and no other test of the file; else it is reported."""
+        """Return whether no other rule, or no other test in the file, has this name. Otherwise report it."""
         key = (what if what == "rule" else f"{what} of {findings.file}", name)
         here = (findings.file, *place(at))
         if (there := self._places.setdefault(key, here)) == here:
             return True
-        findings.error(
-            f"duplicate-{what}", at, f"there is a {what} `{display(name)}` already, at {there[0]}:{there[1]}"
-        )
+        findings.error(f"duplicate-{what}", at, f"a {what} `{display(name)}` already exists at {there[0]}:{there[1]}")
         return False
 
     def _test(self, node: Mapping, findings: Collector) -> None:
@@ -158,7 +156,7 @@ class _Reading:
         is_missing = TEST_TABLE.missing(values, node, findings)
         expect, recorded = node.get("expect"), node.get("recorded")
         if isinstance(expect, Mapping) and not expect.keys:
-            findings.error("missing-field", expect, "`expect` expects nothing: name what the plan must show")
+            findings.error("missing-field", expect, "`expect` is empty: add at least one expectation of the plan")
         if recorded is not None and not isinstance(recorded, Mapping):
             refused(recorded, findings, "recorded", "a manifest: a mapping of sections", empty="{}")
         if is_missing or INVALID in values.values() or len(findings.found) > before:
@@ -180,7 +178,7 @@ class _Reading:
             )
 
     def check_expressions(self) -> None:
-        """Compile the rules, for the errors in them."""
+        """Compile the rules to find errors in their expressions."""
         if self.rules:
             from syncengine.rules.expressions import compiled  # the templates' engine costs more than most plans
 

@@ -8,7 +8,7 @@ from syncengine.errors import Diagnostic
 
 
 class Deviation(NamedTuple):
-    """One difference by its path, such as `("tags", "A", "keywords", 0)`; None where there is no value."""
+    """A difference and its path, such as `("tags", "A", "keywords", 0)`. A missing value is `None`."""
 
     path: tuple[str | int, ...]
     expected: Any
@@ -16,7 +16,7 @@ class Deviation(NamedTuple):
 
 
 class RuleTestResult(NamedTuple):
-    """The result of one test; `diagnostics` are unexpected errors, which kept the plan from being made."""
+    """The result of one test. `diagnostics` are unexpected errors that prevented the plan."""
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""The models of a file of rules: names, types and descriptions of every key, once. Data only (docs/rules.md)."""
+"""The models of a file of rules, with names, types and descriptions of all keys. Data only (docs/rules.md)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ COUNTS = (
     *(*ACTIONS, "unchanged", "keywordAdds", "keywordDeletes"),
     *("metadataDeletes", "cascadedTags", "kept", "requests"),
 )
-"""The counts of a plan's summary, as its JSON names them."""
+"""The counts of a plan's summary, by their names in its JSON."""
 
 
 class RuleItem(Model, frozen=True):
-    """A rule: changes for which its expression is true are denied, warned of, or need an approval."""
+    """A rule that denies changes for which its expression is true, warns about them, or requires their approval."""
 
     schema_name = "Rule"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*Ruling)
@@ -57,16 +57,18 @@ class RuleItem(Model, frozen=True):
     name: Annotated[SinkName, Meta(description="Name of the rule, in plans and approvals: letters, digits, - _ and .")]
     for_: Annotated[
         Annotated[RuleKind, Reads(choice(RuleKind))],
-        Meta(description="Judge each change of a tag, category or activity-type, or the plan as a whole."),
+        Meta(description="The changes to judge: of a tag, category or activity-type, or the plan as a whole."),
     ] = field(name="for")
-    deny: Annotated[Condition | None, Meta(description="An expression; where it is true, nothing is applied.")] = None
-    warn: Annotated[Condition | None, Meta(description="An expression; where it is true, the plan warns.")] = None
+    deny: Annotated[Condition | None, Meta(description="An expression; if it is true, the plan is denied.")] = None
+    warn: Annotated[Condition | None, Meta(description="An expression; if it is true, the plan shows a warning.")] = (
+        None
+    )
     approve: Annotated[
-        Condition | None, Meta(description="An expression; where it is true, an approval is needed.")
+        Condition | None, Meta(description="An expression; if it is true, the plan needs an approval.")
     ] = None
-    message: Annotated[Template | None, Meta(description="What is said of each change, a template.")] = None
+    message: Annotated[Template | None, Meta(description="A template of the message about each change.")] = None
     by: Annotated[
-        Words | None, Meta(description="Who is asked for the approval; the plan names them to its reviewers.")
+        Words | None, Meta(description="The people to ask for the approval; the plan names them to its reviewers.")
     ] = None
 
 
@@ -75,7 +77,7 @@ _address_of = parse_reader(address, "an address: tag/NAME, category/EXTERNAL_ID 
 
 
 def _changes(name: str) -> Any:
-    """Addresses, or addresses with their actions."""
+    """Return a reader of a list of addresses, or of a mapping of addresses to actions."""
     addresses, action = words(_address_of)(name), choice(ACTIONS)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -110,7 +112,7 @@ Section = Annotated[Any, Reads(unexamined), JsonSchema(_MANIFEST)]
 
 
 def _listed(model: str) -> JsonSchema:
-    """A list of resources."""
+    """Return the schema of a list of resources."""
     return JsonSchema({"type": "array", "items": part_of(model)})
 
 
@@ -120,15 +122,13 @@ ActivityTypes = Annotated[Any, Reads(unexamined), _listed("ActivityType")]
 
 
 class Expectation(Model, frozen=True):
-    """What a test expects; a key that is absent is not compared."""
+    """The expectations of a test. Absent keys are not compared."""
 
     beyond_fields: ClassVar[Mapping[str, Any]] = {"minProperties": 1}
 
-    denied: Annotated[Names | None, Meta(description="The rules that deny the plan, all of them; [] for none.")] = None
-    warned: Annotated[Names | None, Meta(description="The rules that warn, all of them; [] for none.")] = None
-    approve: Annotated[
-        Names | None, Meta(description="The rules that ask for an approval, all of them; [] for none.")
-    ] = None
+    denied: Annotated[Names | None, Meta(description="All rules that deny the plan; [] for none.")] = None
+    warned: Annotated[Names | None, Meta(description="All rules that warn about the plan; [] for none.")] = None
+    approve: Annotated[Names | None, Meta(description="All rules that ask for an approval; [] for none.")] = None
     summary: Annotated[
         Annotated[
             dict[str, int],
@@ -142,7 +142,7 @@ class Expectation(Model, frozen=True):
             ),
         ]
         | None,
-        Meta(description="Counts of the plan, as in its JSON; those that are not named are not compared."),
+        Meta(description="Counts of the plan, as in its JSON; counts that are not listed are not compared."),
     ] = None
     changes: Annotated[
         Annotated[
@@ -162,20 +162,22 @@ class Expectation(Model, frozen=True):
             ),
         ]
         | None,
-        Meta(description="The addresses of all changes, in any order; or a mapping of each to its action."),
+        Meta(description="The addresses of all changes in any order, or a mapping of the addresses to actions."),
     ] = None
-    tags: Annotated[Tags | None, Meta(description="All tags that the manifests declare, each whole, in any order.")] = (
-        None
-    )
-    tag_categories: Annotated[Categories | None, Meta(description="The same of tag categories.")] = None
-    activity_types: Annotated[ActivityTypes | None, Meta(description="The same of activity types.")] = None
-    errors: Annotated[
-        Names | None, Meta(description="Codes of the errors that keep the plan from being made, all of them.")
+    tags: Annotated[
+        Tags | None, Meta(description="All tags that the manifests declare, with all their fields, in any order.")
     ] = None
+    tag_categories: Annotated[
+        Categories | None, Meta(description="All tag categories that the manifests declare, with all their fields.")
+    ] = None
+    activity_types: Annotated[
+        ActivityTypes | None, Meta(description="All activity types that the manifests declare, with all their fields.")
+    ] = None
+    errors: Annotated[Names | None, Meta(description="The codes of all errors that prevent the plan.")] = None
 
 
 def _manifests(name: str) -> Any:
-    """A manifest, or a list of paths and manifests; looked at when the test runs."""
+    """Return a reader of a manifest, or of a list of paths and manifests. Manifests are examined when the test runs."""
     path = parse_reader(lambda text: text if text.strip() and "\0" not in text else None, "a path")
 
     def one(node: Node, findings: Collector) -> Any:
@@ -190,11 +192,11 @@ def _manifests(name: str) -> Any:
 
 
 class RuleTest(Model, frozen=True, kw_only=True):
-    """A test: what was applied, what the manifests say now, and what is expected of the plan."""
+    """A test of a plan, with the resources applied before, the manifests, and the expectations."""
 
-    name: Annotated[Filled, Meta(description="What the test shows.")]
+    name: Annotated[Filled, Meta(description="The name of the test.")]
     recorded: Annotated[
-        Section | None, Meta(description="A manifest: what was applied before. Nothing, where it is absent.")
+        Section | None, Meta(description="A manifest of what was applied before; nothing by default.")
     ] = None
     manifests: Annotated[
         Annotated[
@@ -202,21 +204,21 @@ class RuleTest(Model, frozen=True, kw_only=True):
             Reads(_manifests),
             JsonSchema({"anyOf": [_MANIFEST, {"type": "array", "items": {"anyOf": [{"type": "string"}, _MANIFEST]}}]}),
         ],
-        Meta(description="A manifest, or a list of manifests and of paths of the project's own."),
+        Meta(description="A manifest, or a list of manifests and paths of the project's manifests."),
     ]
     data: Annotated[
-        Texts | None, Meta(description="Files that the manifests read, by path, in place of the project's own.")
+        Texts | None, Meta(description="Files that the manifests read, by path, instead of the project's own.")
     ] = None
-    variables: Annotated[Texts | None, Meta(description="Variables that override those of the project.")] = None
-    expect: Annotated[Expectation, Meta(description="What is expected.")]
+    variables: Annotated[Texts | None, Meta(description="Variables that override the project's variables.")] = None
+    expect: Annotated[Expectation, Meta(description="The expected plan or errors.")]
 
 
 class Policies(Model, frozen=True):
-    """One document of a file of rules."""
+    """One document of a rules file."""
 
     beyond_fields: ClassVar[Mapping[str, Any]] = {"title": "syncengine rules", "type": ["object", "null"]}
 
-    rules: Annotated[list[RuleItem] | None, Meta(description="What plans of this project may do.")] = None
+    rules: Annotated[list[RuleItem] | None, Meta(description="Rules for plans of this project.")] = None
     tests: Annotated[list[RuleTest] | None, Meta(description="Tests of rules, manifests and templates.")] = None
 
 

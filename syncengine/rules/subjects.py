@@ -1,4 +1,4 @@
-"""A resource as rules see it: every field of its kind, as a manifest has it, or nothing. Pure."""
+"""A resource as rules see it, with every field of its kind as in a manifest. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from syncengine.resource import Body, Key, Kind
 
 
 class MetadataView(dict[str, str]):
-    """Metadata by name; a name that is not there is none."""
+    """Metadata by name, in which a missing name is none."""
 
 
 class NoResource(dict[str, Any]):
-    """The resource that is not there: false, equal to none, and without any value."""
+    """The stand-in for a missing resource: false, equal to none, and without values."""
 
     def __bool__(self) -> bool:
         return False
@@ -28,7 +28,7 @@ class NoResource(dict[str, Any]):
 
 
 def _empty(kind: Kind) -> dict[str, Any]:
-    """Every field of a kind without a value: an empty list, no metadata, else none."""
+    """Return every field of a kind without a value: an empty list, empty metadata, or else none."""
     values: dict[str, Any] = {name: [] if name in LISTS else None for name in names_of(MODELS[kind])}
     return values | ({"metadata": MetadataView()} if "metadata" in values else {})
 
@@ -38,7 +38,7 @@ NOTHING: Mapping[Kind, NoResource] = {kind: NoResource(EMPTY[kind]) for kind in 
 
 
 def shown(key: Key, body: Body, protect: bool, previously: tuple[str, ...] = ()) -> dict[str, Any]:
-    """One resource with all fields of its kind."""
+    """Return a resource as a mapping with all fields of its kind."""
     view = {**EMPTY[key.kind], **written_fields(body)}
     view[IDENTITIES[key.kind]], view["protect"] = key.name, protect
     if previously:

@@ -362,7 +362,7 @@ def test_a_plan_of_all_tags_is_saved_and_applied_whatever_the_limit(firm: Projec
     firm.wants(tagCategories=[category("jacobi")])
     done = firm.run("plan", "--out", "saved.plan", "--format", "json")
     gate_of_all = done.document["gate"]
-    always = "96 of 96 tags forgotten, retired or deleted (limit 100%, and all of a kind always ask)"
+    always = "96 of 96 tags forgotten, retired or deleted (limit 100%, but removing all always needs an approval)"
     assert always in gate_of_all["reasons"]
     firm.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 5, keywords: 100%}}")
     assert firm.run("apply", "saved.plan").code == 4

@@ -131,7 +131,7 @@ def test_a_selection_that_names_nothing_is_a_usage_error(project: Project) -> No
     """With the nearest address; a name without its kind is told with it."""
     project.settle(tags=[tag("ACME-1")])
     for option in ("--target", "--exclude"):
-        for name, hint in (("ACME-1", "tag/ACME-1"), ("tag/ACME-2", "tag/ACME-1"), ("tag/X*", "selects nothing")):
+        for name, hint in (("ACME-1", "tag/ACME-1"), ("tag/ACME-2", "tag/ACME-1"), ("tag/X*", "matches no resource")):
             for command in (("plan",), ("apply", "-y")):
                 refused = project.run(*command, option, name)
                 assert (refused.code, hint in refused.err) == (64, True), refused.err

@@ -81,7 +81,7 @@ def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service)
         "category/other": "update",
         "tag/ACME-1": "update",
     }
-    assert "its id is not known" in kept.run("plan").out
+    assert "without its id" in kept.run("plan").out
     apply(kept)
     assert service.holds() == held
     assert kept.run("plan", "--detailed-exitcode").code == 0

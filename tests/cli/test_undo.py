@@ -94,7 +94,7 @@ def test_a_tag_that_is_put_back_without_keywords_tags_nothing(project: Project, 
     project.settle(tags=[tag("OTHER")])
     project.settle(tags=[tag("T", description="b"), tag("OTHER")])
     planned = undo(project)
-    assert [change["reason"] for change in planned.document["changes"]] == ["and retired again"]
+    assert [change["reason"] for change in planned.document["changes"]] == ["restored, then retired again"]
     held = next(each for each in service.holds()["tags"] if each["name"] == "T")
     assert (held["description"], held["keywords"]) == ("a", [])
     row = project.rows()["tag/T"]
@@ -110,7 +110,7 @@ def test_a_tag_that_was_let_go_and_then_retired_tags_time_again(project: Project
     project.settle(tags=kept, removed=[{"tag": "T", "as": "retire"}])
     assert project.rows()["tag/T"]["status"] == "retired"
     planned = undo(project)
-    assert [change["reason"] for change in planned.document["changes"]] == ["and let go again"]
+    assert [change["reason"] for change in planned.document["changes"]] == ["restored, then released again"]
     assert project.rows() == rows
     assert next(each for each in service.holds()["tags"] if each["name"] == "T")["keywords"] == ["T"]
 
@@ -145,7 +145,7 @@ def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> No
         done = project.run("apply", "--format", "json", *words)
         assert (done.code, done.codes) == (4, ["undone"]), words
     text = project.run("apply", "-y")
-    assert (text.code, "merge the revert), or repeat with --redo" in text.out) == (4, True)
+    assert (text.code, "merge the revert), or use --redo" in text.out) == (4, True)
     assert "as shown above" in text.err
     assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
 
@@ -495,7 +495,7 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--undo", "nosuchrun"], "there is no run nosuchrun"),
+        (["--undo", "nosuchrun"], "the history has no run nosuchrun"),
         (["--undo", ""], "names no run"),
         (["--undo", " "], "names no run"),
         (["--undo", "last", "--base", "main"], "--base"),

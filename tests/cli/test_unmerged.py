@@ -118,11 +118,11 @@ def test_an_uncommitted_manifest_is_said_and_must_be_the_same(repository: Projec
     """It is in no tree."""
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
     planned = save(repository)
-    assert "made from files that the project's commit does not hold as they are: manifests/all.yaml" in planned.out
+    assert "made from uncommitted files: manifests/all.yaml" in planned.out
     basis = repository.run("show", "saved.plan", "--format", "json").document["basis"]
     assert basis["uncommitted"] == ["manifests/all.yaml"]
     git(repository.folder, "checkout", "-q", "--", ".")
-    assert_not_merged(repository, service, "not committed: manifests/all.yaml")
+    assert_not_merged(repository, service, "missing or different here: manifests/all.yaml")
 
 
 def test_an_uncommitted_manifest_that_is_still_the_same_is_no_obstacle(repository: Project) -> None:
@@ -281,7 +281,7 @@ def test_committed_data_from_beyond_the_project_is_no_uncommitted_input(reposito
 
 def test_a_plan_with_a_base_names_uncommitted_inputs(repository: Project) -> None:
     repository.wants(tags=[tag("FIRST-1"), tag("UNCOMMITTED-1")])
-    assert "does not hold as they are: manifests/all.yaml" in save(repository, "--base", "main").out
+    assert "uncommitted files: manifests/all.yaml" in save(repository, "--base", "main").out
 
 
 def test_outside_git_nothing_is_compared(project: Project) -> None:
@@ -339,7 +339,7 @@ def forge(project: Project, tree: Tree) -> None:
 def test_a_forged_name_of_an_input_is_of_no_file(repository: Project, service: Service, name: str) -> None:
     save(repository)
     forge(repository, Tree("0" * 40, {name: "digest"}))
-    assert_not_merged(repository, service, "files that are others here")
+    assert_not_merged(repository, service, "files that are missing or different here")
 
 
 def test_a_forged_tree_is_no_option_for_git(repository: Project, service: Service, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_each_source_of_one_line_is_guarded(project: Project) -> None:
     (project.folder / "s.csv").write_text("n\n")
     done = project.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
-    assert "s.csv has no rows, and 1 resource was" in done.err + done.out
+    assert "s.csv has no rows, but 1 resource was" in done.err + done.out
 
 
 STATIC = "".join(f"  - {{name: STATIC-{n}}}\n" for n in range(40))
@@ -225,7 +225,7 @@ def test_a_lookup_that_is_empty_is_missed(project: Project) -> None:
     (project.folder / "names.csv").write_text("n,t\n")
     done = project.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
-    assert "names.csv has no rows, and had 2 rows when it was applied last" in done.err + done.out
+    assert "names.csv has no rows, but had 2 rows at the last apply" in done.err + done.out
 
 
 def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None:

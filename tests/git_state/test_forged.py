@@ -117,4 +117,4 @@ def test_the_journal_is_kept_for_the_last_runs(clone: Clone, bound: dict[str, in
     assert (shown.code, '"4"' in shown.out, '"0"' in shown.out) == (0, True, False), shown.out
     first = project.run("state", "history", "--format", "json").document["runs"][-1]["id"]
     undone = project.run("plan", "--undo", first)
-    assert (undone.code, "is not kept any more" in undone.err) == (64, True), undone.err
+    assert (undone.code, "is no longer kept" in undone.err) == (64, True), undone.err

@@ -64,7 +64,7 @@ def test_a_share_trips_from_two_on_and_all_of_a_kind_always(total: int, going: i
     plan = planned(declared(total - going), tags(total))
     assert plan.gate.tripped is trips
     if trips:
-        always = "" if total > 1 else ", and all of a kind always ask"
+        always = "" if total > 1 else ", but removing all always needs an approval"
         assert plan.gate.reasons == (
             f"{going} of {total} {'tag' if total == 1 else 'tags'} forgotten, retired or deleted (limit 25%{always})",
         )
@@ -89,7 +89,7 @@ def test_all_of_a_kind_trips_whatever_the_limit() -> None:
     allowed = {"100%": Limit(percent=100), "99": Limit(count=99), "99 and 100%": Limit(count=99, percent=100)}
     for words, limit in allowed.items():
         gate = planned("{}", tags(3), limits={"tags": limit}).gate
-        always = f"(limit {words}, and all of a kind always ask)"
+        always = f"(limit {words}, but removing all always needs an approval)"
         assert gate.tripped
         assert gate.reasons == (f"3 of 3 tags forgotten, retired or deleted {always}",)
 

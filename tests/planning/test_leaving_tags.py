@@ -273,11 +273,11 @@ def test_nothing_else_looks_like_one(before: Recorded, fields: str) -> None:
 
 
 RENAMED = {
-    "case and marks": (row("tag/Acme 42"), "name: ACME-42", "same name, but for case and marks, as tag/Acme 42"),
+    "case and marks": (row("tag/Acme 42"), "name: ACME-42", "same name except for case and punctuation as tag/Acme 42"),
     "one letter": (
         row("tag/Jonson v. Smith 7"),
         "name: Johnson v. Smith 7",
-        "a name like that of tag/Jonson v. Smith 7",
+        "name similar to that of tag/Jonson v. Smith 7",
     ),
     "a description": (
         row("tag/OLD-1", description="Opposition"),
@@ -297,7 +297,7 @@ def test_alike_tags_look_like_a_rename_without_an_id(before: Recorded, tag: str,
     """By name, description or keywords; in one warning that says what to write."""
     (found,) = planned(f"tags: [{{{tag}}}]", [before]).diagnostics
     assert found.code == "rename-suspected"
-    assert found.message.startswith(f"{words}, which is removed: write `previously: [{before.key.name}]`")
+    assert found.message.startswith(f"{words}, which is removed: add `previously: [{before.key.name}]`")
 
 
 NOT_ALIKE = {
@@ -325,9 +325,7 @@ def test_an_alike_category_looks_like_a_rename() -> None:
     before = row("category/acme-corp", label="ACME Corp.", server_id="7")
     plan = planned("tagCategories: [{externalId: C-1, label: ACME Corp.}]", [before])
     (found,) = (d for d in plan.diagnostics if d.code == "rename-suspected")
-    assert found.message.startswith(
-        "same label as category/acme-corp, which is removed: write `previously: [acme-corp]`"
-    )
+    assert found.message.startswith("same label as category/acme-corp, which is removed: add `previously: [acme-corp]`")
 
 
 def test_a_large_plan_is_not_compared_in_pairs() -> None:

@@ -250,7 +250,7 @@ def test_tags_of_a_category_whose_delete_was_begun_have_a_reason() -> None:
     unit = UnitName(CATEGORY, "category/c")
     losses = [Loss("tags", Key(Kind.TAG, "T-1"), "delete")]
     (reason,) = asking({unit: losses}, UnitInputs(), 100)[unit]
-    assert reason == "tags are deleted with category/c, whose delete was begun: 1"
+    assert reason == "tags deleted with category/c, whose deletion has already begun: 1"
     assert (
         asking({unit: [*losses, Loss("categories", Key(Kind.CATEGORY, "c"), "delete")]}, UnitInputs(), 100)[unit] == ()
     )

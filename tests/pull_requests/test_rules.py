@@ -28,7 +28,7 @@ def test_a_rule_that_the_pull_request_removes_still_holds(ruled: Clone) -> None:
     for more in ((), ("--no-state",)):
         plan = ruled.plan(*more)
         assert codes(plan)[0] == "policy-changed"
-        sentence = "This pull request changes policy: rule described is gone (it was at policies/all.yaml:2)"
+        sentence = "This pull request changes policy: rule described was removed (it was at policies/all.yaml:2)"
         assert plan["diagnostics"][0]["message"] == sentence
         (denial,) = (each for each in plan["diagnostics"] if each["code"] == "policy-denied")
         assert (denial["address"], denial["rule"], ruled.code(*more)) == ("tag/Novel", "described", 4)

@@ -46,7 +46,7 @@ def merge_unapplied(clone: Clone, **files: str | None) -> None:
 
 
 def test_changes_say_whose_they_are(clone: Clone) -> None:
-    """What is merged and not yet applied waits, with the run, commit and time of the last apply in its reason."""
+    """What is merged but not yet applied waits, with the run, commit and time of the last apply in its reason."""
     applied = clone.git("rev-parse", "--short=12", "HEAD")
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     clone.commit(tags=tags(**FIRST | {"Brun": "two", "Cole": "two"}))
@@ -55,7 +55,7 @@ def test_changes_say_whose_they_are(clone: Clone) -> None:
     assert plan["base"] == {"ref": "origin/main", "commit": clone.git("rev-parse", "origin/main")}
     assert (plan["summary"]["pullRequest"], plan["summary"]["waiting"]) == (1, 1)
     reason = plan["changes"][0]["reason"]
-    assert reason.startswith("merged and not yet applied: the last apply was run ")
+    assert reason.startswith("merged but not yet applied: the last apply was run ")
     assert f"commit {applied}" in reason
     assert " UTC" in reason
 
@@ -93,11 +93,11 @@ def test_texts_fold_what_waits(clone: Clone) -> None:
     text = clone.run("plan", "--base", "origin/main").out
     assert "Plan: 1 to update" in text
     assert "Brun" not in text
-    assert "1 change not of this pull request: 1 merged and not yet applied; --verbose lists them." in text
+    assert "1 change not of this pull request: 1 merged but not yet applied; --verbose lists them." in text
     assert "Brun" in clone.run("plan", "--base", "origin/main", "--verbose").out
     for format in ("markdown", "html"):
         text = clone.run("plan", "--base", "origin/main", "--format", format).out
-        own, waiting = text.split("<summary>1 change not of this pull request: 1 merged and not yet applied</summary>")
+        own, waiting = text.split("<summary>1 change not of this pull request: 1 merged but not yet applied</summary>")
         assert "Cole" in own
         assert "Brun" not in own
         assert "Brun" in waiting.partition("</details>")[0]
@@ -317,7 +317,9 @@ def test_what_the_last_apply_left_says_so(clone: Clone) -> None:
     clone.apply("--target", "tag/Cole")
     (change,) = clone.plan()["changes"]
     assert (change["address"], change["origin"]) == ("tag/Brun", "waiting")
-    assert change["reason"].startswith("left by the last apply, or its data changed since: the last apply was run ")
+    assert change["reason"].startswith(
+        "not completed by the last apply, or its data has changed since: the last apply was run "
+    )
 
 
 def test_what_waits_because_its_apply_was_refused_says_so(clone: Clone) -> None:
@@ -340,7 +342,7 @@ def test_a_refused_run_of_another_branch_explains_nothing(clone: Clone) -> None:
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"
-    assert change["reason"].startswith("merged and not yet applied: the last apply was run ")
+    assert change["reason"].startswith("merged but not yet applied: the last apply was run ")
 
 
 def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
@@ -353,7 +355,7 @@ def test_a_refused_run_before_the_merge_explains_nothing(clone: Clone) -> None:
     clone.git("merge", "-q", "main")
     merge_unapplied(clone, more=tags(New="one"))
     reasons = {change["address"]: change["reason"].split("; ")[-1] for change in clone.plan()["changes"]}
-    assert reasons["tag/New"].startswith("merged and not yet applied: the last apply was run ")
+    assert reasons["tag/New"].startswith("merged but not yet applied: the last apply was run ")
 
 
 def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: str, server_state: str) -> None:
@@ -363,7 +365,7 @@ def test_with_postgresql_the_history_is_read_there(clone: Clone, service_url: st
     merge_unapplied(clone, tags=tags(**FIRST | {"Brun": "two"}))
     (change,) = clone.plan()["changes"]
     assert change["origin"] == "waiting"
-    assert change["reason"].startswith("merged and not yet applied: the last apply was run ")
+    assert change["reason"].startswith("merged but not yet applied: the last apply was run ")
 
 
 def test_a_saved_plan_keeps_its_sides(clone: Clone) -> None:

@@ -540,7 +540,7 @@ def test_a_removal_in_the_project_file_needs_a_date(project: Project, service: R
     policy = "policy: {tagRemoval: retire}"
     project.settings(policy, *entry("  - {address: tag/BAD, reason: x}"))
     code, document = planned(project)
-    assert (code, "needs `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
+    assert (code, "add `until`" in warned(document, "quarantine-unused")[0]["message"]) == (2, True)
     project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(31)}}}"))
     assert planned(project)[0] == 2
     project.settings(policy, *entry(f"  - {{address: tag/BAD, reason: x, until: {day(30)}}}"))

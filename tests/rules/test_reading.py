@@ -79,7 +79,7 @@ BAD = {
         2,
     ),
     "unknown expectation": ("tests:\n- {name: a, manifests: {}, expect: {denies: []}}", "unknown-field", 2),
-    "expects nothing": ("tests:\n- {name: a, manifests: {}, expect: {}}", "missing-field", 2),
+    "no expectation": ("tests:\n- {name: a, manifests: {}, expect: {}}", "missing-field", 2),
     "no manifests": ("tests:\n- {name: a, expect: {denied: []}}", "missing-field", 2),
     "unknown count in a summary": (
         "tests:\n- {name: a, manifests: {}, expect: {summary: {deletes: 1}}}",
@@ -219,7 +219,7 @@ def test_rules_of_both_sides_hold() -> None:
     assert change.sentence == "rule b: warn true → warn false (z.yaml:4)"
     (gone,) = rule_changes(rules_in(()), rules_in((("a.yaml", f"rules: [{{{RULE}, deny: true}}]".encode()),)))
     assert (gone.before is None, gone.after) == (False, None)
-    assert gone.sentence == "rule a is gone (it was at a.yaml:1)"
+    assert gone.sentence == "rule a was removed (it was at a.yaml:1)"
 
 
 def test_a_project_is_judged_by_others_too(tmp_path: Path) -> None:
