@@ -50,7 +50,7 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
 def _content(path: Path, file: str) -> bytes:
     try:
         if not path.is_file():
-            raise _unfit(f"{file} cannot be read: it {'is not a file' if path.exists() else 'does not exist'}")
+            raise _unfit(f"{file} {'is not a file' if path.exists() else 'does not exist'}")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
