@@ -39,12 +39,12 @@ REVIEWDOG_SHOWS = 30
 SHOWN_VALUES = 3
 _LONGEST = 300
 LEAVING = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
-"""The actions that remove a resource from the manifests' control."""
+"""The actions by which a resource leaves the project."""
 RDJSON_LEVELS = {ERROR: "ERROR", WARNING: "WARNING", NOTICE: "INFO"}
 
 
 class Annotation(NamedTuple):
-    """A diagnostic with its level: a severity, or `notice`."""
+    """A diagnostic and its level, which is `error`, `warning` or `notice`."""
 
     level: str
     diagnostic: Diagnostic

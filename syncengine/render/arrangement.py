@@ -1,4 +1,4 @@
-"""Changed resources of a section → odd resources, single resources and groups of similar changes; pure."""
+"""Sort the changed resources of a section into odd ones, single ones and groups of similar changes. Pure."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class AlikeGroup(NamedTuple):
         return self.table.aspects(self.positions[0])
 
     def before(self, place: int) -> Column:
-        """Return the values before of the aspect at `place`."""
+        """Return the old values of the aspect at `place`."""
         column = self.table.before[place]
         return [column[position] for position in self.positions]
 
@@ -76,7 +76,7 @@ class AlikeGroup(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """The entries of a section by number. Each of `odd` and `singles` is a row, and so is each group."""
+    """The entries of a section by number. Each odd or single entry becomes a row, and so does each group."""
 
     odd: Sequence[int]
     singles: Sequence[int]
@@ -141,7 +141,7 @@ def _by_rarity(groups: Sequence[AlikeGroup], *, by_size: bool = True) -> Sequenc
 
 
 def _alike(entries: SectionEntries) -> list[AlikeGroup]:
-    """Return the entries grouped by their shapes, which are searched for among all entries."""
+    """Return the entries grouped by the shapes of their changes, which are found by comparing all entries."""
     tables = entries.tables()
     shapes = {label: shapes_of(column) for label, column in _columns(entries.names, tables).items()}
     begins: Counter[Label] = Counter()

@@ -32,7 +32,7 @@ def removed(change: Change) -> Aspects:
 
 
 def removed_tables(changes: Sequence[Change], losses: Sequence[str]) -> list[AspectTable]:
-    """Return the aspects of many removals; `losses` are texts for their deleted keywords, made for comparison."""
+    """Return the aspects of many removals in tables; `losses` has a comparable text for the keywords of each one."""
     return aspect_tables(map(_removed, changes, losses))
 
 
@@ -45,7 +45,7 @@ def _removed(change: Change, lost: str) -> Aspects:
 
 
 def keywords(change: Change) -> Aspects:
-    """Return one keyword that replaces another as one aspect; otherwise added and removed keywords separately."""
+    """Return a keyword and its replacement as one aspect, or else added and removed keywords as separate aspects."""
     gains, losses = change.keywords_added, change.keywords_deleted
     if len(gains) == len(losses) == 1:
         return (Aspect(KEYWORD, losses[0], gains[0]),)
@@ -68,7 +68,7 @@ def fields(changes: Iterable[FieldChange]) -> Aspects:
 
 
 def former_names(change: Change) -> Aspects:
-    """Return the new name of a renamed resource with its former name, or several former names; else nothing."""
+    """Return the former and the new name of a renamed resource as an aspect; nothing for other changes."""
     names, note = _formers(change), SEVERAL if change.merges else ""
     return (Aspect(NAME, names, change.key.name, note),) if names else ()
 
@@ -97,7 +97,7 @@ _FIELD_NAME = attrgetter("name")
 
 
 def _created_table(numbers: list[int], changes: Sequence[Change], words: Column) -> AspectTable:
-    """Return the aspects of new resources with the same labels; only a renamed resource has a value before."""
+    """Return the aspects of new resources with the same labels; only the name of a renamed one has an old value."""
     first, fields, nothing = changes[0], [change.fields for change in changes], [None] * len(changes)
     columns: list[tuple[Label, Column, Column]] = [
         ((field.name, ""), nothing, [own[place].after for own in fields]) for place, field in enumerate(first.fields)

@@ -88,7 +88,7 @@ def field_detail(change: FieldChange, room: Room = BRIEF) -> ChangeDetail:
 
 
 def value_spans(name: str, before: Value | None, after: Value | None, room: Room) -> tuple[Span, ...]:
-    """Return a value before and after: the differing parts of long texts, the differing items of lists."""
+    """Return the old and the new value: the differing parts of long texts, the differing items of lists."""
     if isinstance(before, tuple) or isinstance(after, tuple):
         return _list_spans(before, after, room)
     if isinstance(before, str) and isinstance(after, str) and room.letters is not None:
@@ -166,7 +166,7 @@ def other_words(change: Change) -> tuple[str, ...]:
 
 
 def _short(change: Change) -> Sequence[FieldChange]:
-    """Return the best-known fields of a new resource, and a single other field rather than a note on it."""
+    """Return the best-known fields of a new resource, and any other field if there is only one."""
     names = BRIEF_FIELDS[change.key.kind]
     fields = sorted(_brief(change, names), key=lambda f: names.index(f.name))
     others = _others(change, fields)
@@ -242,7 +242,7 @@ def _some(label: str, spans: tuple[Span, ...]) -> Details:
 
 
 def keywords_added(change: Change, room: Room = BRIEF) -> Details:
-    """Return the added keywords; nothing when others are deleted, beside which the added ones are shown."""
+    """Return the added keywords; nothing when keywords are also deleted, because both are then shown together."""
     return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, (), room))
 
 
@@ -288,7 +288,7 @@ def takes(change: Change) -> bool:
 
 
 def updated(change: Change, room: Room = BRIEF) -> Details:
-    """Return the details of an update without its removals; empty when there are no others."""
+    """Return the details of an update without its removals; empty when it only removes."""
     rest = (f for f in change.fields if not (f == OPENED or f.clears))
     return (
         *former_names(change),

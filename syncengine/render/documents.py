@@ -1,4 +1,4 @@
-"""Read parts of documents that `render.json` wrote back into values. Pure.
+"""Convert parts of JSON documents back into values, the inverse of `render.json`. Pure.
 
 A document may come from anywhere: raise `ValueError` or `KeyError` for a word without a meaning.
 """

@@ -192,7 +192,7 @@ def _opening(drift: Drift) -> Iterator[str]:
 
 
 def _public(text: str) -> str:
-    """Return a sentence as Markdown with `<5` unescaped, which is no markup and is also shown in job logs."""
+    """Return a sentence as Markdown, but keep `<5` unescaped, because job logs show the text as well."""
     return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
 
 

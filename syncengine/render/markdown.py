@@ -44,7 +44,7 @@ OPEN_ROWS = 12
 """The number of rows of a section that are shown without a click."""
 
 NAMES = 4
-"""The divisor of the limit for the names of folded groups that are not removals: a fourth of the comment."""
+"""The names of folded groups, except for removals, get at least the limit divided by this number."""
 
 LEAST_NAMES = 200
 """The smallest number of characters for the names of one group."""

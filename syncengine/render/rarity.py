@@ -22,7 +22,7 @@ _DIGITS = re.compile(r"\d+")
 class UnrankedGroup(NamedTuple):
     """Entries, given by number, whose changes have the same labels.
 
-    `columns` are the values without a shape: label, values before, values after. A lower `precedence` comes first.
+    `columns` are the values without a shape: label, old values, new values. Groups of lower `precedence` come first.
     """
 
     numbers: Sequence[int]
@@ -44,7 +44,7 @@ def rarest_first(groups: Sequence[UnrankedGroup]) -> list[int]:
 
 
 TextOutline = tuple[str, str, str, int, tuple[str, ...]]
-"""The outline of a value without a shape: label, texts before and after without numbers, size, odd letters."""
+"""The outline of a value without a shape: label, old and new text without numbers, size, odd letters."""
 
 ChangeOutline = tuple[tuple[str, ...], tuple[TextOutline, ...]]
 """The labels of a change and the outlines of its values without a shape; most changes of a section share one."""
@@ -65,7 +65,7 @@ def _text_outlines(label: str, before: Column, after: Column) -> Iterable[TextOu
 
 
 def _differences(before: Column, after: Column) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the parts of the texts before and after that differ."""
+    """Return the differing parts of the old and the new values as two lists of texts."""
     if before.count(None) == len(before):
         return [""] * len(before), [value if isinstance(value, str) else _text(value) for value in after]
     pairs = [_difference(old, new) for old, new in zip(before, after, strict=True)]

@@ -7,7 +7,7 @@ from syncengine.render.rows import Member
 from syncengine.render.style import Look
 
 PROJECT_FILE = "syncengine.yaml"
-"""The file that findings without a place are attached to, in formats that would otherwise drop them."""
+"""The file that is named for findings without a place, in formats that would otherwise drop them."""
 
 
 def repository_path(diagnostic: Diagnostic, look: Look) -> str:

@@ -98,7 +98,7 @@ class SectionRow(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, sentences that explain it, and its rows. `more` is the noun after a count of hidden rows."""
+    """A heading, sentences that explain it, and its rows. `more` are the words after a count of hidden resources."""
 
     title: str
     tone: Tone
@@ -112,7 +112,7 @@ class Folding:
     """The rules by which the rows of a section are folded.
 
     Up to `least` rows, none is folded; at most `most` rows are shown. `rank` overrides the rank of all rows. `unlike`
-    is added to a count of hidden rows. `fresh` resources are new and have no values before. `total`, if set, makes the
+    is added to a count of hidden rows. `fresh` resources are new and have no old values. `total`, if set, makes the
     details of a group from the numbers of its entries.
     """
 

@@ -22,13 +22,13 @@ from syncengine.render.value_shapes import Aspect, Parameters, ValueShape
 from syncengine.resource import Value
 
 FEW_VALUES = 3
-"""The largest number of different values before that are named when all became the same value."""
+"""The largest number of different old values that are listed when all became the same value."""
 
 Spans = tuple[Span, ...]
 
 
 def group_details(group: AlikeGroup, *, fresh: bool) -> Details:
-    """Return one detail for each shape; `fresh` resources are new, so their details show no values before."""
+    """Return one detail for each shape; `fresh` resources are new, so their details show no old values."""
     return tuple(
         _detail(label, note, _spans(group, place, shape, fresh))
         for place, (label, note, shape) in enumerate(group.shapes)

@@ -1,7 +1,7 @@
-"""Values before and after → the shapes of changes that several values have in common; pure.
+"""Old and new values → the shapes of changes, each shared by several values; pure.
 
-A shape is a function with fixed parameters: from the value before and the resource's name it makes the value after. So
-one row with one example describes a whole group of changes, and no other change can hide in it. The one exception is a
+A shape is a function with fixed parameters: from the old value and the resource's name it makes the new value. So one
+row with one example describes a whole group of changes, and no other change can hide in it. The one exception is a
 date that moved, for which the row shows the range. A value replaced by something unrelated has no shape.
 """
 
@@ -25,7 +25,7 @@ POPULAR = 8
 
 
 class Aspect(NamedTuple):
-    """One changed value of a resource: a label, the values before and after, and a note that is part of the label."""
+    """One changed value of a resource: label, old and new value, and a note that is part of the label."""
 
     label: str
     before: Value | None
@@ -46,8 +46,8 @@ class ValueShape(NamedTuple):
 class ShapeRule(NamedTuple):
     """A rule that finds a shape and applies it.
 
-    `find` maps (name, before, after) to parameters or `None`. `make` maps (parameters, name, before) to the value
-    after; it is `None` when that value does not follow from them. Rules of a lower `level` are tried first; within a
+    `find` maps (name, before, after) to parameters or `None`. `make` maps (parameters, name, before) to the new
+    value; it is `None` when the new value does not follow from them. Rules of a lower `level` are tried first; within a
     level, the shape that most values share is chosen.
     """
 
@@ -57,7 +57,7 @@ class ShapeRule(NamedTuple):
 
 
 class ValueColumn(NamedTuple):
-    """The values of one label, before and after, and the names of their resources."""
+    """The old and new values of one label, and the names of their resources."""
 
     names: list[str]
     before: list[Value | None]
@@ -81,7 +81,7 @@ def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
 
 
 def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[ValueShape | None]:
-    """Return the shapes of values without a value before: equal values, values with the resource's name, or dates."""
+    """Return the shapes of values without an old value: equal values, values with the resource's name, or dates."""
     shapes = _frequent(values)
     rest = [n for n, shape in enumerate(shapes) if shape is None]
     likely = [n for n in rest if (names[n] in v if isinstance(v := values[n], str) else _may_be_shaped(names[n], v))]
@@ -294,7 +294,7 @@ FIRST_RULES: tuple[tuple[str, Callable[[str, Value | None], bool]], ...] = (
     ("named items", lambda name, value: isinstance(value, tuple)),
     ("dated", lambda name, value: isinstance(value, int)),
 )
-"""The rules for values without a value before, each with a quick test of whether it can apply."""
+"""The rules for values without an old value, each with a quick test of whether it can apply."""
 
 LEVELS = sorted({rule.level for rule in RULES.values()})
 FINDERS = {level: [(name, rule.find) for name, rule in RULES.items() if rule.level == level] for level in LEVELS}

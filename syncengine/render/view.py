@@ -44,7 +44,7 @@ from syncengine.resource import Key, Kind
 ABRIDGED = "Abridged: --verbose shows every line and field, --format json every value."
 
 GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
-"""The actions on resources that no manifest declares."""
+"""The actions by which a resource leaves the project."""
 
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
@@ -164,7 +164,7 @@ class Topic(NamedTuple):
 
 
 def _taking(aspects: Callable[[Change], Aspects]) -> Callable[[Change], Aspects | None]:
-    """Return a function to the aspects and reason of a change, or to `None` when `aspects` are empty."""
+    """Return a function that adds the reason to the aspects of a change; it returns `None` when there are none."""
 
     def found(change: Change) -> Aspects | None:
         return (*each, *change_aspects.reason(change)) if (each := aspects(change)) else None
@@ -320,7 +320,7 @@ def _unusual(aspects: Aspects) -> Details:
 
 
 def _new_texts(before: object, after: object) -> Iterator[str]:
-    """Yield the new texts, and the new items of lists, that may have letters that were not there before."""
+    """Yield new texts that have letters which the old text lacks, and new items of lists."""
     if isinstance(after, str) and not after.isascii():
         letters = set(before) if isinstance(before, str) else set()
         if set(after) - letters:

@@ -75,7 +75,7 @@ def summary_of(summary: Summary) -> str:
 
 
 def among(summary: Summary) -> str:
-    """Return a sentence with the counts of keywords, metadata and tags within the changes; empty without any."""
+    """Return a sentence with the counts of changed keywords and metadata, cascades and kept resources, if any."""
     phrases = [form.format(count_of(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
     return f"In detail: {', '.join(phrases)}." if phrases else ""
 

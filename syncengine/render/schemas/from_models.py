@@ -25,7 +25,7 @@ class Format(BaseModel):
 
 @cache
 def pydantic_model(model: type[Model]) -> type[BaseModel]:
-    """Return a pydantic model with the same fields, order and file names of fields as `model`."""
+    """Return a pydantic model with the fields of `model`, in the same order and under their names in files."""
     model_fields: dict[str, Any] = {
         field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
         for field in fields(model)
