@@ -116,7 +116,7 @@ def annotations_of(plan: Plan) -> list[Annotation]:
 def _gate(plan: Plan) -> Iterator[Annotation]:
     if plan.gate.is_closed:
         reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(to_approve(plan.gate))
-        words = f"Approval needed for this plan: {reasons}. Approve with {approvals}"
+        words = f"Approval needed for this plan: {reasons}" + (f". Approve with {approvals}" if approvals else "")
         yield Annotation(WARNING, Diagnostic(severity=Severity.WARNING, code="gate", message=words))
 
 
