@@ -345,7 +345,10 @@ SWEEP = (
     "Completing the sync session deletes every activity type of the team that these manifests do not declare: "
     "{} recorded in this state, and any that this project does not know."
 )
-FIRST_SWEEP = "First sync session of this state: approving it makes this project the owner of the team's whole list."
+FIRST_SWEEP = (
+    "This is the first sync session of this state: approving it makes this project the owner of the team's whole list"
+    " of activity types."
+)
 
 
 def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Section]:
