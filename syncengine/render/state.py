@@ -194,7 +194,7 @@ def lock_document(lock: LockInfo | None) -> Document:
 
 
 def forgotten_text(count: int) -> str:
-    return f"Forgot {count_of(count, 'resource')}; the service keeps them.\n"
+    return f"Forgot {count_of(count, 'resource')}; nothing was deleted on the service.\n"
 
 
 def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool, in_git: bool) -> str:
@@ -207,7 +207,7 @@ def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool, 
         lines.append(f"The history of {count_of(pruned.in_doubt, 'resource')} in doubt is kept.")
     if pruned.runs:
         will = "could" if dry_run else "can"
-        lines.append(f"These runs {will} no longer be undone, and plans saved before then {will} no longer be resumed.")
+        lines.append(f"Pruned runs {will} no longer be undone, and plans saved before then no longer resumed.")
     if dry_run:
         lines += ["Earlier versions could no longer be restored."] if in_git else []
         return "\n".join(lines) + "\n"

@@ -107,7 +107,7 @@ def compared_with(base: Base) -> str:
     """Return the words that name the revision that the plan is compared with."""
     name = f"{visible(base.ref)} ({base.commit[:SHORT]})"
     if base.is_in_git:
-        return f"Git compared with Git, at {name}: no state was read, so waiting changes are unknown"
+        return f"Compared with {name} in Git only: no state was read, so waiting changes are unknown"
     return f"compared with {name}"
 
 
