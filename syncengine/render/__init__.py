@@ -1,5 +1,4 @@
-"""values → text for people and machines: plans, reports and diagnostics in every format. Pure; nothing prints.
+"""Render plans, reports and diagnostics as text for people and for machines. Pure; nothing here prints.
 
-`registry.py` lists every rendering; `view.py` decides once for all of them which parts of a plan are shown, and in
-which order.
+`registry.py` lists every format; `view.py` decides for all of them which parts of a plan are shown, and in which order.
 """

@@ -1,7 +1,7 @@
 """Plan → annotations of changes at their lines, for hosts that show them beside the code; pure.
 
-Removals and whatever closes the gate are warnings, the rest are notices. Changes of one action at one line, as those of
-a template, are one annotation. No more are written than a host shows, and the last one counts the others.
+Removals and a closed gate are warnings, other changes are notices. Changes with the same action at the same line, such
+as a template's, are one annotation. Only as many are written as a host shows; the last one counts the others.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from syncengine.resource import Source, Value
 
 ERROR, WARNING, NOTICE = "error", "warning", "notice"
 GITHUB_SHOWS = 10
-"""Annotations of one level and one step that GitHub shows."""
+"""The number of annotations of one level that GitHub shows for a step."""
 GITLAB_SHOWS = 1_000
-"""GitLab documents no number; a list of more is read by nobody."""
+"""The number of annotations for GitLab, which documents no limit."""
 SARIF_SHOWS = 5_000
-"""Results of a run that GitHub's code scanning shows; it takes 25,000."""
+"""The number of results that GitHub's code scanning shows; it accepts 25,000."""
 REVIEWDOG_SHOWS = 30
-"""Comments that reviewdog writes at a time."""
+"""The number of comments that reviewdog writes at a time."""
 SHOWN_VALUES = 3
 _LONGEST = 300
 LEAVING = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
-"""Actions by which a resource leaves."""
+"""The actions by which a resource leaves the project."""
 RDJSON_LEVELS = {ERROR: "ERROR", WARNING: "WARNING", NOTICE: "INFO"}
 
 
 class Annotation(NamedTuple):
-    """A finding with its level, which knows one more than severities do."""
+    """A diagnostic and its level, which is `error`, `warning` or `notice`."""
 
     level: str
     diagnostic: Diagnostic
@@ -76,7 +76,7 @@ def diagnostics_rdjson(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
 
 
 def _rdjson(kept: Iterable[Annotation], look: Look) -> str:
-    """The Reviewdog Diagnostic Format."""
+    """Return annotations in the Reviewdog Diagnostic Format."""
     return dumped({"source": {"name": "syncengine"}, "diagnostics": [_rdjson_item(each, look) for each in kept]})
 
 
@@ -91,21 +91,21 @@ def _rdjson_item(annotation: Annotation, look: Look) -> Document:
     }
 
 
-# --- what is annotated
+# --- the annotations of a plan
 
 
 def at_most(count: int, every: Sequence[Annotation]) -> list[Annotation]:
-    """Return as many annotations as a host shows; the last one counts those that are left out."""
+    """Return at most `count` annotations; the last one counts those that are left out."""
     if len(every) <= count:
         return list(every)
     rest = every[count - 1 :]
-    words = f"… and {number(len(rest))} more; `--format json` and the HTML page have all of them"
+    words = f"… and {number(len(rest))} more; `--format json` and the HTML page list all of them"
     more = Diagnostic(severity=Severity.WARNING, code="more", message=words)
     return [*every[: count - 1], Annotation(rest[0].level, more)]
 
 
 def annotations_of(plan: Plan) -> list[Annotation]:
-    """The gate, removals, findings, and then everything else that changes."""
+    """Return annotations for the gate, removals, diagnostics and all other changes, in this order."""
     groups = list(_groups(plan.changes))
     removing = [_annotation(WARNING, group) for group in groups if _removes(group[0])]
     others = [_annotation(NOTICE, group) for group in groups if not _removes(group[0])]
@@ -116,12 +116,12 @@ def annotations_of(plan: Plan) -> list[Annotation]:
 def _gate(plan: Plan) -> Iterator[Annotation]:
     if plan.gate.is_closed:
         reasons, approvals = "; ".join(plan.gate.reasons), ", ".join(to_approve(plan.gate))
-        words = f"This plan needs an approval: {reasons}. Approve with {approvals}"
+        words = f"Approval needed for this plan: {reasons}" + (f". Approve with {approvals}" if approvals else "")
         yield Annotation(WARNING, Diagnostic(severity=Severity.WARNING, code="gate", message=words))
 
 
 def _groups(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    """Changes of one action at one line, in the order of the first of them."""
+    """Yield the changes grouped by line, action and whether they remove something, in order of first appearance."""
     groups: dict[object, list[Change]] = defaultdict(list)
     for change in changes:
         place = (change.source.file, change.source.line) if change.source else change.key
@@ -130,12 +130,12 @@ def _groups(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 def _removes(change: Change) -> bool:
-    """Whether the change takes something away."""
+    """Return whether the change removes a resource or a part of it."""
     return change.action in LEAVING or any(losses_of(change))
 
 
 def _annotation(level: str, group: Sequence[Change]) -> Annotation:
-    """Name the file of what leaves, and no line: where it stood last, another resource may stand now."""
+    """Return the annotation of a group of changes. A removed resource has a file but no line, which may be reused."""
     source: Source | None = group[0].source
     return Annotation(
         level,
@@ -151,7 +151,7 @@ def _annotation(level: str, group: Sequence[Change]) -> Annotation:
 
 
 def _words(group: Sequence[Change]) -> str:
-    """`update tag/ACME-0042: description "old" → "new"; + keyword "x"`; of several their names."""
+    """Return `update tag/ACME-0042: description "old" → "new"; + keyword "x"`, or the names of several resources."""
     first = group[0]
     if len(group) > 1:
         names = comma_list([str(change.key) for change in group])
@@ -163,7 +163,7 @@ def _words(group: Sequence[Change]) -> str:
 
 
 def _details(change: Change) -> Iterator[str]:
-    """The differences, removals first."""
+    """Yield the differences of a change, removals first."""
     if change.cascade:
         yield f"deleted with {change.cascade}"
     yield from (f"- keyword {quoted(keyword)}" for keyword in change.keywords_deleted)

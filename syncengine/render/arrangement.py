@@ -1,4 +1,4 @@
-"""Resources of a section with their changes → those that stand alone, the odd ones first, and groups; pure."""
+"""Sort the changed resources of a section into odd ones, single ones and groups of similar changes. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from syncengine.render.section_entries import Aspects, AspectTable, Column, Labe
 from syncengine.render.value_shapes import ALIKE, ValueColumn, ValueShape, shapes_of
 
 SAME = 6
-"""The number of resources with the same shapes from which on they are one row."""
+"""The smallest number of resources with the same shapes that are folded into one row."""
 
 MANY = 20
-"""Rows that people read one by one."""
+"""The number of rows that people read one by one."""
 
 RANKED = 20_000
-"""Entries up to which all are compared with each other roughly; of more, nobody reads enough for it to matter."""
+"""The largest number of entries that are ordered by rarity; longer lists are not read to their end."""
 
 RARE_PER_CENT = 1
-"""Changes of a shape that fewer of a section have are odd."""
+"""The percentage of a section below which changes of one shape are odd."""
 
 
 class ShapedAspect(NamedTuple):
-    """The change of one thing; no shape: few others have it, or none."""
+    """The change of one aspect. `shape` is `None` when too few other entries changed in the same way."""
 
     label: str
     note: str
@@ -36,7 +36,7 @@ Combination = tuple[ShapedAspect, ...]
 
 
 class AlikeGroup(NamedTuple):
-    """The entries, by their number, that have the same shapes; `positions` are their places in the table."""
+    """The numbers of the entries with the same shapes; `positions` are their places in the table."""
 
     shapes: Combination
     members: Sequence[int]
@@ -45,12 +45,12 @@ class AlikeGroup(NamedTuple):
 
     @property
     def is_shaped(self) -> bool:
-        """Whether one row can say all of it."""
+        """Whether one row can describe all changes of the group."""
         return all(each.shape for each in self.shapes)
 
     @property
     def parts(self) -> Iterator[object]:
-        """The changes, thing by thing, and the things that have them."""
+        """The shaped aspects of the group, and then the tuple of their labels."""
         yield from self.shapes
         yield tuple(each.label for each in self.shapes)
 
@@ -60,7 +60,7 @@ class AlikeGroup(NamedTuple):
         return self.table.aspects(self.positions[0])
 
     def before(self, place: int) -> Column:
-        """Return the values before, of one aspect."""
+        """Return the old values of the aspect at `place`."""
         column = self.table.before[place]
         return [column[position] for position in self.positions]
 
@@ -69,14 +69,14 @@ class AlikeGroup(NamedTuple):
         return [column[position] for position in self.positions]
 
     def unranked(self, precedence: int) -> UnrankedGroup:
-        """Return the entries with their values that have no shape."""
+        """Return the entries with only those of their values that have no shape."""
         places = [place for place, each in enumerate(self.shapes) if each.shape is None]
         columns = [(self.shapes[place].label, self.before(place), self.after(place)) for place in places]
         return UnrankedGroup(self.members, tuple(each.label for each in self.shapes), columns, precedence)
 
 
 class Arrangement(NamedTuple):
-    """Entries by number. `odd` are unlike the rest; `singles` stand alone too; each of the groups is one row."""
+    """The entries of a section by number. Each odd or single entry becomes a row, and so does each group."""
 
     odd: Sequence[int]
     singles: Sequence[int]
@@ -85,7 +85,7 @@ class Arrangement(NamedTuple):
 
 
 def arranged(entries: SectionEntries, *, folding: bool) -> Arrangement:
-    """All entries; without `folding` those of groups stand alone as well."""
+    """Return the arrangement of all entries; without `folding` it has no groups."""
     alike = _alike(entries)
     odd = _odd(alike)
     folded = [folding and len(group.members) >= SAME and group.is_shaped for group in alike]
@@ -99,7 +99,7 @@ def arranged(entries: SectionEntries, *, folding: bool) -> Arrangement:
 
 
 def _odd(groups: Sequence[AlikeGroup]) -> list[bool]:
-    """Groups with shapes that few others have; of a section where that is true of most, with one such shape."""
+    """Return whether each group is odd: rare as a whole or, when most entries are in rare groups, rare in one part."""
     sizes = [len(group.members) for group in groups]
     total = sum(sizes)
     if max(sizes, default=0) >= ALIKE:
@@ -129,7 +129,7 @@ def is_rare(count: int, among: int) -> bool:
 
 
 def _by_rarity(groups: Sequence[AlikeGroup], *, by_size: bool = True) -> Sequence[int]:
-    """The entries that have the least in common with the others first; few stay in their order."""
+    """Return the entries of the groups, rarest first; very short and very long lists are not ranked."""
     precedences = [len(group.members) if by_size else 0 for group in groups]
     if MANY < sum(len(group.members) for group in groups) <= RANKED:
         return rarest_first([group.unranked(each) for group, each in zip(groups, precedences, strict=True)])
@@ -141,7 +141,7 @@ def _by_rarity(groups: Sequence[AlikeGroup], *, by_size: bool = True) -> Sequenc
 
 
 def _alike(entries: SectionEntries) -> list[AlikeGroup]:
-    """The entries by their shapes, in which equal things are looked for among all entries."""
+    """Return the entries grouped by the shapes of their changes, which are found by comparing all entries."""
     tables = entries.tables()
     shapes = {label: shapes_of(column) for label, column in _columns(entries.names, tables).items()}
     begins: Counter[Label] = Counter()
@@ -154,7 +154,7 @@ def _alike(entries: SectionEntries) -> list[AlikeGroup]:
 
 
 def _columns(names: Sequence[str], tables: Sequence[AspectTable]) -> Mapping[Label, ValueColumn]:
-    """The values of each label, table by table."""
+    """Return the values of each label in one column, table after table."""
     columns: dict[Label, ValueColumn] = defaultdict(lambda: ValueColumn([], [], []))
     for table in tables:
         own = [names[number] for number in table.numbers]
@@ -167,7 +167,7 @@ def _columns(names: Sequence[str], tables: Sequence[AspectTable]) -> Mapping[Lab
 
 
 def _parted(table: AspectTable, shapes: Sequence[list[ValueShape | None]]) -> Iterator[AlikeGroup]:
-    """The entries of a table by their shapes; only where these differ are they looked at one by one."""
+    """Yield the entries of a table grouped by their shapes. Columns with only one shape are skipped."""
     various = [column for column in shapes if column.count(column[0]) < len(column)]
     found: dict[tuple[ValueShape | None, ...], list[int]] = defaultdict(list)
     for position, each in enumerate(zip(*various, strict=True)):

@@ -1,4 +1,4 @@
-"""One change → its aspects, by which it is compared with others: for each row the values, nothing cut; pure."""
+"""One change → its aspects, the labelled values by which changes are compared; nothing is cut. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REMOVED = "keywords removed"
 METADATA = "metadata "
 NAME = "name"
 SEVERAL = " (several)"
-"""The note of a name that takes the place of several: compared with its like alone."""
+"""The note of a name that replaces several names, so that it is compared only with other such names."""
 
 
 def reason(change: Change) -> Aspects:
@@ -27,12 +27,12 @@ def reason(change: Change) -> Aspects:
 
 
 def removed(change: Change) -> Aspects:
-    """The reason of a removal, the number of keywords that go with it, and the file that says so."""
+    """Return the reason of a removal, the number of its deleted keywords, and the file that declares the resource."""
     return _removed(change, str(len(change.keywords_deleted)) if change.keywords_deleted else "")
 
 
 def removed_tables(changes: Sequence[Change], losses: Sequence[str]) -> list[AspectTable]:
-    """The same of many, with the keywords that each loses in the words that they are compared by."""
+    """Return the aspects of many removals in tables; `losses` has a comparable text for the keywords of each one."""
     return aspect_tables(map(_removed, changes, losses))
 
 
@@ -45,7 +45,7 @@ def _removed(change: Change, lost: str) -> Aspects:
 
 
 def keywords(change: Change) -> Aspects:
-    """A keyword in the place of another, or those that come and go. A change of which all go has another row."""
+    """Return a keyword and its replacement as one aspect, or else added and removed keywords as separate aspects."""
     gains, losses = change.keywords_added, change.keywords_deleted
     if len(gains) == len(losses) == 1:
         return (Aspect(KEYWORD, losses[0], gains[0]),)
@@ -68,7 +68,7 @@ def fields(changes: Iterable[FieldChange]) -> Aspects:
 
 
 def former_names(change: Change) -> Aspects:
-    """A new name in the place of another, or of several."""
+    """Return the former and the new name of a renamed resource as an aspect; nothing for other changes."""
     names, note = _formers(change), SEVERAL if change.merges else ""
     return (Aspect(NAME, names, change.key.name, note),) if names else ()
 
@@ -83,7 +83,7 @@ def created(change: Change) -> Aspects:
 
 
 def created_tables(changes: Sequence[Change]) -> list[AspectTable]:
-    """The aspects of new resources, without an object for each: a plan may create very many."""
+    """Return the aspects of new resources as columns, without an object for each: a plan may create very many."""
     words = list(map(other_words, changes))
     found: dict[object, list[int]] = defaultdict(list)
     for number, change in enumerate(changes):
@@ -97,7 +97,7 @@ _FIELD_NAME = attrgetter("name")
 
 
 def _created_table(numbers: list[int], changes: Sequence[Change], words: Column) -> AspectTable:
-    """Return the aspects of changes that say the same; nothing is before them but the name of a renamed one."""
+    """Return the aspects of new resources with the same labels; only the name of a renamed one has an old value."""
     first, fields, nothing = changes[0], [change.fields for change in changes], [None] * len(changes)
     columns: list[tuple[Label, Column, Column]] = [
         ((field.name, ""), nothing, [own[place].after for own in fields]) for place, field in enumerate(first.fields)
@@ -136,7 +136,7 @@ def opening(change: Change) -> Aspects:
 
 
 def updated(change: Change) -> Aspects:
-    """The aspects of an update that its removals do not show."""
+    """Return the aspects of an update without those that the rows of its removals show."""
     return (
         *former_names(change),
         *fields(f for f in change.fields if not (f == OPENED or f.clears)),

@@ -15,13 +15,13 @@ from syncengine.resource import Kind, Value
 
 
 class Room(NamedTuple):
-    """The letters of a value and the values of a list that a detail shows; None: all."""
+    """The number of letters of a value, and of values of a list, that a detail shows; `None` shows all."""
 
     letters: int | None
     values: int | None
 
     def cut(self, text: str) -> str:
-        """The beginning of a long text."""
+        """Return the text, or the beginning of a long one."""
         return text if self.letters is None or len(text) <= self.letters else f"{text[: self.letters - 1]}…"
 
 
@@ -46,7 +46,7 @@ class Span(NamedTuple):
 
 
 class ChangeDetail(NamedTuple):
-    """One detail of a change; `label` may be empty."""
+    """One detail of a change: a label, which may be empty, and pieces of text."""
 
     label: str
     spans: tuple[Span, ...]
@@ -60,7 +60,7 @@ Details = tuple[ChangeDetail, ...]
 
 REMARKS = {
     FieldEffect.APPLIES: "",
-    FieldEffect.CREATE_ONLY: " (no effect on an existing type)",
+    FieldEffect.CREATE_ONLY: " (no effect on existing activity types)",
     FieldEffect.IGNORED: " (cannot be cleared)",
 }
 
@@ -69,7 +69,7 @@ BRIEF_FIELDS = {
     Kind.ACTIVITY_TYPE: ("label", "description"),
     Kind.TAG: ("category", "tagCategoryId", "visibility", "description"),
 }
-"""Fields that describe a created resource, besides its name and keywords."""
+"""The fields that describe a new resource in short, besides its name and keywords."""
 
 _BARE = frozenset({"visibility", "category"})
 
@@ -81,14 +81,14 @@ def remark(text: str) -> ChangeDetail:
 
 
 def field_detail(change: FieldChange, room: Room = BRIEF) -> ChangeDetail:
-    """`description: "old" → "new"`; of lists, the added and removed items."""
+    """Return `description: "old" → "new"`, or the added and removed items of a list."""
     spans = value_spans(change.name, change.before, change.after, room)
     remark = REMARKS[change.effect]
     return ChangeDetail(change.name, (*spans, Span(remark, SpanMark.REMARK)) if remark else spans)
 
 
 def value_spans(name: str, before: Value | None, after: Value | None, room: Room) -> tuple[Span, ...]:
-    """A value before and after; of long texts the parts that differ, of lists the items."""
+    """Return the old and the new value: the differing parts of long texts, the differing items of lists."""
     if isinstance(before, tuple) or isinstance(after, tuple):
         return _list_spans(before, after, room)
     if isinstance(before, str) and isinstance(after, str) and room.letters is not None:
@@ -101,7 +101,7 @@ def value_spans(name: str, before: Value | None, after: Value | None, room: Room
 
 
 def shown(name: str, value: object, room: Room) -> str:
-    """The value of a field, safe to show."""
+    """Return the value of a field as text that is safe to show."""
     if value is None:
         return "(none)"
     if isinstance(value, bool):
@@ -118,7 +118,7 @@ def _list_spans(before: Value | None, after: Value | None, room: Room) -> tuple[
     old, new = _texts(before), _texts(after)
     old_items, new_items = set(old), set(new)
     spans = came_and_went([v for v in new if v not in old_items], [v for v in old if v not in new_items], room)
-    return spans or (Span("only the order or repeats differ"),)
+    return spans or (Span("only order or duplicates differ"),)
 
 
 def _texts(value: Value | None) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def _texts(value: Value | None) -> tuple[str, ...]:
 
 
 def came_and_went(gains: Sequence[str], losses: Sequence[str], room: Room = BRIEF) -> tuple[Span, ...]:
-    """`added "a", "b"; removed "c"`."""
+    """Return added and removed items: `added "a", "b"; removed "c"`."""
     came = (Span("added "), Span(values(gains, room), SpanMark.NEW)) if gains else ()
     went = (Span("removed "), Span(values(losses, room), SpanMark.OLD)) if losses else ()
     return (*came, Span("; "), *went) if came and went else came or went
@@ -143,7 +143,7 @@ def _listed(texts: Sequence[str], room: Room) -> str:
 
 
 def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) -> Details:
-    """The details of a new resource: its best-known fields and who sees it, or the `whole` of it."""
+    """Return the details of a new resource: its best-known fields, or with `whole` every field."""
     fields = change.fields if whole else _short(change)
     keywords = other_words(change)
     return (
@@ -157,7 +157,7 @@ def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) 
 
 
 def other_words(change: Change) -> tuple[str, ...]:
-    """The keywords of a new resource, but for the name of a tag that has it as each tag has."""
+    """Return the keywords of a new resource without a tag's own name, unless the tag excludes its name."""
     words, name = change.keywords_added, change.key.name
     if name not in words or _NO_NAME in change.fields:
         return words
@@ -166,7 +166,7 @@ def other_words(change: Change) -> tuple[str, ...]:
 
 
 def _short(change: Change) -> Sequence[FieldChange]:
-    """The best-known fields, and another one that is alone: to say that it is left out would take as much room."""
+    """Return the best-known fields of a new resource, and any other field if there is only one."""
     names = BRIEF_FIELDS[change.key.kind]
     fields = sorted(_brief(change, names), key=lambda f: names.index(f.name))
     others = _others(change, fields)
@@ -174,7 +174,7 @@ def _short(change: Change) -> Sequence[FieldChange]:
 
 
 def _others(change: Change, fields: Sequence[FieldChange]) -> Sequence[FieldChange]:
-    """All fields but these; without flags that are false, as they are where nobody sets them."""
+    """Return the fields of a change that are not in `fields`, without flags that are false by default."""
     return [f for f in change.fields if f.after is not False and f not in fields]
 
 
@@ -184,17 +184,17 @@ def _left_out(change: Change, fields: Sequence[FieldChange]) -> Details:
 
 
 def _brief(change: Change, names: Sequence[str]) -> list[FieldChange]:
-    """The fields of these names that say something."""
+    """Return the fields with one of `names` whose new value is not empty."""
     return [f for f in change.fields if f.name in names and f.after not in (None, "")]
 
 
 def _first_value(change: FieldChange, room: Room) -> str:
-    """The new value: only the beginning of a long text, since nothing in it differs from another."""
+    """Return the value of a new resource's field; only the beginning of a long text."""
     return shown(change.name, change.after, ALL if change.name in _BARE else room)
 
 
 def metadata_details(change: Change, room: Room = BRIEF) -> Details:
-    """The metadata of one resource: added, changed and deleted entries, in one place."""
+    """Return the added, changed and deleted metadata entries of one resource as one detail."""
     before = change.metadata_before
     new = [_pair(name, value) for name, value in change.metadata_set.items() if name not in before]
     different = [(name, before[name], value) for name, value in change.metadata_set.items() if name in before]
@@ -226,7 +226,7 @@ def _metadata_change(name: str, before: str, after: str, room: Room) -> tuple[Sp
 
 
 def former_names(change: Change) -> Details:
-    """All of them, however many."""
+    """Return all former names of a renamed resource, however many; nothing for other changes."""
     if change.previously is None:
         return ()
     shown_names = values(change.merges, ALL) if change.merges else visible(change.previously)
@@ -242,18 +242,18 @@ def _some(label: str, spans: tuple[Span, ...]) -> Details:
 
 
 def keywords_added(change: Change, room: Room = BRIEF) -> Details:
-    """Added keywords, where none is deleted: else they are shown beside those."""
+    """Return the added keywords; nothing when keywords are also deleted, because both are then shown together."""
     return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, (), room))
 
 
 def keywords_deleted(change: Change, room: Room = BRIEF) -> Details:
-    """Deleted keywords, with the added ones."""
+    """Return the deleted keywords together with the added ones; nothing when none is deleted."""
     both = came_and_went(change.keywords_added, change.keywords_deleted, room)
     return _some("keywords", both if change.keywords_deleted else ())
 
 
 def keywords_in_all(lists: Sequence[Sequence[str]]) -> Details:
-    """The number of keywords that many tags lose; and which, or those of the first for example."""
+    """Return the number of keywords that many tags lose, and their names or those of the first tag as an example."""
     if not any(lists):
         return ()
     is_same = len({*map(frozenset, lists)}) == 1
@@ -263,16 +263,16 @@ def keywords_in_all(lists: Sequence[Sequence[str]]) -> Details:
 
 
 def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
-    """Deleted metadata, with the entries in their place."""
+    """Return the metadata changes of one resource; nothing when no entry is deleted."""
     return metadata_details(change, room) if change.metadata_deleted else ()
 
 
 def opening(change: Change, room: Room = BRIEF) -> Details:
-    """Return the details of a tag that becomes visible to everybody (PRIVATE → PUBLIC); none for other changes.
+    """Return the details of a tag that becomes public (PRIVATE → PUBLIC); nothing for other changes.
 
-    All names that a rename opens are shown, however many.
+    All names of private tags that a rename makes public are shown, however many.
     """
-    names = _some("opens", (Span(values(change.opens, ALL), SpanMark.OLD),) if change.opens else ())
+    names = _some("makes public", (Span(values(change.opens, ALL), SpanMark.OLD),) if change.opens else ())
     return (*(field_detail(f, room) for f in change.fields if f == OPENED), *names)
 
 
@@ -281,14 +281,14 @@ def cleared(change: Change, room: Room = BRIEF) -> Details:
 
 
 def takes(change: Change) -> bool:
-    """Whether an update removes something or makes it public: that part is shown before the rest."""
+    """Return whether an update removes something or makes it public, which is shown in a section of its own."""
     return bool(
         change.keywords_deleted or change.metadata_deleted or any(f == OPENED or f.clears for f in change.fields)
     )
 
 
 def updated(change: Change, room: Room = BRIEF) -> Details:
-    """The details of an update besides its removals; empty if it has no others."""
+    """Return the details of an update without its removals; empty when it only removes."""
     rest = (f for f in change.fields if not (f == OPENED or f.clears))
     return (
         *former_names(change),
@@ -299,7 +299,7 @@ def updated(change: Change, room: Room = BRIEF) -> Details:
 
 
 def removed_details(change: Change, room: Room = BRIEF) -> Details:
-    """The details of a resource that is removed."""
+    """Return the details of a removed resource: its reason, and the keywords of a retired tag."""
     if change.action is Action.RETIRE:
         return (*keywords_deleted(change, room), *reason(change))
     return reason(change)

@@ -1,4 +1,4 @@
-"""Diagnostics → text for people, with the source line and a caret where the lines are at hand; pure."""
+"""Diagnostics → text for people, with the source line and a caret where the source can be read; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INDENT = "    "
 
 
 def diagnostics_text(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """Every diagnostic in the given order, and their number if there are several."""
+    """Return all diagnostics in the given order, followed by their counts when there is more than one."""
     if not diagnostics:
         return "No problems found.\n"
     counts = ("", f"{tally(diagnostics)}.") if len(diagnostics) > 1 else ()
@@ -23,7 +23,7 @@ def diagnostics_text(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> s
 
 
 def tally(diagnostics: Sequence[Diagnostic]) -> str:
-    """`2 errors, 1 warning`."""
+    """Return the counts of diagnostics by severity: `2 errors, 1 warning`."""
     counts = [(sum(d.severity is severity for d in diagnostics), severity.value) for severity in Severity]
     return ", ".join(count_of(count, noun) for count, noun in counts if count)
 
@@ -35,13 +35,13 @@ def diagnostic_lines(diagnostics: Sequence[Diagnostic], look: Look) -> Iterator[
 
 
 def _heading(diagnostic: Diagnostic, look: Look) -> str:
-    """`file:line:column: error[code]: message`: never wrapped, since editors and greps read it."""
+    """Return `file:line:column: error[code]: message`, never wrapped, because editors and `grep` parse the line."""
     label = painted(f"{diagnostic.severity.value}[{visible(diagnostic.code)}]:", TONES[diagnostic.severity], look)
     return f"{lettered(where(diagnostic), look)}{label} {lettered(visible(message(diagnostic)), look)}"
 
 
 def where(diagnostic: Diagnostic) -> str:
-    """`file:line:column: `, as far as it is known."""
+    """Return the place as `file:line:column: `, as far as it is known; an empty text without a file."""
     if diagnostic.file is None:
         return ""
     parts = (file_name(diagnostic.file), diagnostic.line, diagnostic.column if diagnostic.line else None)
@@ -49,7 +49,7 @@ def where(diagnostic: Diagnostic) -> str:
 
 
 def message(diagnostic: Diagnostic) -> str:
-    """The message, and the address if neither the message nor a place names the resource."""
+    """Return the message, prefixed with the address when neither the message nor a place names the resource."""
     if diagnostic.file or not diagnostic.address or diagnostic.address in diagnostic.message:
         return diagnostic.message
     return f"{diagnostic.address}: {diagnostic.message}"
@@ -75,5 +75,5 @@ def _source_line(diagnostic: Diagnostic, look: Look) -> str | None:
 
 
 def _nearest(before: str, room: int) -> str:
-    """The text before the caret, cut on the left so that the caret stays visible."""
+    """Return the text before the caret, cut on the left so that the caret stays visible."""
     return before if cells(before) <= room else cut(before[::-1], room)[::-1]

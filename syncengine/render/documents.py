@@ -1,6 +1,6 @@
-"""Parts of documents for machines → the values that they show, as they were written (`render.json`); pure.
+"""Convert parts of JSON documents back into values, the inverse of `render.json`. Pure.
 
-A document comes back from elsewhere: ValueError or KeyError for a word of no meaning.
+A document may come from anywhere: raise `ValueError` or `KeyError` for a word without a meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncengine.state.codec import frozen
 
 
 def change_of(item: formats.ChangeItem) -> Change:
-    """The change, with the reason that it has of its own."""
+    """Return the change of a document, with its own reason and without the reason for which it waits."""
     return Change(
         key=Key.parse(item.address),
         action=Action[item.action.upper()],
@@ -40,7 +40,7 @@ def _field(item: formats.FieldChangeItem) -> FieldChange:
     for value in (before, after):
         texts = value if isinstance(value, tuple) else ()
         if not (isinstance(value, str | bool | int | tuple | None) and all(isinstance(text, str) for text in texts)):
-            raise ValueError(f"the field {item.name} has a value that no field has")
+            raise ValueError(f"the field {item.name} has a value of an unsupported type")
     return FieldChange(item.name, before, after, FieldEffect(item.effect))
 
 

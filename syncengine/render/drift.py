@@ -1,4 +1,4 @@
-"""Drift → text for the one who asked, Markdown for everybody, and a document; pure."""
+"""Drift → text for the person at the terminal, Markdown for publication, and a JSON document; pure."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind
 
 MEANING = {
-    DriftKind.UNKNOWN: "used, and never declared",
-    DriftKind.RETIRED_IN_USE: "retired or deleted, and used since",
-    DriftKind.DIFFERS: "shown otherwise than it was sent",
-    DriftKind.UNUSED: "declared, and in no group",
+    DriftKind.UNKNOWN: "used, but never declared",
+    DriftKind.RETIRED_IN_USE: "retired or deleted, but used since",
+    DriftKind.DIFFERS: "shown with other values than were sent",
+    DriftKind.UNUSED: "declared, but in no group",
 }
 MOST = 20
-"""Tags of a kind that are listed, unless all are asked for; with one more the rest is counted."""
+"""The number of tags of a kind that are listed without `-v`; one more is listed rather than counted."""
 TARGETS = 10
-"""Tags that one command sends again."""
+"""The number of tags that one printed command sends again."""
 ORIGIN = "seen in posted time"
-LOCAL = "Other names, values and times are shown by a run outside CI, as text or JSON."
-PROVES_NOTHING = "What no group shows cannot be known."
+LOCAL = "Run `syncengine drift` outside CI to see the other names, values and times."
+PROVES_NOTHING = "Drift is detected only in tags that appear in posted time."
 
 
 # --- sentences
 
 
 def headline(drift: Drift) -> str:
-    """`Drift: 2 unknown, 1 differs`."""
+    """Return the number of findings of each kind: `Drift: 2 unknown, 1 differs`."""
     kinds = [f"{number(count)} {kind}" for kind in DriftKind if (count := drift.count(kind))]
     return f"Drift: {', '.join(kinds)}" if kinds else "No drift"
 
@@ -53,32 +53,32 @@ def coverage(drift: Drift, *, published: bool) -> str:
 
 
 def incompleteness(drift: Drift, *, published: bool) -> Iterator[str]:
-    """Sentences about groups that were not read."""
+    """Yield sentences about groups of posted time that could not be read or compared."""
     reading = drift.reading
     if reading.unreadable:
-        yield f"{count_of(reading.unreadable, 'item')} of the list cannot be read as a group, and count for nothing"
+        yield f"ignored {count_of(reading.unreadable, 'item')} of the list that cannot be read as a group"
     for at in reading.hidden:
-        yield f"500 groups or more were submitted at {instant(at)}: the service lists at most 500 of one instant"
+        yield f"500 or more groups were submitted at {instant(at)}, but the service lists at most 500 for one instant"
     if reading.ignored:
-        yield "the service does not look at `submittedBefore`: only its newest groups could be read"
+        yield "the service ignores `submittedBefore`: only its newest groups could be read"
     if reading.endless:
-        yield "the list of the service has no end: reading stopped, and older groups count for nothing"
+        yield "the service's list does not end: reading stopped, and older groups were ignored"
     if drift.unlisted:
         groups = _groups(shown_count(drift.unlisted, published=published))
-        yield f"{groups} of further tags that nobody declared: there are too many to list"
+        yield f"{groups} with further undeclared tags, which are too many to list"
     if drift.unused_since is not None and not reading.is_whole:
-        yield "unused tags are not listed, since groups are missing"
+        yield "unused tags are not listed, because groups are missing"
 
 
 def reassert_commands(addresses: Sequence[str], options: str) -> Iterator[str]:
-    """Commands that send tags again, to be pasted into a shell; `options` are those that name the project."""
+    """Yield shell commands that send tags again; `options` are the options that name the project."""
     for start in range(0, len(addresses), TARGETS):
         targets = " ".join(f"--target {_pattern(each)}" for each in addresses[start : start + TARGETS])
         yield f"syncengine apply{options} --reassert {targets}"
 
 
 def _pattern(address: str) -> str:
-    """The address as a glob that matches it, as a word of a shell; for a letter that cannot be printed, any letter."""
+    """Return the address as a quoted shell glob; `?` stands in for each letter that cannot be printed."""
     return shlex.quote("".join(letter if letter.isprintable() else "?" for letter in glob.escape(address)))
 
 
@@ -86,7 +86,7 @@ def _pattern(address: str) -> str:
 
 
 def drift_text(drift: Drift, look: Look, *, published: bool, options: str) -> str:
-    """The findings kind by kind, each with its cure."""
+    """Return the findings kind by kind, each kind with its cure unless the output is `published`."""
     findings = shown_findings(drift, published=published)
     lines = [painted(f"{headline(drift)}.", Tone.HEADING, look), f"{coverage(drift, published=published)}."]
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
@@ -111,8 +111,8 @@ def _section(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding], lo
 
 
 def _nameless(drift: Drift, kind: DriftKind, findings: Sequence[ShownFinding]) -> str:
-    """The tags of a kind whose names may not be shown here."""
-    tags = f"{count_of(sum(finding.address is None for finding in findings), 'tag')}, by names that are not published"
+    """Return words that count the tags of a kind whose names may not be published."""
+    tags = f"{count_of(sum(finding.address is None for finding in findings), 'tag')} that may not be named in public"
     groups = sum(each.groups for each in drift.findings if each.kind is kind and not each.is_public)
     return tags if kind is DriftKind.UNUSED else f"{tags}: {_groups(shown_count(groups, published=True))}"
 
@@ -123,7 +123,7 @@ def _lines(finding: ShownFinding) -> Iterator[str]:
     if finding.kind is DriftKind.RETIRED_IN_USE and finding.recorded:
         about.append(str(finding.recorded.get("status")))
     about += ["a newer group shows it as recorded"] if finding.mended else []
-    about += [f"only case or Unicode form tells it from {finding.similar}"] if finding.similar else []
+    about += [f"differs from {finding.similar} only in case or Unicode form"] if finding.similar else []
     words = ", ".join(filter(None, about))
     yield visible(f"  {finding.address}{'  ' if words else ''}{words}")
     for name, value in (finding.recorded or {}).items() if finding.kind is DriftKind.DIFFERS else ():
@@ -144,18 +144,18 @@ def _groups(groups: int | str) -> str:
 def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options: str) -> Iterator[str]:
     few = findings if look.verbose or len(findings) <= MOST + 1 else findings[:MOST]
     if kind is DriftKind.UNKNOWN:
-        yield from ("", "To declare what is yours, paste it into a manifest:", "")
+        yield from ("", "To declare the tags that are yours, paste them into a manifest:", "")
         yield from section_yaml(Kind.TAG, map(_item, few), ORIGIN).splitlines()
     elif kind is DriftKind.DIFFERS:
         addresses = [finding.address for finding in few if finding.address is not None]
-        yield from ("", "To send again what the manifests declare:", "")
+        yield from ("", "To send the declared values again:", "")
         yield from (f"  {command}" for command in reassert_commands(addresses, options))
     elif kind is DriftKind.RETIRED_IN_USE:
-        yield from ("", "To have one again, declare it; else ask those who choose it to choose another.")
+        yield from ("", "To bring a tag back, declare it again; otherwise ask its users to choose another tag.")
 
 
 def _item(finding: ShownFinding) -> dict[str, str]:
-    """A tag as a manifest would declare it, from its values in posted time."""
+    """Return a tag as a manifest would declare it, with its values from posted time."""
     fields = finding.seen or {}
     values = {name: value for name in ("description", "externalId") if (value := fields.get(name))}
     path = fields.get("path")
@@ -167,7 +167,7 @@ def _item(finding: ShownFinding) -> dict[str, str]:
 
 
 def drift_markdown(drift: Drift, options: str) -> str:
-    """Counts, and names that may be published, for the summary of a job."""
+    """Return counts, and names that may be published, for the summary of a CI job."""
     blocks = [MarkdownBlock(f"### {prose(headline(drift))}\n", _opening(drift))]
     findings = shown_findings(drift, published=True)
     for kind, of_kind in groupby(findings, lambda finding: finding.kind):
@@ -175,14 +175,14 @@ def drift_markdown(drift: Drift, options: str) -> str:
     addresses = [each.address for each in findings if each.kind is DriftKind.DIFFERS and each.address is not None]
     commands = [f"- {code(command)}" for command in reassert_commands(addresses, options)]
     if commands:
-        blocks.append(MarkdownBlock("To send again what the manifests declare:\n", commands))
+        blocks.append(MarkdownBlock("To send the declared values again:\n", commands))
     endings = [prose(sentence) for sentence in ([LOCAL] if findings else []) + [PROVES_NOTHING]]
     return within([*blocks, MarkdownBlock("", [" ".join(endings)])], LIMIT)
 
 
 def drift_trouble(diagnostics: Sequence[Diagnostic]) -> str:
-    """The errors for which nothing could be compared, in its place."""
-    return within([MarkdownBlock("", ["### Drift: it could not be read"]), *diagnostic_blocks(diagnostics)], LIMIT)
+    """Return the summary of a CI job whose errors prevented the comparison."""
+    return within([MarkdownBlock("", ["### Drift could not be checked"]), *diagnostic_blocks(diagnostics)], LIMIT)
 
 
 def _opening(drift: Drift) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _opening(drift: Drift) -> Iterator[str]:
 
 
 def _public(text: str) -> str:
-    """A sentence as Markdown; `<5` stays unescaped: it is no markup, and logs of jobs show this text, too."""
+    """Return a sentence as Markdown, but keep `<5` unescaped, because job logs show the text as well."""
     return prose(text).replace(f"&lt;{FEWEST}", f"<{FEWEST}")
 
 
@@ -216,7 +216,7 @@ def _number(groups: int | str) -> str:
 
 
 def drift_document(drift: Drift, *, published: bool) -> Document:
-    """`drift --format json`."""
+    """Return the document of `drift --format json`."""
     return document(
         DriftFormat(
             format="syncengine.drift/v1",

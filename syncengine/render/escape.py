@@ -1,4 +1,4 @@
-"""Text that came from outside → text that is safe to show, measured and cut in terminal cells; pure."""
+"""Make untrusted text safe to show, and measure, cut and wrap text in terminal cells. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
 _WIDE = frozenset("WF")
 LONGEST = 60
-"""Letters of a value that is shown among others."""
+"""The number of letters above which a value in a row is cut."""
 _CONTEXT = 12
 _MARKED = re.compile(r"##(?=[A-Za-z]*\[)")
-"""`##[error]`, `##vso[…]`, `##teamcity[…]`: commands of CI runners anywhere in a line."""
+"""Commands of CI runners that work anywhere in a line: `##[error]`, `##vso[…]`, `##teamcity[…]`."""
 _LEADING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*:):", re.M)
-"""`::error::`, a command at the beginning of a line, after blanks at most."""
+"""Commands of CI runners that work only at the start of a line, after optional blanks: `::error::`."""
 
 
 def visible(text: str) -> str:
-    """The text with control characters, terminal escapes, direction overrides and line ends written out."""
+    """Return the text with control characters, terminal escapes, direction overrides and line ends escaped."""
     return text if text.isprintable() else "".join(map(_visible_letter, text))
 
 
@@ -29,9 +29,9 @@ def _visible_letter(letter: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text with commands of CI runners escaped.
+    """Return the text with commands of CI runners escaped.
 
-    The escapes are those of JSON, so that a printed document stays the same document.
+    The escapes are valid JSON, so that a printed JSON document keeps its meaning.
     """
     if "##" in text:
         text = _MARKED.sub(r"#\\u0023", text)
@@ -39,18 +39,18 @@ def harmless(text: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """The name of a file, safe to show anywhere: people name files after nothing, and other programs read logs."""
+    """Return a file's name with control characters and commands of CI runners escaped, safe for any log."""
     return harmless(visible(text))
 
 
 def quoted(text: str) -> str:
-    """The text between quotes, with those in it escaped."""
+    """Return the text between double quotes, with quotes and backslashes in it escaped."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"') if '"' in text or "\\" in text else text
     return f'"{visible(escaped)}"'
 
 
 def cells(text: str) -> int:
-    """The number of columns that the text takes on a terminal."""
+    """Return the number of columns that the text takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_letter_cells, text))
 
 
@@ -61,7 +61,7 @@ def _letter_cells(letter: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text cut to at most `width` columns."""
+    """Return the text cut to at most `width` columns; a cut text ends with `…`."""
     if cells(text) <= width:
         return text
     characters, room = [], width - 1
@@ -74,7 +74,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns, broken between words where that is possible."""
+    """Return the text in lines of at most `width` columns, broken between words where possible."""
     lines = [""]
     for word in _words(text, width):
         if lines[-1] and cells(lines[-1]) + 1 + cells(word) > width:
@@ -85,7 +85,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _words(text: str, width: int) -> Iterator[str]:
-    """The words, those that fill more than a line in pieces."""
+    """Yield the words of a text; a word that is wider than a line comes in pieces."""
     for word in text.split(" "):
         rest = word
         while cells(rest) > width:
@@ -96,7 +96,7 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 
 def excerpts(before: str, after: str, longest: int = LONGEST) -> tuple[str, str]:
-    """Two texts; of long ones the parts that differ, with a little of their context."""
+    """Return both texts, or of long ones only the parts that differ, with a little context."""
     if max(len(before), len(after)) <= longest:
         return before, after
     head = shared_length(before, after)
@@ -105,12 +105,12 @@ def excerpts(before: str, after: str, longest: int = LONGEST) -> tuple[str, str]
 
 
 def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the common prefix, in letters or in items."""
+    """Return the length of the common prefix of two sequences, in items (letters of a text)."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _window(text: str, head: int, tail: int, longest: int) -> str:
-    """The text without its common head and tail, save some context."""
+    """Return the text without its common head and tail, except for a little context."""
     start = max(0, head - _CONTEXT)
     end = len(text) - max(0, tail - _CONTEXT)
     if end - start > longest:

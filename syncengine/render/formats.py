@@ -1,6 +1,6 @@
-"""Formats that machines read: plans, reports and diagnostics (docs/formats.md). Data only.
+"""The models of JSON plans, reports and diagnostics (docs/formats.md). Data only.
 
-Documents are made of these models, and so are their JSON Schemas. Annotations of text are descriptions.
+Both the documents and their JSON Schemas are made from these models. A text in an annotation is a description.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ Line = Annotated[int, Meta(ge=1)]
 
 
 class OpenModel(Model, frozen=True, gc=False):
-    """A document or a part of one. More may always be added, so its readers must bear additions."""
+    """A document or a part of one. Fields may be added at any time, so readers must ignore unknown fields."""
 
 
 class DataRow(OpenModel, frozen=True):
-    """Where a generated resource's data came from."""
+    """The row of data that a resource was generated from."""
 
     file: Annotated[str, "The file, relative to the project's folder, or the name of the source in the project file."]
     row: Annotated[
-        int, "The line of a CSV or JSON Lines file where the row begins; else the number of the record, from 1."
+        int, "The line where the row begins in a CSV or JSON Lines file; otherwise the number of the record, from 1."
     ]
 
 
 class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
-    """One finding and its place."""
+    """An error or a warning, with its place."""
 
     severity: Annotated[str, one_of(*Severity), "An error prevents planning and applying, a warning does not."]
-    code: Annotated[str, "The code, which stays the same: `duplicate-resource`, `same-keyword`, …"]
+    code: Annotated[str, "A stable code: `duplicate-resource`, `same-keyword`, …"]
     message: Annotated[str, "The message."]
-    file: Annotated[str | None, "Relative to the project's folder."]
-    line: Annotated[Line | None, "From 1; null if the message refers to no line."]
-    column: Annotated[Line | None, "From 1; null if the message refers to no part of a line."]
-    address: Annotated[Address | None, "The resource that it is about."]
-    data: Annotated[DataRow | None, "The row of data that it is about; absent where there is none."] = None
-    rule: Annotated[str | None, "The project's rule that finds it; absent where none does."] = None
+    file: Annotated[str | None, "The file, relative to the project's folder; null if the message refers to no file."]
+    line: Annotated[Line | None, "The line, from 1; null if the message refers to no line."]
+    column: Annotated[Line | None, "The column, from 1; null if the message refers to no part of a line."]
+    address: Annotated[Address | None, "The resource that the message is about; null if there is none."]
+    data: Annotated[DataRow | None, "The row of data that the message is about; absent if there is none."] = None
+    rule: Annotated[str | None, "The project's rule that raised it; absent if no rule did."] = None
 
 
 class Diagnostics(OpenModel, frozen=True, tag_field="format", tag="syncengine.diagnostics/v1"):
-    """`validate --format json`."""
+    """The document of `validate --format json`."""
 
-    diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings, by file, line and column."]
+    diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings, sorted by file, line and column."]
 
 
 class Place(OpenModel, frozen=True, omit_defaults=True):
-    """Where a resource is declared, or last was."""
+    """The place where a resource is declared or was last declared."""
 
     file: Annotated[str, "The manifest, relative to the project's folder."]
-    line: Annotated[Line, "The line where the resource begins, from 1; of what is generated, the line of its template."]
-    data: Annotated[DataRow | None, "The row of data that it was generated from; absent if it was not generated."] = (
+    line: Annotated[Line, "The line where the resource begins, from 1; the line of the template if it was generated."]
+    data: Annotated[DataRow | None, "The row of data that the resource was generated from; absent if it was not."] = (
         None
     )
 
@@ -79,96 +79,96 @@ class PlanSummary(OpenModel, frozen=True, omit_defaults=True):
 
     create: Annotated[int, "Resources that would be created."]
     update: Annotated[int, "Resources that would be changed."]
-    delete: Annotated[int, "Resources that would be deleted, those that go with their category included."]
-    retire: Annotated[int, "Tags that would lose their keywords and stay."]
-    forget: Annotated[int, "Tags that would stay as they are and no longer be managed here."]
+    delete: Annotated[int, "Resources that would be deleted, including tags deleted with their category."]
+    retire: Annotated[int, "Tags that would lose their keywords but stay on the service."]
+    forget: Annotated[int, "Tags that would stay unchanged on the service and no longer be managed by this project."]
     unchanged: Annotated[int, "Resources without a change."]
-    keyword_adds: Annotated[int, "Keywords that would be added to tags that exist."]
+    keyword_adds: Annotated[int, "Keywords that would be added to existing tags."]
     keyword_deletes: Annotated[int, "Keywords that would be deleted from tags."]
     metadata_deletes: Annotated[int, "Metadata entries that would be deleted from tags."]
     cascaded_tags: Annotated[int, "Tags that would be deleted with their category."]
-    kept: Annotated[int, "Resources that no manifest declares and that stay on the service, with a note."]
-    requests: Annotated[int, "Requests that an apply would send, without retries and the one that asks for the team."]
-    pull_request: Annotated[int | None, "Changes of the pull request itself; with `plan --base` only."] = None
-    waiting: Annotated[int | None, "Changes that the plan of the base makes too; with `plan --base` only."] = None
+    kept: Annotated[int, "Resources that no manifest declares but that stay on the service; a note gives the reason."]
+    requests: Annotated[int, "Requests that an apply would send, not counting retries and the request for the team."]
+    pull_request: Annotated[int | None, "Changes of the pull request itself; only with `plan --base`."] = None
+    waiting: Annotated[int | None, "Changes that the plan of the base also makes; only with `plan --base`."] = None
 
 
 class GateApproval(OpenModel, frozen=True):
-    """Where an approval was found."""
+    """The place where an approval was found."""
 
     by: Annotated[
-        str, "`--approve-deletes`, `SYNCENGINE_APPROVE_DELETES`, the name of the project file, or the run that goes on."
+        str, "`--approve-deletes`, `SYNCENGINE_APPROVE_DELETES`, the name of the project file, or the continued run."
     ]
-    line: Annotated[Line | None, "The line of the project file; null elsewhere."]
+    line: Annotated[Line | None, "The line of the project file; null for other places."]
 
 
 class ApprovalItem(GateApproval, frozen=True):
-    """An approval, and where it was found."""
+    """An approval and the place where it was found."""
 
-    approve: Annotated[str, "COUNT@HASH."]
+    approve: Annotated[str, "The approval, COUNT@HASH."]
 
 
 class GateUnit(OpenModel, frozen=True):
-    """Removals that one approval is for."""
+    """A unit of removals or other changes, which one approval covers."""
 
     unit: Annotated[
         str,
-        "A category, a source of data, a manifest, `activity-types`, `removed`, `rule/NAME` (which has `by`), …",
+        "The unit: a category, a source of data, a manifest, `activity-types`, `removed`, `rule/NAME` (with `by`), …",
     ]
-    count: Annotated[int, "How many removals it has."]
-    approve: Annotated[str, "COUNT@HASH, the approval of just these."]
-    approved: Annotated[GateApproval | None, "The approval at hand; null while it needs one."]
-    kind: Annotated[str, "Its kind: `category`, `source`, `manifest`, `activity-types`, `opened`, …"] = ""
-    lost: Annotated[Mapping[str, int], "How many tags, keywords, … it removes, by kind."] = {}
-    missing: Annotated[int, "Of a source: how many of its rows or resources are gone."] = 0
-    total: Annotated[int, "Of a source: how many there were; 0 elsewhere."] = 0
+    count: Annotated[int, "The number of its removals or other changes."]
+    approve: Annotated[str, "The approval of exactly this unit, COUNT@HASH."]
+    approved: Annotated[GateApproval | None, "The place of the approval that was given; null while one is needed."]
+    kind: Annotated[str, "The kind of the unit: `category`, `source`, `manifest`, `activity-types`, `opened`, …"] = ""
+    lost: Annotated[Mapping[str, int], "The number of removed tags, keywords, …, by kind."] = {}
+    missing: Annotated[int, "For a source: the number of its missing rows or resources; otherwise 0."] = 0
+    total: Annotated[int, "For a source: the number of its previous rows or resources; otherwise 0."] = 0
 
 
 class RuleUnit(GateUnit, frozen=True):
-    """Changes that a rule asks about."""
+    """Changes for which a rule requires an approval."""
 
-    by: Annotated[tuple[str, ...], "Who is asked."] = ()
+    by: Annotated[tuple[str, ...], "The people whom the rule asks for the approval."] = ()
 
 
 Side = Annotated[str, one_of(*ChangeOrigin)]
 
 
 class GateState(OpenModel, frozen=True, omit_defaults=True):
-    """Whether removals need an approval; `approve` is the argument of --approve-deletes."""
+    """The gate: whether removals need an approval. `approve` is the argument of `--approve-deletes`."""
 
-    tripped: Annotated[bool, "Whether the removals need an approval that is not at hand."]
-    reasons: Annotated[tuple[str, ...], "Why, each with its numbers and its limit."]
-    approve: Annotated[str | None, "COUNT@HASH that approves all units; null where no approval is needed."]
+    tripped: Annotated[bool, "Whether an approval is needed that has not been given."]
+    reasons: Annotated[tuple[str, ...], "The reasons, each with its numbers and its limit."]
+    approve: Annotated[str | None, "The approval of all removals, COUNT@HASH; null if no approval is needed."]
     units: Annotated[list[GateUnit], "The units that need an approval or have one."]
-    approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."]
+    approved: Annotated[GateApproval | None, "The place of the approval of these very removals; null if none."]
     tripped_by: Annotated[
-        tuple[Side, ...], "Whose removals trip it; both where they do only together. With `plan --base` only."
+        tuple[Side, ...], "Whose removals trip the gate; both if they do so only together. Only with `plan --base`."
     ] = ()
 
 
 class SweepItem(OpenModel, frozen=True):
-    """Activity types that completing the sync session removes."""
+    """Activity types that completing the sync session would delete."""
 
-    known: Annotated[tuple[str, ...], "Codes of the activity types that this project knows and that would be deleted."]
-    unknown: Annotated[bool, "Whether activity types that this project does not know would be deleted too."]
+    known: Annotated[tuple[str, ...], "Codes of the activity types known to this project that would be deleted."]
+    unknown: Annotated[bool, "Whether activity types unknown to this project would also be deleted."]
 
 
 class NoteItem(OpenModel, frozen=True):
-    """A remark of the plan that changes nothing."""
+    """A note of the plan, for which nothing is sent to the service."""
 
-    address: Annotated[Address, "The resource that it is about."]
-    kind: Annotated[str, "create-only, ignored, kept, released, …"]
+    address: Annotated[Address, "The resource that the note is about."]
+    kind: Annotated[str, "The kind of the note: `create-only`, `ignored`, `kept`, `released`, …"]
     message: Annotated[str, "The message."]
-    source: Annotated[Place | None, "Where the resource is declared, or last was."]
+    source: Annotated[Place | None, "The place where the resource is declared or was last declared."]
 
 
 class FieldChangeItem(OpenModel, frozen=True):
     schema_name = "FieldChange"
-    name: Annotated[str, "The field's name."]
+    name: Annotated[str, "The name of the field."]
     before: Annotated[Any, "The recorded value; null if there is none."]
     after: Annotated[Any, "The desired value; null if there is none."]
     effect: Annotated[
-        str, one_of(*FieldEffect), "Whether the service accepts it, accepts it for new resources only, or ignores it."
+        str, one_of(*FieldEffect), "Whether the service accepts the change, only for new resources, or ignores it."
     ]
 
 
@@ -184,11 +184,11 @@ class MetadataChange(OpenModel, frozen=True):
 
 
 class RefusedItem(OpenModel, frozen=True):
-    """The refusals of a resource that was not applied since."""
+    """The rejections of a resource by the service since it was last applied."""
 
-    times: Annotated[int, "The number of runs in which it was refused."]
-    since: Annotated[str, "The first of them, RFC 3339 in UTC."]
-    message: Annotated[str, "The service's words, of the last."]
+    times: Annotated[int, "The number of runs in which the resource was rejected."]
+    since: Annotated[str, "The time of the first rejection, RFC 3339 in UTC."]
+    message: Annotated[str, "The service's message at the last rejection."]
 
 
 class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
@@ -197,62 +197,60 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     address: Annotated[Address, "The resource that changes."]
     kind: Annotated[str, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "The kind of the resource."]
     action: Annotated[str, one_of(*(action.word for action in Action)), "The planned action."]
-    source: Annotated[Place | None, "Where it is declared, or last was."]
+    source: Annotated[Place | None, "The place where it is declared or was last declared."]
     fields: Annotated[list[FieldChangeItem], "The fields that differ."]
     keywords: Annotated[KeywordChange, "A tag's keywords that differ."]
     metadata: Annotated[MetadataChange, "A tag's metadata that differ."]
-    reason: Annotated[str | None, "The reason, if the differences do not show it."]
-    cascade: Annotated[Address | None, "The deleted category that takes this tag along."] = None
-    previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
+    reason: Annotated[str | None, "The reason for the change, if its differences do not show it."]
+    cascade: Annotated[Address | None, "The deleted category with which this tag is deleted; absent otherwise."] = None
+    previously: Annotated[str | None, "The former name of a renamed resource; absent otherwise."] = None
     opens: Annotated[
         tuple[str, ...],
-        "PRIVATE tags that a rename makes public: former names, and its own where that was one too; absent elsewhere.",
+        "Names of the PRIVATE tags that a rename makes public, possibly including its own name; absent otherwise.",
     ] = ()
     merges: Annotated[
-        tuple[str, ...], "All former names of what is renamed, where they are several; absent elsewhere."
+        tuple[str, ...], "All former names of a renamed resource, if there are several; absent otherwise."
     ] = ()
     origin: Annotated[
         Side | None,
-        "Whether the plan of the base makes this change too (`waiting`); with `plan --base` only.",
+        "`waiting` if the plan of the base also makes this change; only with `plan --base`.",
     ] = None
-    waits: Annotated[str | None, "Why it waits, which `reason` ends with; with `plan --base` only."] = None
-    refused: Annotated[RefusedItem | None, "Its last refusal; absent where it was not refused, or applied since."] = (
-        None
-    )
+    waits: Annotated[str | None, "Why the change waits; `reason` ends with it. Only with `plan --base`."] = None
+    refused: Annotated[RefusedItem | None, "Rejections by the service; absent if none since its last apply."] = None
 
 
 class PlanBasis(OpenModel, frozen=True):
-    """The environment and state that the plan is for, and its inputs in Git."""
+    """The environment and the state of the plan, and its inputs in Git."""
 
     environment: Annotated[str | None, "The environment of the project file; null without one."]
-    lineage: Annotated[str | None, "The state; null before its first apply."]
-    tree: Annotated[str | None, "The Git tree of the project's folder in its commit; null outside Git."]
+    lineage: Annotated[str | None, "The lineage of the state; null before its first apply."]
+    tree: Annotated[str | None, "The Git tree of the project's folder in its commit; null outside of Git."]
     uncommitted: Annotated[
         tuple[str, ...] | None,
-        "Files that it was made from and that this tree does not hold as they were; null where the plan was not saved.",
+        "Input files that differed from this tree or were missing in it; null if the plan was not saved.",
     ]
 
 
 class ValueChangeItem(OpenModel, frozen=True):
     """A part of a change in which two plans differ."""
 
-    path: Annotated[tuple[str | int, ...], "Where it is in the change: `[fields, description, after]`."]
+    path: Annotated[tuple[str | int, ...], "The path to the value within the change: `[fields, description, after]`."]
     before: Annotated[Any, "The value in the reviewed plan; null if there is none."]
     after: Annotated[Any, "The value in today's plan; null if there is none."]
 
 
 class DifferentChange(OpenModel, frozen=True):
-    """A change that both plans have, in two meanings."""
+    """A change that both plans make to the same resource, but differently."""
 
     address: Annotated[Address, "The resource that changes."]
-    changes: Annotated[list[ValueChangeItem], "In what it differs."]
+    changes: Annotated[list[ValueChangeItem], "The values that differ."]
 
 
 class ExcessItem(OpenModel, frozen=True):
-    """One way in which today's plan is more than the reviewed one."""
+    """One change that today's plan makes beyond the reviewed plan."""
 
-    address: Annotated[Address | None, "The resource; null where it is about the plan as a whole."]
-    message: Annotated[str, "In what way."]
+    address: Annotated[Address | None, "The resource; null if the message is about the plan as a whole."]
+    message: Annotated[str, "The change in a sentence."]
 
 
 class SinceItem(OpenModel, frozen=True):
@@ -261,80 +259,80 @@ class SinceItem(OpenModel, frozen=True):
     plan: Annotated[str, "The id of the reviewed plan."]
     new: Annotated[tuple[str, ...], "Addresses that only today's plan changes."]
     gone: Annotated[tuple[str, ...], "Addresses that only the reviewed plan changes."]
-    different: Annotated[list[DifferentChange], "Changes that mean something else today."]
-    same: Annotated[int, "Changes that are as they were reviewed, or begun."]
-    more: Annotated[list[ExcessItem], "What was not reviewed: `apply --reviewed` refuses the plan where there is any."]
+    different: Annotated[list[DifferentChange], "Changes that differ between the plans."]
+    same: Annotated[int, "The number of changes that are as reviewed, or already begun."]
+    more: Annotated[list[ExcessItem], "Changes beyond the reviewed plan, for which `apply --reviewed` rejects it."]
 
 
 class BaseItem(OpenModel, frozen=True):
     """The revision that `plan --base` compares with."""
 
     schema_name = "Base"
-    ref: Annotated[str, "The revision, as it was named."]
-    commit: Annotated[str, "Its commit."]
+    ref: Annotated[str, "The revision as given on the command line."]
+    commit: Annotated[str, "The commit of the revision."]
 
 
 class UndoItem(OpenModel, frozen=True):
-    """The run that a plan takes back."""
+    """The run that a plan undoes."""
 
-    run: Annotated[str, "Its id in the history."]
-    command: Annotated[str, "The command that it was: apply or serve."]
-    started: Annotated[str, "When it began: RFC 3339."]
-    commit: Annotated[str | None, "The commit whose manifests it applied; null where none is known."]
-    revert: Annotated[str | None, "How to take that commit back in Git; null where it is not known."]
-    forced: Annotated[bool, "Whether changes of other runs since are taken back too."]
-    left_out: Annotated[tuple[Address, ...], "Resources of the run that are left alone; notes say why."]
-    targets: Annotated[tuple[str, ...], "What is taken back, as globs on addresses; empty: all of it."]
-    excludes: Annotated[tuple[str, ...], "What is not taken back, as globs on addresses."]
+    run: Annotated[str, "The id of the run in the history."]
+    command: Annotated[str, "The command of the run: `apply` or `serve`."]
+    started: Annotated[str, "The time when the run began, RFC 3339."]
+    commit: Annotated[str | None, "The commit whose manifests the run applied; null if it is unknown."]
+    revert: Annotated[str | None, "A command that reverts this commit in Git; null if it is unknown."]
+    forced: Annotated[bool, "Whether later changes by other runs are undone as well."]
+    left_out: Annotated[tuple[Address, ...], "Resources of the run that are not undone; notes give the reasons."]
+    targets: Annotated[tuple[str, ...], "The resources to undo, as globs on addresses; empty for all of the run."]
+    excludes: Annotated[tuple[str, ...], "The resources not to undo, as globs on addresses."]
 
 
 class PlanFormat(OpenModel, frozen=True, omit_defaults=True, tag_field="format", tag="syncengine.plan/v1"):
-    """`plan --format json` and `show --format json`."""
+    """The document of `plan --format json` and `show --format json`."""
 
-    id: Annotated[str, "The name of this plan, which reports refer to."]
-    created: Annotated[str, "When it was made: RFC 3339."]
+    id: Annotated[str, "The id of this plan, to which reports refer."]
+    created: Annotated[str, "The time when the plan was made, RFC 3339."]
     service: Annotated[PlannedService, "The service and the team."]
     summary: Annotated[PlanSummary, "Counts of the planned changes."]
-    gate: Annotated[GateState, "Whether its removals need an approval."]
-    sweep: Annotated[
-        SweepItem | None, "What completing the sync session would delete; null where none would be completed."
-    ]
-    notes: Annotated[list[NoteItem], "Notes: what the plan leaves undone, or the service ignores."]
-    commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."]
-    changes: Annotated[list[ChangeItem], "What would change, resource by resource."]
+    gate: Annotated[GateState, "The gate: whether the plan needs an approval."]
+    sweep: Annotated[SweepItem | None, "The deletions by completing the sync session; null if none would be completed."]
+    notes: Annotated[list[NoteItem], "Notes on changes that are not made or that the service ignores."]
+    commit: Annotated[str | None, "The commit of the manifests; null if there is none."]
+    changes: Annotated[list[ChangeItem], "The planned changes, one for each resource."]
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
-    basis: Annotated[PlanBasis | None, "What it was made for, and from; absent from plans of earlier versions."] = None
-    since: Annotated[SinceItem | None, "Its comparison with a reviewed plan; absent without `--since`."] = None
+    basis: Annotated[PlanBasis | None, "Its environment, state and inputs; absent from plans of earlier versions."] = (
+        None
+    )
+    since: Annotated[SinceItem | None, "The comparison with a reviewed plan; absent without `--since`."] = None
     base: Annotated[BaseItem | None, "The revision that it is compared with; absent without `plan --base`."] = None
-    undo: Annotated[UndoItem | None, "The run that it takes back; absent without `plan --undo`."] = None
+    undo: Annotated[UndoItem | None, "The run that the plan undoes; absent without `plan --undo`."] = None
 
 
 class TestSummary(OpenModel, frozen=True):
-    passed: Annotated[int, "Tests whose plan is as expected."]
-    failed: Annotated[int, "Tests whose plan is not."]
+    passed: Annotated[int, "The number of tests whose plan is as expected."]
+    failed: Annotated[int, "The number of tests whose plan is not as expected."]
 
 
 class TestDifference(OpenModel, frozen=True):
-    """A value that is not as expected."""
+    """A difference between the expected and the actual plan."""
 
-    path: Annotated[tuple[str | int, ...], "The keys under `expect`, and positions in lists, from 0."]
-    expected: Annotated[Any, "The expected value; null if none is."]
-    actual: Annotated[Any, "The value of the plan; null if there is none."]
+    path: Annotated[tuple[str | int, ...], "The path under `expect`: keys, and positions in lists, from 0."]
+    expected: Annotated[Any, "The expected value; null if no value is expected."]
+    actual: Annotated[Any, "The value in the plan; null if there is none."]
 
 
 class TestItem(OpenModel, frozen=True):
     """The result of one test."""
 
     name: Annotated[str, "The name of the test."]
-    file: Annotated[str, "The file that it stands in, relative to the project's folder."]
-    line: Annotated[Line, "Its line, from 1."]
-    outcome: Annotated[str, one_of("passed", "failed"), "Whether the plan is as expected."]
-    differences: Annotated[list[TestDifference], "How the plan differs."]
-    diagnostics: Annotated[list[DiagnosticItem], "Errors that kept the plan from being made."]
+    file: Annotated[str, "The file of the test, relative to the project's folder."]
+    line: Annotated[Line, "The line of the test, from 1."]
+    outcome: Annotated[str, one_of("passed", "failed"), "The outcome: `passed` if the plan is as expected."]
+    differences: Annotated[list[TestDifference], "The differences between the expected and the actual plan."]
+    diagnostics: Annotated[list[DiagnosticItem], "Errors that prevented the plan."]
 
 
 class TestFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.test/v1"):
-    """`test --format json`."""
+    """The document of `test --format json`."""
 
     summary: Annotated[TestSummary, "Counts of the results."]
     tests: Annotated[list[TestItem], "The result of each test, in the order of the files."]
@@ -342,32 +340,32 @@ class TestFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.tes
 
 class ReportSummary(OpenModel, frozen=True):
     applied: Annotated[int, "Changes that the service acknowledged."]
-    failed: Annotated[int, "Changes that the service refused."]
+    failed: Annotated[int, "Changes that the service rejected."]
     skipped: Annotated[int, "Changes that were not sent."]
-    unknown: Annotated[int, "Changes that were sent and had no clear answer."]
-    requests: Annotated[int, "Requests that were sent, with retries, without the one that asks for the team."]
-    retries: Annotated[int, "How many of those were retries."]
+    unknown: Annotated[int, "Changes that were sent but got no clear answer."]
+    requests: Annotated[int, "Requests that were sent, counting retries but not the request for the team."]
+    retries: Annotated[int, "The number of retries among the requests."]
 
 
 class SessionItem(OpenModel, frozen=True):
     """The sync session of a run."""
 
-    id: Annotated[str | None, "The id that the service gave it; null where there is none."]
+    id: Annotated[str | None, "The id that the service gave the session; null if there is none."]
     outcome: Annotated[
         str,
         one_of("completed", "cancelled", "none"),
-        "The outcome of the session; `none` where it was neither completed nor cancelled.",
+        "The outcome of the session; `none` if it was neither completed nor cancelled.",
     ]
-    reason: Annotated[str | None, "Why it was not completed."]
+    reason: Annotated[str | None, "The reason why the session was not completed; null if it was."]
 
 
 class ErrorItem(OpenModel, frozen=True):
-    """Why a change was not applied."""
+    """The reason why a change was not applied."""
 
     operation: Annotated[str | None, "The operation that was called; null if none was."]
     message: Annotated[str, "The service's message, or ours if it sent none."]
-    index: Annotated[int | None, "The index of the change in its batch, from 0; null where the answer does not say."]
-    status: Annotated[int | None, "The HTTP status of the answer; null where there was none."]
+    index: Annotated[int | None, "The index of the change in its batch, from 0; null if the answer does not tell."]
+    status: Annotated[int | None, "The HTTP status of the answer; null if there was none."]
 
 
 class ResultItem(OpenModel, frozen=True):
@@ -375,30 +373,28 @@ class ResultItem(OpenModel, frozen=True):
 
     address: Annotated[Address, "The resource."]
     action: Annotated[str, "The planned action: `create`, `update`, `delete`, `retire` or `forget`."]
-    outcome: Annotated[str, one_of(*Outcome), "The outcome."]
-    source: Annotated[Place | None, "Where it is declared, or last was."]
-    error: Annotated[ErrorItem | None, "Why it was not applied; null where it was."] = None
+    outcome: Annotated[str, one_of(*Outcome), "The outcome of the change."]
+    source: Annotated[Place | None, "The place where it is declared or was last declared."]
+    error: Annotated[ErrorItem | None, "The reason why the change was not applied; null if it was."] = None
 
 
 class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.report/v1"):
-    """`apply --format json`."""
+    """The document of `apply --format json`."""
 
-    plan: Annotated[str | None, "The id of the plan that was applied; null where there was none."]
+    plan: Annotated[str | None, "The id of the applied plan; null if there was none."]
     status: Annotated[
-        str, one_of(*RunStatus), "The outcome of the run. `refused`: nothing was sent, by decision of the program."
+        str, one_of(*RunStatus), "The outcome of the run. `refused`: syncengine itself declined to send anything."
     ]
     summary: Annotated[ReportSummary, "Counts of the results."]
     session: Annotated[SessionItem, "The sync session of the run."]
-    results: Annotated[list[ResultItem], "The results of resources: at least of those that were not applied."]
+    results: Annotated[list[ResultItem], "The results of resources, at least of those that were not applied."]
     diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings of the run as a whole."]
-    started: Annotated[str | None, "When the run began: RFC 3339; null where there was no project."] = None
-    ended: Annotated[str | None, "When the run ended: RFC 3339; null where there was no project."] = None
-    team: Annotated[str | None, "The team; null where it is not known yet."] = None
+    started: Annotated[str | None, "The time when the run began, RFC 3339; null if there was no project."] = None
+    ended: Annotated[str | None, "The time when the run ended, RFC 3339; null if there was no project."] = None
+    team: Annotated[str | None, "The team; null if it is not yet known."] = None
     environment: Annotated[str | None, "The environment of the project file; null without one."] = None
-    commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."] = None
-    tree: Annotated[
-        str | None, "The Git tree of the project's folder at that commit; null where Git knows of none."
-    ] = None
-    actor: Annotated[str | None, "Who had the CI job run; null outside CI."] = None
-    job: Annotated[str | None, "The page of the CI job; null outside CI."] = None
+    commit: Annotated[str | None, "The commit of the manifests; null if there is none."] = None
+    tree: Annotated[str | None, "The Git tree of the project's folder at that commit; null if there is none."] = None
+    actor: Annotated[str | None, "The person who started the CI job; null outside of CI."] = None
+    job: Annotated[str | None, "The URL of the CI job; null outside of CI."] = None
     approvals: Annotated[tuple[ApprovalItem, ...], "The approvals that were used."] = ()

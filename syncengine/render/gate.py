@@ -1,4 +1,4 @@
-"""The gate of a plan in words, for text, Markdown and HTML; pure."""
+"""Word the gate of a plan for text, Markdown and HTML. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, number
 
 MOST_UNITS = 50
-"""Units that a text names; a plan may open thousands of tags, and JSON has them all."""
+"""The number of units that a text names; a plan may have thousands, all of which JSON lists."""
 
 NOUNS = {
     "categories": "category",
@@ -26,7 +26,7 @@ NOUNS = {
 
 
 class UnitLine(NamedTuple):
-    """A unit in a sentence: a mark, its removals, and how it is approved. `approve` is to be copied as it stands."""
+    """A unit in a sentence: mark, removals, and how to approve it. `approve` is an approval to copy."""
 
     is_open: bool
     what: str
@@ -42,7 +42,7 @@ class UnitLine(NamedTuple):
 
 
 def asks_about_removals_alone(gate: Gate) -> bool:
-    """Whether no rule, and no tag that is opened, needs an approval that is not at hand."""
+    """Return whether only removals lack an approval: no rule, and no tag that is made public."""
     return not _kinds(unit for unit in gate.units if unit.is_open) & {RULE, OPENED}
 
 
@@ -51,33 +51,32 @@ def _kinds(units: Iterable[Unit]) -> set[str]:
 
 
 def heading(gate: Gate) -> str:
-    """Whether the removals may go on, and who says so."""
+    """Return the heading of the gate: blocked, or approved and by which approval."""
     if gate.is_closed:
         is_usual = asks_about_removals_alone(gate)
-        about = "approval needed for these removals" if is_usual else "this plan needs an approval"
-        return f"Blocked: {about}."
+        return f"Blocked: approval needed for {'these removals' if is_usual else 'this plan'}."
     if gate.approved is not None:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:
-            about = "these removals" if _kinds(gate.shown) - {RULE, OPENED} else "everything that needs it"
+            about = "these removals" if _kinds(gate.shown) - {RULE, OPENED} else "everything that needs approval"
             return f"Approved: {file_name(str(gate.approved))} approves {about}."
-    return "Approved: everything that needs an approval has one."
+    return "Approved: everything that needs approval has been approved."
 
 
 def unit_lines(gate: Gate) -> Iterator[UnitLine]:
-    """The units that need an approval, then those that have one."""
+    """Yield lines for the units that need an approval, then for those that have one."""
     units = sorted(gate.shown, key=lambda unit: not unit.is_open)
     yield from map(_line, islice(units, MOST_UNITS))
 
 
 def more_units(gate: Gate) -> str:
-    """How many units are not named, or nothing."""
+    """Return a line that counts the units that are not named; empty when all are named."""
     rest = len(gate.shown) - MOST_UNITS
-    return f"… and {number(rest)} more; `--format json` names them all" if rest > 0 else ""
+    return f"… and {number(rest)} more; `--format json` lists them all" if rest > 0 else ""
 
 
 def to_approve(gate: Gate) -> tuple[str, ...]:
-    """The approvals to copy: of each open unit, or one of everything where there are many."""
+    """Return the approvals to copy: one for each open unit, or one for everything when there are many."""
     open_units = [unit.approve for unit in gate.units if unit.is_open and unit.approve]
     if len(open_units) > MOST_UNITS and gate.approve:
         open_units = [gate.approve]
@@ -85,29 +84,29 @@ def to_approve(gate: Gate) -> tuple[str, ...]:
 
 
 def for_everything(gate: Gate) -> str:
-    """The approval of all removals, where some need one; nothing for rules, which it does not approve."""
+    """Return the approval of all removals; empty when only rules need one, which it would not approve."""
     needs = any(unit.is_open and unit.kind != RULE for unit in gate.units)
     return visible(gate.approve) if gate.approve and needs else ""
 
 
 def everything(gate: Gate) -> str:
-    """The words for all that one approval is good for."""
-    return "everything that this plan removes" + (" or opens" if OPENED in _kinds(gate.units) else "")
+    """Return the words for everything that the approval of all removals covers."""
+    return "everything that this plan removes" + (" or makes public" if OPENED in _kinds(gate.units) else "")
 
 
 def _line(unit: Unit) -> UnitLine:
     if not unit.approve:
-        return UnitLine(True, what(unit), "needs an approval, which only a plan with the state can name")
+        return UnitLine(True, what(unit), "needs approval; only a plan that reads the state shows how to approve")
     if unit.is_open or unit.approved is None:
         return UnitLine(True, what(unit), "approve with ", visible(unit.approve))
     by = str(unit.approved)
     if by.startswith("run "):
-        return UnitLine(False, what(unit), f"goes on, begun by {by}")
+        return UnitLine(False, what(unit), f"already approved for {by}")
     return UnitLine(False, what(unit), f"approved {'by' if by.startswith('-') else 'in'} {file_name(by)}")
 
 
 def what(unit: Unit) -> str:
-    """The removals of a unit, with their numbers."""
+    """Return the words for a unit's removals, with their numbers."""
     name = file_name(unit.name)
     return WHAT[unit.kind](unit, name) if unit.kind in WHAT else f"{name} lost {_lost(unit)}"
 
@@ -130,9 +129,11 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     CATEGORY: _category,
     SOURCE: _source,
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
-    OPENED: lambda unit, name: f"{name} opened: {'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE",
+    OPENED: lambda unit, name: (
+        f"{name} made public ({'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE)"
+    ),
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
-    RULE: lambda unit, name: f"{name} asks about {count_of(unit.count, 'change')}",
-    REMOVED: lambda unit, name: f"lines under `removed:` take {_lost(unit)}",
+    RULE: lambda unit, name: f"{name} asks for approval of {count_of(unit.count, 'change')}",
+    REMOVED: lambda unit, name: f"lines under `removed:` remove {_lost(unit)}",
 }
-"""The words for each kind of unit; any other is named with what it lost."""
+"""The words for each kind of unit; a unit of another kind is named with its losses."""

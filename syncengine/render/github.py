@@ -1,6 +1,6 @@
 """Findings → GitHub's workflow commands, which annotate the lines of a pull request; pure.
 
-One command a line. Text is escaped as the runner unescapes it, so that no message can end its command or start another.
+Each command is one line. Text is escaped for the runner, so that no message can end its command or start another one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 
 def report_github(report: Report, look: Look = PLAIN) -> str:
-    """A notice with the summary, then an annotation for everything that was not applied."""
+    """Return a notice with the summary, then an annotation for each change that was not applied."""
     notice = f"::notice title=syncengine apply::{_data(headline(report))}\n"
     return notice + diagnostics_github(findings(report), look)
 
@@ -30,7 +30,7 @@ def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
 
 
 def command(diagnostic: Diagnostic, look: Look, level: str) -> str:
-    """The command that annotates a line: `level` is error, warning or notice."""
+    """Return the command that annotates a line; `level` is `error`, `warning` or `notice`."""
     properties = {
         "file": repository_path(diagnostic, look) if diagnostic.file else None,
         "line": diagnostic.line,
@@ -46,5 +46,5 @@ def _property(text: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Safe to show, with its own line ends kept."""
+    """Return text escaped for the message of a command; its line ends are kept."""
     return harmless("\n".join(map(visible, text.split("\n")))).translate(_DATA)

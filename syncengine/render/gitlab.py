@@ -29,7 +29,7 @@ def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
 
 
 def fingerprints(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
-    """An id of each finding that is the same in the next run: without its line and its place in a batch, which move."""
+    """Yield an id for each finding that stays the same in later runs: lines and places in batches are left out."""
     counts: Counter[tuple[str | None, ...]] = Counter()
     for diagnostic in diagnostics:
         identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)

@@ -1,7 +1,7 @@
 """Plan → one self-contained HTML page with search and filters: nothing is loaded, everything is escaped; pure.
 
-The page forbids itself all scripts and styles but its own, which its policy names by their digests. Without scripts it
-shows the same, without search and filters.
+The page's security policy allows only its own script and style, by their digests. Without scripts the page shows the
+same plan, but has no search and no filters.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from syncengine.render.words import FEW, TO_DO, among, minute, number, plural
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
 
 ACTIONS = {**{action.value: action.word for action in Action}, NOTE_SYMBOL: "note"}
-"""The names of the symbols, for the filter."""
+"""The name of each symbol, for the filter by action."""
 
 FILTERS = ("action", "kind", "file", "origin")
 
@@ -101,7 +101,7 @@ def _since(plan: Plan) -> Iterator[str]:
 
 
 def _waiting(plan: Plan, look: Look) -> Iterator[str]:
-    """The changes that are not the pull request's, folded behind one line."""
+    """Yield the changes from outside the pull request, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         yield f'<details class="waiting"><summary>{_text(waiting_line(waiting))}</summary>'
         yield from _sections(waiting, replace(look, links=look.links.at(None)), ChangeOrigin.WAITING)
@@ -109,7 +109,7 @@ def _waiting(plan: Plan, look: Look) -> Iterator[str]:
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """The errors that prevented a plan, in its place."""
+    """Return a page with the errors that prevented a plan."""
     body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(diagnostics))
     return _page(f"No plan: {_text(tally(diagnostics))}", body)
 
@@ -122,7 +122,7 @@ def _page(title: str, body: Iterator[str], script: str = "") -> str:
 
 
 def _digest(text: str) -> str:
-    """The source of a policy that allows just this text."""
+    """Return the source of a content security policy that allows exactly this text."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -135,12 +135,12 @@ _FILTERS = (
 
 
 def _text(text: str) -> str:
-    """Any text as the text of an element or an attribute."""
+    """Return any text escaped for an element or an attribute."""
     return escape(visible(text))
 
 
 def _tagged(tag: str, css: str, inner: str) -> str:
-    """An element around HTML."""
+    """Return an element around `inner`, which is HTML."""
     return f'<{tag} class="{css}">{inner}</{tag}>'
 
 
@@ -154,7 +154,7 @@ def _opening(plan: Plan) -> Iterator[str]:
 
 
 def _commit(commit: str | None) -> str:
-    """The first letters of a commit; all of them for who points at it."""
+    """Return a commit's first letters, with the whole id as a tooltip; empty without a commit."""
     return f', commit <span title="{_text(commit)}">{_text(commit[:SHORT])}</span>' if commit else ""
 
 
@@ -209,7 +209,7 @@ def _section(section: Section, look: Look, origin: str | None) -> Iterator[str]:
 
 
 def _row(row: SectionRow, look: Look, origin: str | None) -> str:
-    """One resource, with the values that the filters read."""
+    """Return the row of one resource, with attributes that the filters read."""
     member = row.members[0]
     deep = ' class="deep"' if row.depth else ""
     return (
@@ -226,7 +226,7 @@ def _facets(member: Member, origin: str | None) -> str:
 
 
 def _place(row: SectionRow, look: Look) -> str:
-    """The place of a row, which leads to its line if the host of the repository is known."""
+    """Return the place of a row, linked to its line when the host of the repository is known."""
     if not row.place:
         return ""
     address = link_to(row.members[0], look) if not row.label else ""
@@ -236,7 +236,7 @@ def _place(row: SectionRow, look: Look) -> str:
 
 
 def _group(row: SectionRow, look: Look, origin: str | None) -> str:
-    """Resources that are alike: the change that they share, an example, and each of them behind a click."""
+    """Return the row of similar resources: their common change, an example, and each resource behind a click."""
     deep = " deep" if row.depth else ""
     details = "".join(map(_detail, row.details))
     example = _tagged("span", "detail remark", _text(row.example)) if row.example else ""

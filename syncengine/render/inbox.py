@@ -1,4 +1,4 @@
-"""Groups of the inbox, their story and a rehearsal → documents and text; pure."""
+"""Groups of the inbox, their stories, and previews of deliveries → documents and text; pure."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MOST_CHANGES = 20
 
 
 def entries_document(entries: Sequence[InboxEntry]) -> Document:
-    """`time inbox` for machines."""
+    """Return the JSON document of `time inbox`."""
     groups = [GroupItem(**_group(entry)) for entry in entries]
     return document(InboxFormat(format="syncengine.inbox/v1", groups=groups))
 
 
 def _group(entry: InboxEntry) -> dict[str, Any]:
-    """The fields of a group, as `GroupItem` has them."""
+    """Return the fields of a group under the names of `GroupItem`."""
     same = ("group_id", "state", "revision", "outcome", "message", "external_id", "note", "tag", "mechanism", "offers")
     times = ("received", "offered", "decided", "answered", "asked")
     return {
@@ -48,7 +48,7 @@ def _group(entry: InboxEntry) -> dict[str, Any]:
 
 
 def _part(key: str, entry: InboxEntry) -> str | None:
-    """The tag that a sink was given the group for; None for the whole group, and where it is not known any more."""
+    """Return the tag whose share a sink received; `None` for a whole group, and when the tag is no longer known."""
     sink = sink_of(key)
     if not any(delivery.sink != sink and sink_of(delivery.sink) == sink for delivery in entry.deliveries):
         return None
@@ -56,7 +56,7 @@ def _part(key: str, entry: InboxEntry) -> str | None:
 
 
 def _called(key: str, entry: InboxEntry) -> str:
-    """A sink, and the tag where it was given the group for one."""
+    """Return the name of a sink, followed by the tag when the sink received only the share of one tag."""
     tag = _part(key, entry)
     return visible(key) if tag is None else f"{visible(sink_of(key))} [{visible(tag)}]"
 
@@ -77,7 +77,7 @@ def _sink_item(delivery: Delivered, entry: InboxEntry) -> SinkItem:
 
 
 def entries_text(entries: Sequence[InboxEntry]) -> str:
-    """Return a line for each group, one for its problem if it has one, and the count."""
+    """Return one line for each group, a second line with its problem if any, and the count of groups."""
     if not entries:
         return "No group is waiting, and none failed.\n"
     room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
@@ -85,7 +85,7 @@ def entries_text(entries: Sequence[InboxEntry]) -> str:
 
 
 def _entry_lines(entry: InboxEntry, room: int) -> str:
-    whose = visible(entry.user_name or "nobody")
+    whose = visible(entry.user_name or "no user")
     tag = visible(entry.tag or "no tag")
     first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
     why = _why(entry)
@@ -94,14 +94,14 @@ def _entry_lines(entry: InboxEntry, room: int) -> str:
 
 
 def _why(entry: InboxEntry) -> str | None:
-    """The message to the user who posted, and the note for the operator."""
+    """Return the message for the user who posted the time, the operator's note, or both."""
     if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
         return f"{entry.message} [{entry.note}]"
     return entry.note or entry.message
 
 
 def story_document(entry: InboxEntry, events: Sequence[Event]) -> Document:
-    """`time show` for machines; `changes` is there where other content was offered."""
+    """Return the JSON document of `time show`; events with new content have `changes`."""
     changes = changes_of(entry, events)
     story = [_event_item(event, entry, changes.get(place)) for place, event in enumerate(events)]
     group = GroupFormat(format="syncengine.group/v1", **_group(entry), group=entry.raw() or None, story=story)
@@ -124,11 +124,11 @@ def _event_item(event: Event, entry: InboxEntry, changes: Sequence[ContentChange
 
 
 def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
-    """A group's whole story, oldest first."""
+    """Return a group's facts, deliveries and whole story, oldest event first."""
     lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in _facts(entry) if value)]
     lines += ["sinks:"] if entry.deliveries else []
     lines += [_delivered_line(delivery, entry) for delivery in entry.deliveries]
-    lines += ["story:"] if events else ["Reduced to its receipts: the rest is too old."]
+    lines += ["story:"] if events else ["Only the receipts are left: older details were removed."]
     changes = changes_of(entry, events)
     for place, event in enumerate(events):
         lines += [_event_line(event, entry), *changes_lines(changes.get(place, ()))]
@@ -137,7 +137,7 @@ def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
 
 def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
     return (
-        ("state", entry.state + (", the service has not been told yet" if entry.waiting else "")),
+        ("state", entry.state + (", not yet reported to the service" if entry.waiting else "")),
         ("revision", entry.revision),
         ("user", entry.user_name),
         ("tag", entry.tag),
@@ -160,17 +160,17 @@ def _delivered_line(delivery: Delivered, entry: InboxEntry) -> str:
 
 EVENT_WORDS: Mapping[EventKind, str] = {
     EventKind.OFFERED: "offered",
-    EventKind.REVISED: "other content: the next revision",
-    EventKind.ATTEMPT: "given to",
+    EventKind.REVISED: "new content: next revision",
+    EventKind.ATTEMPT: "sent to",
     EventKind.VERDICT: "verdict",
     EventKind.CONFLICT: "conflict",
-    EventKind.STATUS: "the service accepted",
-    EventKind.UNACCEPTED: "the service did not accept",
+    EventKind.STATUS: "the service accepted the status",
+    EventKind.UNACCEPTED: "the service did not accept the status",
     EventKind.GIVEN_UP: "given up",
     EventKind.ASKED: "requested again",
     EventKind.SETTLED: "settled by hand",
 }
-"""Kinds of events in the words of a story."""
+"""The words for each kind of event in a story."""
 
 
 def _event_line(event: Event, entry: InboxEntry) -> str:
@@ -190,18 +190,18 @@ def _detail(event: Event) -> str | None:
 
 
 def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
-    """The differences between two contents, for machines."""
+    """Return the differences between two contents of a group as JSON objects."""
     return [{"field": one.field, "before": one.before, "after": one.after} for one in changes]
 
 
 def changes_lines(changes: Sequence[ContentChange]) -> Iterator[str]:
-    """The differences between two contents, in lines of 80 columns; JSON has all of each."""
+    """Yield the differences between two contents in lines of 80 columns, cutting long values and long lists."""
     for change in changes[:_MOST_CHANGES]:
         before, after = excerpts(_content_value(change.before), _content_value(change.after))
         first, *rest = wrapped(f"{change.field}: {before} → {after}", _WIDTH - 6)
         yield from (f"    {first}", *(f"      {line}" for line in rest))
     if (more := len(changes) - _MOST_CHANGES) > 0:
-        yield f"    … and {more:,} more; `syncengine time show --format json` has all of them"
+        yield f"    … and {more:,} more; `syncengine time show --format json` lists all of them"
 
 
 def _content_value(value: object) -> str:
@@ -217,7 +217,7 @@ def _content_value(value: object) -> str:
 
 
 def preview_text(document: Document) -> str:
-    """A preview for people: the narrative unchanged, the rest as names and values."""
+    """Return a preview for people: the narrative line by line, all other content as names and values."""
     lines = [f"{visible(str(document['groupId']))}: {document['outcome']}"]
     if document["message"]:
         lines.append(f"  {visible(str(document['message']))}")
@@ -233,7 +233,7 @@ def preview_text(document: Document) -> str:
 
 
 def _leaves(name: str, value: object) -> Sequence[str]:
-    """Every value with its path."""
+    """Return one `path = value` line for each value nested in `value`."""
     match value:
         case dict():
             return [line for key, inner in value.items() for line in _leaves(f"{name}.{key}" if name else key, inner)]

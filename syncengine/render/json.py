@@ -1,4 +1,4 @@
-"""Plans, reports and diagnostics → documents for machines, and their text as JSON; pure."""
+"""Plans, reports and diagnostics → documents of the published formats, and their text as JSON; pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Document = dict[str, Any]
 
 
 def dumped(document: object) -> str:
-    """Indented JSON. Half a surrogate pair, which no UTF-8 can have, the slow writer escapes."""
+    """Return indented JSON. Half a surrogate pair, which UTF-8 cannot encode, is escaped by a slower writer."""
     try:
         return (msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n").decode()
     except UnicodeEncodeError:
@@ -75,7 +75,7 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
 
 
 def _basis(basis: Basis) -> formats.PlanBasis | None:
-    """None of a plan that an earlier version made."""
+    """Return the basis of a plan; `None` when an earlier version made the plan."""
     if basis.environment is UNSET:
         return None
     tree = basis.tree if isinstance(basis.tree, Tree) else None
@@ -84,7 +84,7 @@ def _basis(basis: Basis) -> formats.PlanBasis | None:
 
 
 def _by_origin(plan: Plan) -> dict[str, int]:
-    """The counts of a plan with two sides."""
+    """Return the counts of own and waiting changes; empty for a plan without `--base`."""
     if plan.base is None:
         return {}
     waiting = sum(plan.base.origin(change.key) is ChangeOrigin.WAITING for change in plan.changes)
@@ -111,7 +111,7 @@ def _note(note: Note) -> formats.NoteItem:
 
 
 def change_items(plan: Plan) -> Callable[[Change], formats.ChangeItem]:
-    """The function that shows a change of this plan."""
+    """Return the function that turns a change of `plan` into its part of the document."""
     show = _change if plan.base is None else partial(_change_of_two_sides, plan.base)
     return partial(_change_refused, plan, show) if plan.refused else show
 
@@ -131,7 +131,7 @@ def _change_of_two_sides(base: Base, change: Change) -> formats.ChangeItem:
 
 
 def own_reason(item: formats.ChangeItem) -> str | None:
-    """The reason of a change itself, without why it waits."""
+    """Return a change's own reason, without the reason for which it waits."""
     if item.reason is None or item.waits is None:
         return item.reason
     return item.reason.removesuffix(item.waits).removesuffix("; ") or None
@@ -155,7 +155,7 @@ def _change(change: Change) -> formats.ChangeItem:
 
 
 SHOWN = Shown(plan_document, change_items)
-"""The renderer of a saved plan's document beside its execution."""
+"""The functions that make the readable part of a saved plan."""
 
 
 def _place(source: Source | None) -> formats.Place | None:

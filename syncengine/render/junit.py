@@ -21,7 +21,7 @@ def report_junit(report: Report, look: Look = PLAIN) -> str:
 
 
 def suites(name: str, cases: list[Element]) -> str:
-    """The document of one suite with these cases."""
+    """Return the JUnit XML document of one suite with the given cases."""
     suite = Element("testsuite", {"name": name, "tests": str(len(cases)), **_counts(cases)})
     suite.extend(cases)
     whole = Element("testsuites", dict(suite.attrib))
@@ -35,7 +35,7 @@ def test_case(classname: str, name: str) -> Element:
 
 
 def with_trouble(case: Element, tag: str, code: str, message: str, lines: Iterable[str]) -> Element:
-    """The case with its `failure`, `error` or `skipped`, which tells these lines."""
+    """Return the case with an added `failure`, `error` or `skipped` element that contains `lines`."""
     SubElement(case, tag, _attributes(message=message, type=code)).text = "\n".join(map(visible, lines))
     return case
 
@@ -49,7 +49,7 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def _change(result: Result) -> Element:
-    """A test case of the file, named by the action and the resource."""
+    """Return the test case of a change: its class is the file, its name the action and the address."""
     file = result.source.file if result.source else result.key.kind.value
     case = test_case(file, f"{result.action.word} {result.key}")
     if result.outcome in ELEMENTS:
@@ -58,7 +58,7 @@ def _change(result: Result) -> Element:
 
 
 def _diagnostics(report: Report) -> Iterator[Element]:
-    """Errors of the run as a whole. Warnings would be test cases that pass, which says nothing."""
+    """Yield a failed test case for each error of the whole run. Warnings would only be passed cases."""
     for diagnostic in report.diagnostics:
         if diagnostic.severity is Severity.ERROR:
             yield _trouble(test_case(diagnostic.file or "syncengine", diagnostic.code), "error", diagnostic)

@@ -1,4 +1,4 @@
-"""Places in manifests → addresses of their lines at the host of the repository; pure."""
+"""Places in manifests → URLs of their lines at the host of the repository; pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ HOSTS = (
     (("GITHUB_SERVER_URL", "GITHUB_REPOSITORY"), "/blob/{commit}/{file}#L{line}"),
     (("CI_PROJECT_URL",), "/-/blob/{commit}/{file}#L{line}"),
 )
-"""Variables of CI services that make the address of the repository, and the rest of that of a line."""
+"""For each CI service, the variables that make up the repository's URL, and the pattern of a line's path."""
 
 COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
 
 PLACES = ("commit", "file", "line")
-"""The names in braces that an address may have."""
+"""The names in braces that the pattern of a URL may contain."""
 
 
 class Links(NamedTuple):
-    """The address of a line, with PLACES in braces; and the commit of what knows of none.
+    """The pattern of a line's URL, with `PLACES` in braces, and the commit to fill in.
 
-    `before` is the commit at which removed resources stood last, where it is known.
+    `before` is the last commit that declares the removed resources; empty when it is unknown.
     """
 
     blob: str = ""
@@ -29,15 +29,15 @@ class Links(NamedTuple):
     before: str = ""
 
     def at(self, commit: str | None, before: str = "") -> Links:
-        """The links of this commit, or of the one that CI runs for."""
+        """Return the links for `commit`, or for the commit of the CI job when it is `None`."""
         return self._replace(commit=commit or self.commit, before=before)
 
     def of_removed(self) -> Links:
-        """The links to lines that are gone at the commit; none where it is unknown at which they stood."""
+        """Return the links for lines of removed resources; `NO_LINKS` when their commit is unknown."""
         return self._replace(commit=self.before) if self.before and "{commit}" in self.blob else NO_LINKS
 
     def line(self, path: str, line: int) -> str:
-        """The address of a line; empty without a host or a commit."""
+        """Return the URL of a line; empty without a host or a commit."""
         if not self.blob or ("{commit}" in self.blob and not self.commit):
             return ""
         values = {"commit": quote(self.commit, safe=""), "file": quote(path), "line": str(line)}
@@ -51,7 +51,7 @@ NO_LINKS = Links()
 
 
 def links_of(blob: str | None, environ: Mapping[str, str]) -> Links:
-    """The links that a project sets, else those of the CI service that runs this."""
+    """Return the links that the project file sets as `blob`, or else those of the CI service."""
     commit = next((environ[name] for name in COMMITS if environ.get(name)), "")
     if blob:
         return Links(blob, commit)

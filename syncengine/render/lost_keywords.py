@@ -1,6 +1,6 @@
-"""The keywords that each of many tags loses → what they have in common, so that the odd one is found; pure.
+"""Deleted keywords of many tags → texts by which an odd tag is found; pure.
 
-A row of many says how many keywords go, and not which. So those are compared more roughly than values that a row shows.
+A folded row shows the number of deleted keywords, not their names, so they are compared more roughly than shown values.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _NAME = "\2"
 
 
 def lost_keywords(changes: Sequence[Change]) -> list[str]:
-    """Return one text for each change: equal ones where the tags lose the same, but for their own names and numbers.
+    """Return one text for each change; the texts of similar losses are equal.
 
-    Numbers count where many have the same. Where most lose words that few others lose, those are compared by number.
+    The tag's own name is ignored, and so are numbers unless many tags have the same. When most tags lose keywords that
+    few others lose, these tags are compared only by the number of keywords.
     """
     texts = list(map(_text, changes))
     alike = _common(texts)
@@ -33,12 +34,12 @@ def lost_keywords(changes: Sequence[Change]) -> list[str]:
 
 
 def _common(texts: Sequence[str]) -> frozenset[str]:
-    """The texts of many."""
+    """Return the texts that many of the tags have."""
     counts = Counter(texts)
     return frozenset(text for text, count in counts.items() if count >= SAME and not is_rare(count, len(texts)))
 
 
 def _text(change: Change) -> str:
-    """The keywords in any order, with the tag's own name aside."""
+    """Return the deleted keywords in one sorted text, with the tag's own name masked."""
     name = change.key.name
     return "\n".join(sorted(with_words_replaced(keyword, name, _NAME) for keyword in change.keywords_deleted))

@@ -1,6 +1,6 @@
-"""resources → a manifest that declares just these, with the origin of each as a comment; pure.
+"""Resources → a manifest that declares them, with the origin of each as a comment; pure.
 
-Every text is a double-quoted scalar in the letters of JSON, so that nothing in it can mean anything.
+Every text is a double-quoted scalar with JSON escapes, so that no part of it is read as YAML syntax.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncengine.resource import Kind, Removed, Resource
 
 
 def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
-    """The manifest in YAML."""
+    """Return the manifest of the resources and removals as YAML."""
     by_kind: dict[Kind, list[Resource]] = {kind: [] for kind in Kind}
     for resource in resources:
         by_kind[resource.key.kind].append(resource)
@@ -35,13 +35,13 @@ def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = (
 
 
 def section_yaml(kind: Kind, items: Iterable[Mapping[str, Any]], origin: str) -> str:
-    """A section with these items, as text that can be pasted into a manifest; `origin` of each as a comment."""
+    """Return a section with `items` to paste into a manifest, each item below a comment with `origin`."""
     section = next(section for section, each in SECTIONS.items() if each is kind)
     return "\n".join([f"{section}:", *(line for item in items for line in _item(origin, item))]) + "\n"
 
 
 def manifest_json(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
-    """The manifest as JSON, which has no comments."""
+    """Return the manifest of the resources and removals as JSON, without comments."""
     sections: dict[str, list[Any]] = {}
     section_of = {kind: section for section, kind in SECTIONS.items()}
     for resource in resources:
@@ -75,7 +75,7 @@ def _value(value: Any) -> str:
 
 
 def _escaped(character: str) -> str:
-    """Escape invisible characters for YAML, where JSON's surrogate pairs are no characters."""
+    """Escape a character that is not printable for YAML, which has no surrogate pairs."""
     if character.isprintable():
         return character
     code = ord(character)

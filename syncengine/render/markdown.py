@@ -1,6 +1,6 @@
-"""Plan → Markdown for a pull-request comment: its texts cannot break out, mention people or grow too long. Pure.
+"""Plan → Markdown for a pull-request comment, in which no text acts as markup or mentions people; pure.
 
-Names, values and messages are in code spans, where markup, HTML and mentions have no effect.
+Names, values and messages are in code spans, where markup, HTML and mentions have no effect. Its length is limited.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, secti
 from syncengine.render.words import FEW, TO_DO, count_of, number
 
 LIMIT = 60_000
-"""Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
+"""The largest number of characters of a comment; hosts reject longer ones (GitHub above 65,536)."""
 
 OPEN_ROWS = 12
-"""Rows of a section that are not folded; more are behind a summary."""
+"""The number of rows of a section that are shown without a click."""
 
 NAMES = 4
-"""The part of a comment that names of folded groups take, in all, but for removals: a fourth."""
+"""The names of folded groups, except for removals, get at least the limit divided by this number."""
 
 LEAST_NAMES = 200
-"""Characters for those of one group, at least."""
+"""The smallest number of characters for the names of one group."""
 
 LEAST_ROW = 40
-"""Characters that a row has at least: more rows than there is room for are not made."""
+"""The smallest length of a row in characters; it bounds the number of rows that are made."""
 
 _LONGEST_CODE = 500
 _RESERVE = 200
 _FRAME = 300
-"""Characters of a section's heading and sentences, roughly."""
+"""The rough number of characters of a section's heading and sentences."""
 _COPIED = re.compile(
     r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
 )
-"""An approval in a sentence (project_file.APPROVAL)."""
+"""An approval within a sentence."""
 _REFERENCE = re.compile(r"(?:[!%$^]|\\~|&amp;|\bGH)(?=[\w\"-])")
 _ADDRESS = re.compile(r"\bwww(?=\.)|:(?=//)", re.IGNORECASE)
-"""Beginnings of a host's references, and of what it makes a link of; after these they are broken."""
+"""The beginnings of texts that a host would turn into a link; an invisible space after them prevents that."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
 
 
 class Ranked(NamedTuple):
-    """A line, or several that belong together; where there is not room for all, those of the first rank stay.
+    """A line, or several lines that belong together. When there is not room for all, the lowest ranks stay.
 
-    `resources`: how many it speaks of; `unnamed`: how many of these it leaves out.
+    `resources` is the number of resources in the line, and `unnamed` the number of those that it does not name.
     """
 
     text: str
@@ -79,9 +79,9 @@ class Ranked(NamedTuple):
 
 
 class MarkdownBlock(NamedTuple):
-    """Lines that are printed as far as there is room, between an opening and an ending that belong together.
+    """Lines that are printed as far as there is room, between an opening and an ending.
 
-    `more`: what is said after the number of resources that there was no room for, since the last block that says it.
+    `more` are the words after the number of resources that were cut since the last block with `more`.
     """
 
     opening: str
@@ -91,7 +91,7 @@ class MarkdownBlock(NamedTuple):
 
 
 def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
-    """Summary table and gate first, since they must never be cut; then the sections, and diagnostics last."""
+    """Return the plan as Markdown: summary table and gate, which are never cut, then sections and diagnostics."""
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections, foremost, first = sections_of(own, fold, limit // LEAST_ROW), said_first(plan), warned_first(plan)
@@ -120,7 +120,7 @@ def _since(plan: Plan) -> Iterator[MarkdownBlock]:
 
 
 def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
-    """The changes that are not the pull request's, folded behind one line."""
+    """Yield the changes from outside the pull request, folded behind one line."""
     if (waiting := waiting_part(plan)) is not None:
         title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
         look = replace(look, links=look.links.at(None))
@@ -133,13 +133,13 @@ def _flat(section: Section, look: Look) -> Iterator[str]:
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """The errors that prevented a plan, in its place."""
+    """Return the errors that prevented a plan, as Markdown."""
     lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in diagnostics)
     return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), LIMIT)
 
 
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
-    """The blocks in at most `limit` characters; the last line counts those that are left out."""
+    """Return the blocks in at most `limit` characters; the last line counts the lines and names that are cut."""
     fitting = [(block, [_ranked(line) for line in block.lines]) for block in blocks]
     counted = sum(len(_more(sum(line.resources for line in lines), block)) + 2 for block, lines in fitting)
     printed = _printed(fitting, limit - _RESERVE - counted)
@@ -163,12 +163,12 @@ def _more(resources: int, block: MarkdownBlock) -> str:
 
 
 def _cut(lines: int, names: int) -> Iterator[str]:
-    """Say how much is left out, if anything is."""
+    """Yield a sentence on the number of lines and names that are cut, if any."""
     missing = ((lines, "more line"), (names, "more name"))
     parts = [count_of(count, noun) for count, noun in missing if count]
     if parts:
         verb = "is" if lines + names == 1 else "are"
-        yield f"**Cut here: {' and '.join(parts)} {verb} left out.** The plan as JSON or HTML has all of them."
+        yield f"**Cut here: {' and '.join(parts)} {verb} left out.** The JSON format and a plan's HTML page show all."
 
 
 def _ranked(line: str | Ranked) -> Ranked:
@@ -176,7 +176,7 @@ def _ranked(line: str | Ranked) -> Ranked:
 
 
 def _printed(fitting: Sequence[tuple[MarkdownBlock, Sequence[Ranked]]], room: int) -> list[dict[int, None]]:
-    """The numbers of the lines of each block that there is room for, rank by rank."""
+    """Return for each block the numbers of the lines that fit into `room`, chosen rank by rank."""
     printed: list[dict[int, None]] = [{} for _ in fitting]
     for rank in Rank:
         for place, (block, lines) in enumerate(fitting):
@@ -191,7 +191,7 @@ def _printed(fitting: Sequence[tuple[MarkdownBlock, Sequence[Ranked]]], room: in
 
 
 def code(text: str) -> str:
-    """A code span that holds any text: its fence is longer than any run of backticks inside."""
+    """Return the text as a code span whose fence is longer than any run of backticks inside."""
     text = cut(visible(text), _LONGEST_CODE)
     if not text.strip():
         return f"<code>{text}</code>"
@@ -201,9 +201,9 @@ def code(text: str) -> str:
 
 
 def prose(text: str, *, links: bool = False) -> str:
-    """A sentence without markup, HTML, mentions, references or links; an address of our own may be one (`links`).
+    """Return a sentence without markup, HTML, mentions and references; URLs become links only with `links`.
 
-    Approvals in it are in code spans, since they are copied.
+    Approvals in the sentence are put into code spans, so that they can be copied.
     """
     return "".join(code(part) if n % 2 else _plain(part, links=links) for n, part in enumerate(_COPIED.split(text)))
 
@@ -221,9 +221,9 @@ def _opening(plan: Plan, sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _table(summary: Summary) -> Iterator[str]:
-    """The counts of actions, side by side."""
+    """Yield a table of the counts of a plan, side by side."""
     cells = [(word.removeprefix("to "), getattr(summary, action.word)) for action, word in TO_DO.items()]
-    cells += [("tags by cascade", summary.cascaded_tags), ("unchanged", summary.unchanged)]
+    cells += [("tags deleted with a category", summary.cascaded_tags), ("unchanged", summary.unchanged)]
     cells += [("requests", summary.requests)]
     yield f"| {' | '.join(name for name, _ in cells)} |"
     yield "|" + " ---: |" * len(cells)
@@ -245,9 +245,9 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
     if to_approve(gate):
         approve = for_everything(gate)
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
-        lines += [">", "> Approve each in the project file, so that it is reviewed with them:", ">"]
+        lines += [">", "> To approve, add these lines to the project file, where they are reviewed:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
-        whole = f"> or approve {everything(gate)}, once: {code(f'--approve-deletes {approve}')}."
+        whole = f"> Or approve {everything(gate)}, once: {code(f'--approve-deletes {approve}')}."
         lines += [whole] if approve else []
     yield MarkdownBlock(f"> **{prose(heading(gate))}**\n>", lines)
 
@@ -257,7 +257,7 @@ def _unit(line: UnitLine) -> str:
 
 
 def diagnostic_blocks(diagnostics: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:
-    """Errors line by line; warnings that are alike in one line with an example, so that they crowd nothing out."""
+    """Yield a block of diagnostics: errors one by one, and many similar warnings as one line with an example."""
     found = list(diagnostics)
     errors = [f"- {_diagnostic(each)}" for each in found if each.severity is Severity.ERROR]
     warnings = list(_warnings(each for each in found if each.severity is not Severity.ERROR))
@@ -287,16 +287,16 @@ def _diagnostic(diagnostic: Diagnostic) -> str:
 
 
 def folding(title: str, lines: Sequence[str | Ranked]) -> MarkdownBlock:
-    """A section that is open if it is short, else folded behind its title."""
+    """Return a section that is open when it is short, and otherwise folded behind its title."""
     if len(lines) <= OPEN_ROWS:
         return MarkdownBlock(f"#### {prose(title)}\n", lines)
     return MarkdownBlock(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
 
 
 class _Rows:
-    """Rows as lines, with the names of their groups: as many of removals as `room` allows, then as many of others.
+    """Makes lines of rows, with as many names of groups as there is `room` for, those of removals first.
 
-    Those of others have `names` characters in any case.
+    The names of other groups share at least `names` characters.
     """
 
     def __init__(self, look: Look, sections: Sequence[Section], room: int, names: int) -> None:
@@ -321,7 +321,7 @@ class _Rows:
 
 
 def _share(rows: Iterable[SectionRow], room: int) -> tuple[float, int]:
-    """The part of the names of groups that there is room for, and the characters of all."""
+    """Return the share of the names of groups that fits into `room`, and the characters that all names need."""
     needed = sum(_length(row.names) for row in rows if row.label)
     return min(1.0, room / max(needed, 1)), needed
 
@@ -331,7 +331,7 @@ def _length(names: Sequence[str]) -> int:
 
 
 def _section(section: Section, rows: _Rows) -> Iterator[MarkdownBlock]:
-    """The first rows and all groups open, other rows behind a summary between them."""
+    """Yield a section with its first rows and its groups open, and other rows folded between them."""
     heading = [f"#### {prose(section.title)}\n", *(f"{prose(sentence)}\n" for sentence in section.says)]
     lines = list(map(rows.line, section.rows))
     first, last = _open_rows(section.rows)
@@ -345,7 +345,7 @@ def _section(section: Section, rows: _Rows) -> Iterator[MarkdownBlock]:
 
 
 def _open_rows(rows: Sequence[SectionRow]) -> tuple[int, int]:
-    """The rows between which all are behind a summary: those of single resources, but for the first few."""
+    """Return the range of rows to fold: those of single resources, except for the first few."""
     if len(rows) <= OPEN_ROWS:
         return len(rows), len(rows)
     first = next((n for n, row in enumerate(rows) if not row.label and n >= OPEN_ROWS), len(rows))
@@ -354,7 +354,7 @@ def _open_rows(rows: Sequence[SectionRow]) -> tuple[int, int]:
 
 
 def _row(row: SectionRow, look: Look, names: int) -> tuple[str, int]:
-    """The row, and how many names of its group are left out."""
+    """Return the text of a row, and the number of its group's names that are left out."""
     subject = f"**{prose(row.subject)}**" if row.label else f"**{code(row.subject)}**"
     parts = [code(row.symbol), subject, *(code(str(detail)) for detail in row.details)]
     parts += [code(row.example)] if row.example else []
@@ -365,13 +365,13 @@ def _row(row: SectionRow, look: Look, names: int) -> tuple[str, int]:
 
 
 def _place(row: SectionRow, look: Look) -> str:
-    """The place of a row, which leads to its line if the host of the repository is known."""
+    """Return the place of a row, linked to its line when the host of the repository is known."""
     address = "" if row.label else link_to(row.members[0], look)
     return f"[{code(row.place)}](<{address}>)" if address else code(row.place)
 
 
 def _names(names: Sequence[str], room: int, margin: str) -> tuple[str, int]:
-    """The names of a group behind a summary of the first few, as many as there is room for."""
+    """Return the names of a group that fit into `room`, folded behind the first few, and the number left out."""
     spans: list[str] = []
     for name in names:
         spans.append(code(name))

@@ -1,4 +1,4 @@
-"""Report → findings and sentences: the outcome of the changes, in words that every rendering shares; pure."""
+"""Report → findings and sentences on the outcome of changes, which every rendering shares; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncengine.resource import found_at
 
 
 class OutcomeWords(NamedTuple):
-    """The code of an outcome other than `applied`, and its message where the service sent none."""
+    """The code and severity of an outcome other than `applied`, and its message if the service sent none."""
 
     code: str
     severity: Severity
@@ -23,59 +23,59 @@ class OutcomeWords(NamedTuple):
 
 
 TROUBLES = {
-    Outcome.FAILED: OutcomeWords("refused", Severity.ERROR, "the service refused it without a message"),
-    Outcome.UNKNOWN: OutcomeWords("unknown", Severity.ERROR, "it was sent, and its outcome is not known"),
+    Outcome.FAILED: OutcomeWords("refused", Severity.ERROR, "the service rejected it without a message"),
+    Outcome.UNKNOWN: OutcomeWords("unknown", Severity.ERROR, "it was sent, but its outcome is unknown"),
     Outcome.SKIPPED: OutcomeWords("skipped", Severity.WARNING, "it was not sent"),
 }
-"""Most pressing first."""
+"""The words for each outcome other than `applied`, the most pressing first."""
 
 PLACES = 20
-"""Places listed for one error."""
+"""The number of places that are listed for one error."""
 
-CORRECT = "Correct what was rejected and repeat the command: what was applied is recorded and is not sent again."
-REPEAT = "Repeat the same command: what was applied is recorded and is not sent again."
+CORRECT = "Fix the rejected changes and run the command again: applied changes are recorded and not sent again."
+REPEAT = "Run the same command again: applied changes are recorded and not sent again."
 UNRECORDED = (
-    "Repeat the same command once the state can be written: what it could not record any more is in doubt, and sent"
+    "Run the same command again once the state can be written: changes that it could not record are in doubt and sent"
     " again; every operation is safe to repeat."
 )
 LOST = ("lock-lost", "new-state")
-"""Codes of a state that another took over, or that is gone."""
+"""Error codes of a state whose lock another process took over, and of a state that no longer exists."""
 
-DOUBT = "What is in doubt is sent again; every operation is safe to repeat."
+DOUBT = "Changes in doubt are sent again; every operation is safe to repeat."
 
 _SESSIONS = {
-    "completed": "Sync session {id} was completed: activity types that were not uploaded in it are deleted.",
-    "cancelled": "Sync session {id} was cancelled: no activity type was deleted.",
-    "none": "Sync session {id} was not completed: no activity type was deleted by it.",
+    "completed": "{session} was completed: activity types that were not uploaded in it are deleted.",
+    "cancelled": "{session} was cancelled: no activity type was deleted.",
+    "none": "{session} was not completed: it deleted no activity type.",
 }
 
 
 def report_of(error: SyncengineError, plan: str | None = None) -> Report:
-    """The report of an apply that ended before it sent anything, so that machines get one on every path."""
+    """Return the report of an apply that ended with `error` before it sent anything."""
     return Report(plan, status_after(error), Totals(), Session(), (), error.diagnostics())
 
 
 def findings(report: Report) -> tuple[Diagnostic, ...]:
-    """All changes that were not applied, most pressing first, then the run's own diagnostics."""
+    """Return the changes that were not applied, the most pressing first, then the diagnostics of the run."""
     return (*(finding(result) for result in not_applied(report)), *report.diagnostics)
 
 
 def not_applied(report: Report) -> Iterator[Result]:
-    """The results to report one by one. A run that never began has one reason, which its report names."""
+    """Yield the results to report one by one. Skipped changes are left out when the run never began."""
     for outcome in TROUBLES:
         if report.began or outcome is not Outcome.SKIPPED:
             yield from (result for result in report.results if result.outcome is outcome)
 
 
 def finding(result: Result) -> Diagnostic:
-    """A change that was not applied as a diagnostic at its place."""
+    """Return a change that was not applied as a diagnostic at the place of its resource."""
     trouble = TROUBLES[result.outcome]
     message = f"{result.key}: {words(result)}{sent_as(result.error)}"
     return found_at(result.source, result.key, trouble.code, message, trouble.severity)
 
 
 def alike(report: Report) -> list[list[Result]]:
-    """Failed changes, grouped by their error."""
+    """Return the changes that were not applied, grouped by outcome, message and operation."""
     groups: dict[object, list[Result]] = defaultdict(list)
     for result in not_applied(report):
         groups[result.outcome, words(result), result.error and result.error.operation].append(result)
@@ -83,7 +83,7 @@ def alike(report: Report) -> list[list[Result]]:
 
 
 def shared(group: Sequence[Result]) -> Diagnostic:
-    """One diagnostic for changes with the same error; their places are listed beside it."""
+    """Return one diagnostic for all changes with the same error, without their places."""
     trouble = TROUBLES[group[0].outcome]
     operation = replace(group[0].error, index=None) if group[0].error else None
     message = f"{count_of(len(group), 'change')}: {words(group[0])}{sent_as(operation)}"
@@ -91,19 +91,19 @@ def shared(group: Sequence[Result]) -> Diagnostic:
 
 
 def words(result: Result) -> str:
-    """The service's message, or ours if it sent none."""
+    """Return the service's message, or our own words when the service sent none."""
     return (result.error.message if result.error else "") or TROUBLES[result.outcome].words
 
 
 def sent_as(error: CallError | None) -> str:
-    """` (upsertTags, item 7)`, as far as it is known."""
+    """Return the call of a failed change as ` (upsertTags, item 7)`, as far as it is known."""
     if error is None or error.operation is None:
         return ""
     return f" ({error.operation})" if error.index is None else f" ({error.operation}, item {error.index})"
 
 
 def headline(report: Report) -> str:
-    """`Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
+    """Return the outcome in one line: `Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
     if not report.began:
         return _achieved(report)
     totals = report.totals
@@ -113,11 +113,11 @@ def headline(report: Report) -> str:
 
 def _achieved(report: Report) -> str:
     totals = report.totals
-    troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "of unknown outcome")]
+    troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "with unknown outcome")]
     every = totals.applied + sum(count for count, _ in troubled)
     if not report.began:
-        rest = f": {count_of(every, 'change')} skipped" if every else ""
-        return f"{report.status.value.capitalize()}, nothing was applied{rest}."
+        rest = f", {count_of(every, 'change')} skipped" if every else ""
+        return f"{report.status.value.capitalize()}: nothing was applied{rest}."
     counts = ", ".join(f"{number(count)} {word}" for count, word in troubled if count)
     if counts:
         return f"Applied {number(totals.applied)} of {count_of(every, 'change')}; {counts}."
@@ -131,16 +131,16 @@ def _untroubled(status: RunStatus, count: int) -> str:
 
 
 def session_sentence(session: Session) -> str:
-    """The outcome of the sync session; nothing without one."""
+    """Return a sentence on the outcome of the sync session; empty when the run had none."""
     if session.id is None and session.outcome == "none":
         return ""
-    name = visible(session.id) if session.id else "of this run"
-    form = _SESSIONS.get(session.outcome, f"Sync session {{id}}: {visible(session.outcome)}.")
-    return form.format(id=name) + (f" Reason: {visible(session.reason).rstrip('.')}." if session.reason else "")
+    name = f"Sync session {visible(session.id)}" if session.id else "The sync session of this run"
+    form = _SESSIONS.get(session.outcome, f"{{session}}: {visible(session.outcome)}.")
+    return form.format(session=name) + (f" Reason: {visible(session.reason).rstrip('.')}." if session.reason else "")
 
 
 def next_step(report: Report) -> str:
-    """The next step; nothing if everything is done."""
+    """Return a sentence on the user's next step; empty when there is nothing left to do."""
     totals = report.totals
     if not report.began or not (
         totals.failed or totals.unknown or totals.skipped or report.status is RunStatus.INCOMPLETE

@@ -1,4 +1,4 @@
-"""Posted time that the service lists, and its comparison with the sinks → documents and text; pure."""
+"""The service's list of posted time, and its comparison with the sinks → documents and text; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTING_FORMAT = "syncengine.posted-time/v1"
 
 
 def listing_document(listing: Listing) -> Document:
-    """`time list` for machines: groups as the service sent them."""
+    """Return the JSON document of `time list`, with groups as the service sent them."""
     return {"format": LISTING_FORMAT, **_completeness(listing), "groups": listing.groups}
 
 
@@ -36,11 +36,11 @@ def _line(group: Mapping[str, Any]) -> str:
 
 
 def incompleteness(listing: Listing) -> Iterator[str]:
-    """Sentences about groups that a listing lacks."""
+    """Yield sentences about groups that are missing from a listing."""
     if listing.unreadable:
-        yield f"{count_of(listing.unreadable, 'item')} of the list cannot be read as a group"
+        yield f"ignored {count_of(listing.unreadable, 'item')} of the list that cannot be read as a group"
     for instant in listing.hidden:
-        yield f"500 groups or more were submitted at {_at(instant)}: the service lists at most 500 of one instant"
+        yield f"500 or more groups were submitted at {_at(instant)}, but the service lists at most 500 for one instant"
 
 
 def _completeness(listing: Listing) -> Document:
@@ -58,7 +58,7 @@ def _at(milliseconds: int | None) -> str:
 
 
 def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> Document:
-    """`time audit` for machines. `unread`: sinks whose targets could not be asked."""
+    """Return the JSON document of `time audit`; `unread` are the sinks whose receipts could not be read."""
     return document(
         AuditFormat(
             format="syncengine.audit/v1",
@@ -88,18 +88,18 @@ def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> Doc
 
 def audit_text(audit: Audit) -> str:
     lines = [
-        f"{visible(one.group_id)}  posted {_at(one.submitted)}, and sink {_sink(one.sink, one.tag)} has no receipt"
+        f"{visible(one.group_id)}  posted {_at(one.submitted)}, but sink {_sink(one.sink, one.tag)} has no receipt"
         for one in audit.lacking
     ]
     lines += [
-        f"{visible(one.group_id)}  taken by sink {_sink(one.sink, one.tag)} {when(one.at)}, and the service "
+        f"{visible(one.group_id)}  taken by sink {_sink(one.sink, one.tag)} at {when(one.at)}, but the service "
         + (f"lists it as {visible(one.status)}" if one.status else "does not list it")
         for one in audit.unposted
     ]
     lines += [_other_line(one) for one in audit.others]
     lines.append(
-        f"{count_of(audit.listed, 'group')} listed, {audit.posted} posted; {len(audit.lacking)} lacking,"
-        f" {len(audit.unposted)} not posted, {len(audit.others)} not listed as SUCCESS."
+        f"{count_of(audit.listed, 'group')} listed, {audit.posted} posted; {len(audit.lacking)} lacking"
+        f" a receipt, {len(audit.unposted)} taken but not posted, {len(audit.others)} not listed as SUCCESS."
     )
     return "\n".join(lines) + "\n"
 
@@ -109,9 +109,9 @@ def _sink(name: str, tag: str | None) -> str:
 
 
 def _other_line(one: Other) -> str:
-    status = visible(one.status) if one.status else "without a status"
+    status = f"as {visible(one.status)}" if one.status else "without a status"
     sinks = f", taken by {' and '.join(one.takers)}" if one.takers else ""
-    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_in_inbox(one.entry)}{sinks}"
+    return f"{visible(one.group_id)}  listed {status}, submitted {_at(one.submitted)}; {_in_inbox(one.entry)}{sinks}"
 
 
 def _in_inbox(entry: Known | None) -> str:

@@ -1,4 +1,4 @@
-"""Resources in quarantine → text for people, and documents for machines; pure."""
+"""Resources in quarantine → text for people and documents for machines; pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def record_document(record: QuarantineRecord) -> Document:
 
 def record_text(record: QuarantineRecord) -> str:
     end = f" until {until_text(record.until)}" if record.until is not None else ""
-    text = f"{visible(str(record.key))} is in quarantine{end}: it is left alone until its manifest changes.\n"
+    text = f"{visible(str(record.key))} is in quarantine{end}: applies skip it while its manifest is unchanged.\n"
     return f"{text}End it with: syncengine state quarantine {visible(str(record.key))} --end\n"
 
 
 def verdict_document(verdict: QuarantineVerdict) -> Document:
-    """The resources in quarantine, and the reasons of entries that do not hold."""
+    """Return the document of the resources in quarantine, with diagnostics for entries that have no effect."""
     return {
         "format": FORMAT,
         "quarantine": [_item(entry) for entry in verdict.entries.values()],
@@ -55,6 +55,6 @@ def _lines(entry: SetAside) -> Iterator[str]:
     refusal = entry.refusal
     end = f" until {until_text(entry.until)}" if entry.until is not None else ""
     place = f" (line {entry.line} of the project file)" if entry.line is not None else ""
-    times = "once" if refusal.times == 1 else f"{refusal.times:,} times"
+    times = "once, at" if refusal.times == 1 else f"{refusal.times:,} times since"
     yield f"{visible(str(entry.key))}{end}: {visible(entry.reason)}{place}"
-    yield f"    refused {times} since {when(refusal.since)}: {quoted(refusal.message)}"
+    yield f"    rejected {times} {when(refusal.since)}: {quoted(refusal.message)}"

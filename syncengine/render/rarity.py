@@ -1,4 +1,4 @@
-"""Changes without a shape → those with the least in common with the others first; pure."""
+"""Order changes without a shape so that those with the least in common with the others come first. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _DIGITS = re.compile(r"\d+")
 
 
 class UnrankedGroup(NamedTuple):
-    """Entries, by their number, whose changes have the same labels.
+    """Entries, given by number, whose changes have the same labels.
 
-    `columns`: label, values before, values after, of those without a shape. `precedence`: groups of a lower one first.
+    `columns` are the values without a shape: label, old values, new values. Groups of lower `precedence` come first.
     """
 
     numbers: Sequence[int]
@@ -32,7 +32,7 @@ class UnrankedGroup(NamedTuple):
 
 
 def rarest_first(groups: Sequence[UnrankedGroup]) -> list[int]:
-    """The entries of all groups, by number."""
+    """Return the numbers of all entries, those with the rarest changes of each precedence first."""
     outlines = [list(_outlines(group)) for group in groups]
     commonness = _commonness(Counter(outline for each in outlines for outline in each))
     ranked = [
@@ -44,10 +44,10 @@ def rarest_first(groups: Sequence[UnrankedGroup]) -> list[int]:
 
 
 TextOutline = tuple[str, str, str, int, tuple[str, ...]]
-"""A value that has no shape, roughly: its label, before and after with their numbers aside, its size, odd letters."""
+"""The outline of a value without a shape: label, old and new text without numbers, size, odd letters."""
 
 ChangeOutline = tuple[tuple[str, ...], tuple[TextOutline, ...]]
-"""The labels of a change, and its values without a shape: the same for nearly all of a large section."""
+"""The labels of a change and the outlines of its values without a shape; most changes of a section share one."""
 
 
 def _outlines(group: UnrankedGroup) -> Iterable[ChangeOutline]:
@@ -65,7 +65,7 @@ def _text_outlines(label: str, before: Column, after: Column) -> Iterable[TextOu
 
 
 def _differences(before: Column, after: Column) -> tuple[Sequence[str], Sequence[str]]:
-    """The texts that differ."""
+    """Return the differing parts of the old and the new values as two lists of texts."""
     if before.count(None) == len(before):
         return [""] * len(before), [value if isinstance(value, str) else _text(value) for value in after]
     pairs = [_difference(old, new) for old, new in zip(before, after, strict=True)]
@@ -73,7 +73,7 @@ def _differences(before: Column, after: Column) -> tuple[Sequence[str], Sequence
 
 
 def without_numbers(texts: Sequence[str]) -> Sequence[str]:
-    """The texts with their numbers aside: all in one pass, since most of a search is its beginning."""
+    """Return the texts with each number masked. All texts are masked in one pass, which is faster."""
     if not any(texts):
         return texts
     masked = _outline(_BETWEEN.join(texts)).split(_BETWEEN)
@@ -90,7 +90,7 @@ def _outline(text: str) -> str:
 
 
 def _commonness(outlines: Mapping[ChangeOutline, int]) -> dict[ChangeOutline, float]:
-    """How common the features of each outline are among all changes, of which each outline has a number."""
+    """Return how common the features of each outline are; `outlines` counts the changes of each outline."""
     features = {outline: list(_features(outline)) for outline in outlines}
     counts: Counter[object] = Counter()
     for outline, number in outlines.items():
@@ -100,7 +100,7 @@ def _commonness(outlines: Mapping[ChangeOutline, int]) -> dict[ChangeOutline, fl
 
 
 def _features(outline: ChangeOutline) -> Iterator[object]:
-    """Features that other changes may share with this one, roughly: fields, first and last words, numbers aside."""
+    """Yield features of a change that others may share: labels, first and last words, texts without numbers."""
     labels, texts = outline
     yield labels
     for label, before, after, size, unusual in texts:

@@ -1,6 +1,6 @@
-"""The registry: every format of a plan, a report and diagnostics, by the name that `--format` and `--report` take.
+"""The registry of formats for plans, reports and diagnostics, by the names that `--format` and `--report` take.
 
-Each entry is (value, Look) → text that ends with a line's end, or is empty.
+Each entry maps a value and a `Look` to a text that is empty or ends with a line end.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PLAN_REPORTS: Mapping[str, Callable[[Plan, Look], str]] = {
     "sarif": plan_sarif,
     "rdjson": plan_rdjson,
 }
-"""Formats of `plan --report`: those of a plan, and annotations of its changes."""
+"""The formats of `plan --report`: all formats of a plan, and annotations of its changes."""
 
 DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
     "text": diagnostics_text,
@@ -60,7 +60,7 @@ DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = 
     "sarif": diagnostics_sarif,
     "rdjson": diagnostics_rdjson,
 }
-"""Findings: each format of `plan --report` is there, since findings may keep a plan from being made."""
+"""The formats of diagnostics: all formats of `plan --report`, because errors may prevent a plan."""
 
 VALIDATE_FORMATS = ("text", "json", "github", "gitlab", "sarif")
-"""Those that `validate` offers."""
+"""The formats that `validate` offers."""

@@ -13,7 +13,7 @@ from syncengine.render.words import count_of, number, place, when
 
 
 def report_markdown(report: Report, look: Look = PLAIN) -> str:
-    """Headline and counts, failed changes, the sync session, diagnostics, and the next step."""
+    """Return headline, counts, sync session, next step, changes by outcome, and diagnostics as Markdown."""
     return within(
         (
             MarkdownBlock(f"### {prose(headline(report))}\n", _opening(report)),
@@ -26,7 +26,7 @@ def report_markdown(report: Report, look: Look = PLAIN) -> str:
 
 
 def _opening(report: Report) -> Iterator[str]:
-    """The counts, and the diagnostics of the run as a whole."""
+    """Yield the counts, the circumstances, the sync session and the next step."""
     totals = report.totals
     yield "| applied | failed | skipped | unknown | requests | retries |"
     yield "|" + " ---: |" * 6
@@ -39,7 +39,7 @@ def _opening(report: Report) -> Iterator[str]:
 
 
 def _about(run: Circumstances) -> Iterator[str]:
-    """Team, environment, commit, person, times and approvals, as far as they are known."""
+    """Yield team, environment, commit, person, job, times and approvals, as far as they are known."""
     named = {
         "team": run.team,
         "environment": run.environment,
@@ -62,7 +62,7 @@ def _troubles(report: Report) -> Iterator[MarkdownBlock]:
 
 
 def _achievements(report: Report) -> Iterator[MarkdownBlock]:
-    """Addresses of all that was applied, by action."""
+    """Yield the block of applied changes, one address a line."""
     lines = [
         f"- {result.action.word} {_located(result)}" for result in report.results if result.outcome is Outcome.APPLIED
     ]
@@ -71,7 +71,7 @@ def _achievements(report: Report) -> Iterator[MarkdownBlock]:
 
 
 def _group(group: Sequence[Result]) -> Iterator[str]:
-    """One change in one line; several with the same words below these."""
+    """Yield one line for a single change, or several addresses below their common message."""
     if len(group) == 1:
         yield f"- {_located(group[0])}: {_trouble(group[0])}"
         return

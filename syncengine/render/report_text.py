@@ -13,10 +13,10 @@ from syncengine.render.text import join_blocks, paragraph
 from syncengine.render.words import count_of, number, place
 
 ALONE = 3
-"""The most changes with the same error that are listed one by one."""
+"""The largest number of changes with the same error that are listed one by one."""
 
 GROUPS = 100
-"""The most different errors, unless all are requested."""
+"""The largest number of different errors that are listed without `--verbose`."""
 
 _TONES = {
     RunStatus.COMPLETE: Tone.CREATE,
@@ -27,7 +27,7 @@ _TONES = {
 
 
 def report_text(report: Report, look: Look = PLAIN) -> str:
-    """The summary first, then everything that was not applied, the sync session, diagnostics and the next step."""
+    """Return the summary, all changes that were not applied, the sync session, diagnostics and the next step."""
     return join_blocks(
         (
             paragraph(headline(report), look, _TONES[report.status]),
@@ -45,7 +45,9 @@ def _troubles(report: Report, look: Look) -> Iterator[str]:
     for group in visible_groups:
         yield from _group(group, look)
     if rest := sum(map(len, groups[len(visible_groups) :])):
-        yield from paragraph(f"… and {count_of(rest, 'more change')} not applied; the JSON report lists all.", look)
+        yield from paragraph(
+            f"… and {count_of(rest, 'more change')} not applied; the JSON report lists them all.", look
+        )
 
 
 def _group(group: Sequence[Result], look: Look) -> Iterator[str]:

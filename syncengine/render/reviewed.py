@@ -1,7 +1,7 @@
-"""A file that holds a plan → the plan as it was reviewed, or a refusal (docs/reviews.md). Reads the file.
+"""Read a reviewed plan from a file, or reject the file (docs/reviews.md).
 
-`plan --format json` prints and `plan --out` saves the same document. It comes back from elsewhere: one that is damaged,
-cut off or of another kind is refused, and nothing in it is executed.
+`plan --format json` prints and `plan --out` saves the same document. The file may come from anywhere: a document that
+is damaged, cut off or of another kind is rejected, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Printed = PlanFormat | Diagnostics
 
 
 def read_reviewed(path: Path, file: str) -> ReviewedPlan:
-    """Read the plan in a file; SyncengineError (`plan-file`) says why there is none to be had. `file` names it."""
+    """Read the plan at `path`, or raise `SyncengineError` (`plan-file`); `file` is its name in messages."""
     return reviewed_in(_content(path, file), file)
 
 
 def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
-    """Read the plan in a document; SyncengineError (`plan-file`) where there is none."""
+    """Read the plan from the bytes of a document, or raise `SyncengineError` (`plan-file`)."""
     with no_collection():
         document = _document(data, file)
         if isinstance(document, Diagnostics):
-            raise _unfit(f"{file} holds no plan: there were errors when it was made; mend them and plan again")
+            raise _unfit(f"{file} contains no plan, because planning failed: fix the errors and plan again")
         if document.basis is None:
-            raise _unfit(f"{file} was made by an earlier version of syncengine, and does not say what for: plan again")
+            raise _unfit(f"{file} is from an earlier version of syncengine and does not name its state: plan again")
         try:
             return _reviewed(document, document.basis, file)
         except (ValueError, KeyError, TypeError) as error:
@@ -50,13 +50,13 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
 def _content(path: Path, file: str) -> bytes:
     try:
         if not path.is_file():
-            raise _unfit(f"{file} cannot be read: it {'is not a file' if path.exists() else 'does not exist'}")
+            raise _unfit(f"{file} {'is not a file' if path.exists() else 'does not exist'}")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise _unfit(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_BYTES:
-        raise _unfit(f"{file} is larger than {MAX_BYTES // 1024 // 1024} MB: no plan that was reviewed is")
+        raise _unfit(f"{file} is larger than {MAX_BYTES // 1024 // 1024} MB, which is too large for a plan")
     if saved.is_altered(data):
         raise _unfit(f"{file} was changed after it was saved: plan again")
     return data
@@ -71,7 +71,7 @@ def _document(data: bytes, file: str) -> Printed:
 
 
 def _loosely(data: bytes, file: str, error: Exception) -> Printed:
-    """Read text with half a surrogate pair, which the fast reader does not know."""
+    """Read a document that contains half a surrogate pair, which the fast reader rejects."""
     if isinstance(error, RecursionError) or b"\\ud" not in data.lower():
         raise _damaged(file) from error
     try:
@@ -104,7 +104,7 @@ def _by_key(changes: Iterable[Change]) -> dict[Key, Change]:
 
 
 def _damaged(file: str) -> SyncengineError:
-    return _unfit(f"{file} is not a plan, or is damaged: it must be what `plan --format json` or `plan --out` wrote")
+    return _unfit(f"{file} is not a plan or is damaged: use a file that `plan --format json` or `plan --out` wrote")
 
 
 def _unfit(message: str) -> SyncengineError:

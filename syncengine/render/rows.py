@@ -1,4 +1,4 @@
-"""Rows and sections, from which every rendering of a plan for people is made; and folding many rows into few. Pure."""
+"""Rows and sections, from which every rendering of a plan for people is made, and their folding. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from syncengine.render.words import count_of, number, place, plural
 from syncengine.resource import Source
 
 MOST = 200
-"""Rows of a section, at most."""
+"""The largest number of rows of a section."""
 
 
 class Fold(Enum):
-    """The amount of folding: none; rows that are alike and long lists; or these with every row behind its group."""
+    """The folding of rows: none; similar rows and long lists; or the same with each row kept behind its group."""
 
     NOTHING = "nothing"
     LONG = "long"
@@ -31,16 +31,16 @@ class Fold(Enum):
 
 
 class Extent(NamedTuple):
-    """The amount of a plan that is shown: its folding, and the most rows of a section."""
+    """The amount of a plan that is shown: its folding, and the largest number of rows of a section."""
 
     fold: Fold
     most: int = MOST
 
 
 class Rank(IntEnum):
-    """The order of printing where there is not room for everything: the first rank before all others.
+    """The order in which rows are printed when there is not room for all of them, the lowest rank first.
 
-    `FIRST`: what frames the rest, and the gate.
+    `FIRST` is for the gate, and for headings and other lines around the rows.
     """
 
     FIRST = 0
@@ -52,9 +52,9 @@ class Rank(IntEnum):
 
 
 class Member(NamedTuple):
-    """A resource that a row speaks of; its name is safe to show. `kind` is for filters.
+    """A resource of a row. Its name is safe to show; `kind` is for filters.
 
-    `is_gone`: no manifest has it now, and `source` is where it stood last.
+    When `is_gone` is set, no manifest declares the resource now, and `source` is its last place.
     """
 
     name: str
@@ -87,9 +87,9 @@ class LazyMembers(Sequence[Member]):
 
 
 class SectionRow(Struct, frozen=True, gc=False):
-    """One line of a section: one resource, or several under a `label`, which `details` continue.
+    """One line of a section: one resource, or several under a `label`, followed by `details`.
 
-    `abridged`: something of its members is not shown. `rows`: one of each member, where all are wanted.
+    `abridged` rows leave out details of their members. `rows` are those of the members, when kept behind the group.
     """
 
     symbol: str
@@ -112,7 +112,7 @@ class SectionRow(Struct, frozen=True, gc=False):
 
     @property
     def place(self) -> str:
-        """The place of a single resource; the file, or how many files, of several."""
+        """Return the place of a single resource; for several resources, their file or the number of their files."""
         if len(self.members) == 1:
             return place(self.members[0].source)
         files = {member.source.file for member in self.members if member.source}
@@ -121,7 +121,7 @@ class SectionRow(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, its meaning in plain words, and its rows. `more`: what is said of those that are only counted."""
+    """A heading, sentences that explain it, and its rows. `more` are the words after a count of hidden resources."""
 
     title: str
     tone: Tone
@@ -132,11 +132,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """How the rows of a section are folded.
+    """The rules by which the rows of a section are folded.
 
-    `least`: the number of rows up to which all stand alone. `rank` is that of rows which are not odd; `unlike`: what is
-    said of those that are only counted. `fresh`: there is nothing before. `total`: instead of details of a group.
-    `most`: rows, at most.
+    Up to `least` rows, none is folded; at most `most` rows are shown. `rank` overrides the rank of all rows. `unlike`
+    is added to a count of hidden rows. `fresh` resources are new and have no old values. `total`, if set, makes the
+    details of a group from the numbers of its entries.
     """
 
     fold: Fold
@@ -150,12 +150,12 @@ class Folding:
 
     @property
     def more(self) -> str:
-        """What is said after the number of rows that are only counted."""
+        """The words after the number of rows that are only counted."""
         return f"more {plural(self.noun)}{self.unlike}"
 
 
 class FoldedRows(NamedTuple):
-    """Rows that are unlike the rest, with the number of their resources, and the rest."""
+    """The odd rows of a section, the number of their resources, and all other rows."""
 
     odd: tuple[SectionRow, ...]
     odd_count: int
@@ -163,9 +163,9 @@ class FoldedRows(NamedTuple):
 
 
 class RowMaker(NamedTuple):
-    """The symbol of a section's rows; the member of each entry; and the row of one, by its number.
+    """Makes the rows of a section from the numbers of its entries.
 
-    `details`: (number, room, whether every field is wanted).
+    `details` takes an entry's number, the room, and whether to include every field.
     """
 
     symbol: str
@@ -180,7 +180,7 @@ class RowMaker(NamedTuple):
 
 
 def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
-    """Return the rows of all entries: the odd ones, then groups of entries that are alike, then single ones."""
+    """Return the rows of all entries: odd ones, then groups of similar entries, then single ones."""
     found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries.names) > how.least)
     fold = _Rows(entries, make, how)
     odd = (
@@ -204,7 +204,7 @@ class _Rows:
     how: Folding
 
     def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = 0) -> tuple[SectionRow, ...]:
-        """Rows of their own, as many as people read; the rest is counted."""
+        """Return a row for each entry, up to the limit; one last row counts the others."""
         rank, budget = _or(self.how.rank, Rank.ODD if is_odd else Rank.UNLIKE), budget or self.how.most
         room, whole = ROOMS[self.how.fold]
         if is_odd and room is BRIEF:
@@ -214,7 +214,7 @@ class _Rows:
         return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
 
     def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
-        """Return one row for all changes of the same shapes, with an example if their values differ."""
+        """Return one row for all changes with the same shapes, with an example when their values differ."""
         how, first = self.how, group.members[0]
         details = how.total(group.members) if how.total else group_details(group, fresh=how.fresh)
         example = "" if how.total else example_of(self.entries.names[first], group, fresh=how.fresh)
@@ -223,7 +223,7 @@ class _Rows:
         return self._together(group.members, label, details, example, rank, abridged=bool(example))
 
     def capped(self, groups: Sequence[SectionRow]) -> Sequence[SectionRow]:
-        """Return as many groups as people read, and one row for all others."""
+        """Return the rows of groups, up to the limit, and one row that counts the others."""
         most = self.how.most
         if len(groups) <= most + 1 or self.how.fold is Fold.BEHIND:
             return groups
@@ -249,4 +249,4 @@ class _Rows:
 
 
 ROOMS = {Fold.NOTHING: (ALL, True), Fold.LONG: (BRIEF, False), Fold.BEHIND: (ALL, True)}
-"""For details of single rows, and whether every field is among them."""
+"""For each folding, the room of a single row's details, and whether they include every field."""

@@ -1,4 +1,4 @@
-"""Results of tests of rules and manifests → text, JUnit XML and JSON; pure."""
+"""Results of `syncengine test` → text, JUnit XML and JSON; pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.words import count_of, number
 from syncengine.rules.results import Deviation, RuleTestResult
 
-NO_TESTS = "No tests found: they stand under `tests:` in the files of rules (docs/rules.md)."
+NO_TESTS = "No tests found: add tests under `tests:` in a rules file (docs/rules.md)."
 
 
 def results_text(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
-    """Each test that fails with its differences, and the number of all."""
+    """Return each failed test with its differences, followed by the counts."""
     if not results:
         return NO_TESTS + "\n"
     lines = [line for result in results if not result.passes for line in (*_failure(result, look), "")]
@@ -41,13 +41,13 @@ def _failure(result: RuleTestResult, look: Look) -> Iterator[str]:
 
 
 def _sentence(deviation: Deviation) -> str:
-    """`summary.delete: expected 0, not 1`."""
+    """Return the difference in a sentence: `summary.delete: expected 0, got 1`."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in deviation.path).lstrip(".")
     if deviation.actual is None:
         return f"{path}: {_json(deviation.expected)} is missing"
     if deviation.expected is None:
-        return f"{path}: {_json(deviation.actual)} is not expected"
-    return f"{path}: expected {_json(deviation.expected)}, not {_json(deviation.actual)}"
+        return f"{path}: {_json(deviation.actual)} is unexpected"
+    return f"{path}: expected {_json(deviation.expected)}, got {_json(deviation.actual)}"
 
 
 def _json(value: Any) -> str:
@@ -55,7 +55,7 @@ def _json(value: Any) -> str:
 
 
 def results_junit(results: Sequence[RuleTestResult], look: Look = PLAIN) -> str:
-    """A test suite in which each test is a case."""
+    """Return a JUnit test suite with one case for each test."""
     return suites("syncengine test", [_case(result) for result in results])
 
 

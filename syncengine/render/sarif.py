@@ -30,7 +30,7 @@ def diagnostics_sarif(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> 
 
 
 def log_of(diagnostics: Sequence[Diagnostic], look: Look, levels: Sequence[str]) -> str:
-    """A log with one result for each diagnostic, of its level: error, warning or notice."""
+    """Return a SARIF log with one result for each diagnostic; `levels` are `error`, `warning` or `notice`."""
     return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(diagnostics, look, levels)]})
 
 
@@ -48,7 +48,7 @@ def _run(diagnostics: Sequence[Diagnostic], look: Look, levels: Sequence[str]) -
 
 
 def _rule(code: str) -> Document:
-    """The meaning of a warning's code; an error's own message says more."""
+    """Return the rule of a code, described by its lint or else by the words of the code itself."""
     return {"id": code, "shortDescription": {"text": LINTS.get(code, code.replace("-", " "))}}
 
 
@@ -65,7 +65,7 @@ def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look, lev
 
 
 def _row(data: Row, look: Look) -> Document:
-    """The place of a data row. A database or a service is not a file, but there is no other place for its name."""
+    """Return the place of a data row. SARIF has no other place for the name of a database or a service."""
     at = {"uri": quote(in_repository(data.file, look))}
     message = {"text": visible(f"data row {data.file}:{data.row}")}
     return {
@@ -76,7 +76,7 @@ def _row(data: Row, look: Look) -> Document:
 
 
 def _location(diagnostic: Diagnostic, look: Look) -> Document:
-    """A location is always given: code-scanning pages refuse a whole file for one result without."""
+    """Return the location of a diagnostic, never empty: code scanning rejects a file if one result has none."""
     region = {"startLine": repository_line(diagnostic)}
     if diagnostic.line and diagnostic.column:
         region["startColumn"] = diagnostic.column

@@ -1,4 +1,4 @@
-"""The resources of a section, by number, and what changes in them: one by one, and in columns; pure."""
+"""The resources of a section by number, and their changes: one by one, and in columns. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Column = Sequence[Value | None]
 
 
 class AspectTable(NamedTuple):
-    """The entries, by their number, whose aspects have the same labels, and for each label a column of values."""
+    """The numbers of the entries whose aspects have the same labels, and a column of values for each label."""
 
     labels: tuple[Label, ...]
     numbers: list[int]
@@ -26,13 +26,13 @@ class AspectTable(NamedTuple):
     after: list[Column]
 
     def aspects(self, position: int) -> Aspects:
-        """Return those of one entry, by its place in the table."""
+        """Return the aspects of the entry at `position` in the table."""
         columns = zip(self.labels, self.before, self.after, strict=True)
         return tuple([Aspect(label, old[position], new[position], note) for (label, note), old, new in columns])
 
 
 class SectionEntries(Protocol):
-    """All of a section; the aspects may be made each time they are looked at."""
+    """All entries of a section. Their aspects may be computed anew on each call."""
 
     @property
     def names(self) -> Sequence[str]: ...
@@ -40,11 +40,11 @@ class SectionEntries(Protocol):
     def aspects(self, number: int) -> Aspects: ...
 
     def tables(self) -> Sequence[AspectTable]:
-        """Return all aspects; each entry is in one table."""
+        """Return all aspects as tables; each entry is in exactly one table."""
 
 
 class ListedEntries(NamedTuple):
-    """Entries that hold their aspects."""
+    """Entries whose aspects are stored in a list."""
 
     names: Sequence[str]
     changes: Sequence[Aspects]
@@ -57,7 +57,7 @@ class ListedEntries(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The values of entries that have the same labels, entry by entry."""
+    """The values of entries with the same labels, entry by entry."""
 
     numbers: list[int]
     before: list[Column]
@@ -65,7 +65,7 @@ class _Rows(NamedTuple):
 
 
 def aspect_tables(changes: Iterable[Aspects]) -> list[AspectTable]:
-    """The aspects of each entry, in columns."""
+    """Return the aspects of all entries in columns, one table for each set of labels."""
     found: dict[tuple[Label, ...], _Rows] = defaultdict(lambda: _Rows([], [], []))
     for number, aspects in enumerate(changes):
         labels, before, after, notes = zip(*aspects, strict=True) if aspects else ((), (), (), ())

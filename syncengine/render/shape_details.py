@@ -1,4 +1,4 @@
-"""The shapes of a group → its details for people, and an example; pure."""
+"""Shapes of a group of changes → the group's details for people, and an example; pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from syncengine.render.value_shapes import Aspect, Parameters, ValueShape
 from syncengine.resource import Value
 
 FEW_VALUES = 3
-"""Values before that are named where all became the same."""
+"""The largest number of different old values that are listed when all became the same value."""
 
 Spans = tuple[Span, ...]
 
 
 def group_details(group: AlikeGroup, *, fresh: bool) -> Details:
-    """One detail for each shape. `fresh`: the resources are new, so that nothing is said of values before."""
+    """Return one detail for each shape; `fresh` resources are new, so their details show no old values."""
     return tuple(
         _detail(label, note, _spans(group, place, shape, fresh))
         for place, (label, note, shape) in enumerate(group.shapes)
@@ -37,7 +37,7 @@ def group_details(group: AlikeGroup, *, fresh: bool) -> Details:
 
 
 def example_of(name: str, group: AlikeGroup, *, fresh: bool) -> str:
-    """The values of the first member, of the shapes that leave them open."""
+    """Return an example: the first member's values for the shapes that do not fix the values themselves."""
     parts = [
         str(_detail(each.label, "", _exact(aspect, fresh)))
         for each, aspect in zip(group.shapes, group.example, strict=True)
@@ -66,7 +66,7 @@ def _spans(group: AlikeGroup, place: int, shape: ValueShape, fresh: bool) -> Spa
 
 
 def _exact(aspect: Aspect, fresh: bool) -> Spans:
-    """The values themselves."""
+    """Return the exact values of an aspect."""
     label = aspect.label
     if label in (ADDED, REMOVED) and isinstance(aspect.after, tuple):
         return came_and_went(aspect.after, (), WIDE) if label == ADDED else came_and_went((), aspect.after, WIDE)
@@ -78,7 +78,7 @@ def _exact(aspect: Aspect, fresh: bool) -> Spans:
 
 
 def _field(label: str) -> str:
-    """The name by which a value is shown: of metadata none, since their names are the users' own."""
+    """Return the field name that decides how a value is shown; empty for metadata, whose names are the user's."""
     return "" if label.startswith(METADATA) else label
 
 
@@ -91,7 +91,7 @@ def _text(value: object) -> str:
 
 
 def _various(label: str, before: Iterable[Value | None]) -> Spans:
-    """The values that became one, where they are few."""
+    """Return the values that became the same value, or `various values` when there are many."""
     values = dict.fromkeys(before)
     if len(values) > FEW_VALUES:
         return (Span("various values", SpanMark.REMARK),)
@@ -130,7 +130,7 @@ def _moved_items(parameters: Parameters) -> Spans:
 
 
 def _own_name(parts: Sequence[object]) -> str:
-    """The pieces of a text, with the resource's own name between them."""
+    """Return the parts of a text with `its name` between them: `"https://pms/" + its name`."""
     return " + its name + ".join(_quoted(part) for part in parts).replace('"" + ', "").replace(' + ""', "")
 
 
@@ -141,13 +141,13 @@ def _named_items(parameters: Parameters) -> Spans:
 
 WORDS: Mapping[str, Callable[[Parameters], Spans]] = {
     "appended": lambda p: _new("+ ", p[0]),
-    "prepended": lambda p: _new("+ ", p[0], "in front"),
+    "prepended": lambda p: _new("+ ", p[0], "at the start"),
     "shortened": lambda p: _old(p[0], "at the end"),
-    "beheaded": lambda p: _old(p[0], "in front"),
+    "beheaded": lambda p: _old(p[0], "at the start"),
     "replaced": _replacement,
     "cased": lambda p: (Span(_text(p[0]), SpanMark.NEW),),
     "items": _moved_items,
     "named": lambda p: (Span(_own_name(p), SpanMark.NEW),),
     "named items": _named_items,
 }
-"""The words for shapes that are described by their parameters alone."""
+"""The words for shapes that their parameters describe completely."""

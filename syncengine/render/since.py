@@ -1,4 +1,4 @@
-"""The comparison of a plan with reviewed ones → its part of the machine format, and lines for people; pure."""
+"""Comparison of a plan with reviewed plans → its part of the JSON format, and lines for people; pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncengine.render.escape import visible
 from syncengine.render.words import count_of
 
 AT_MOST = 10
-"""Ways of being more that are listed; the rest is counted."""
+"""The number of differences beyond the reviewed plan that are listed; further ones are counted."""
 
 
 def since_item(since: Since) -> formats.SinceItem:
@@ -34,20 +34,20 @@ def _item(change: ValueChange) -> formats.ValueChangeItem:
 
 
 def since_heading(since: Since) -> str:
-    """The comparison in one line."""
+    """Return the counts of the comparison in one line."""
     counts = {"new": len(since.new), "different": len(since.different), "gone": len(since.gone), "the same": since.same}
     listed = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-    return f"Since the reviewed plan {', '.join(map(visible, since.plans))}: {listed}."
+    return f"Compared with the reviewed plan {', '.join(map(visible, since.plans))}: {listed}."
 
 
 def verdict(since: Since) -> str:
     if not since.excess:
-        return "Today's plan does no more than was reviewed."
-    return f"Today's plan does more than was reviewed, in {count_of(len(since.excess), 'place')}:"
+        return "Today's plan does not go beyond the reviewed plan."
+    return f"Today's plan goes beyond the reviewed plan in {count_of(len(since.excess), 'place')}:"
 
 
 def excess_lines(since: Since) -> Iterator[str]:
-    """Ways in which it is more, each in a line."""
+    """Yield one line for each way in which today's plan goes beyond the reviewed plan, up to `AT_MOST`."""
     yield from (visible(each.message) for each in since.excess[:AT_MOST])
     if (more := len(since.excess) - AT_MOST) > 0:
         yield f"and {more:,} more"

@@ -1,4 +1,4 @@
-"""Recorded rows, history and the lock → documents and text; pure."""
+"""Recorded rows, history and lock of a state → documents and text; pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HISTORY_FORMAT = "syncengine.history/v1"
 
 
 def rows_document(rows: Iterable[Recorded]) -> Document:
-    """`state list` and `state show` for machines."""
+    """Return the JSON document of `state list` and `state show`."""
     return {"format": STATE_FORMAT, "resources": [row_document(row) for row in rows]}
 
 
@@ -47,7 +47,7 @@ def _place(source: Source | None) -> Document | None:
 
 
 def rows_text(rows: Sequence[Recorded], width: int) -> str:
-    """A line for each row: address, special state, place."""
+    """Return one line for each row: address, special states, and place; lines are cut to the width."""
     if not rows:
         return "Nothing is recorded.\n"
     lines = [_row_line(row, min(60, max(len(visible(str(r.key))) for r in rows))) for row in rows]
@@ -63,7 +63,7 @@ def _row_line(row: Recorded, room: int) -> str:
 
 
 def row_text(row: Recorded) -> str:
-    """All recorded data of one resource."""
+    """Return all recorded data of one resource, one fact a line."""
     lines = [visible(str(row.key)), f"  status: {row.status.value}{', doubtful' if row.doubtful else ''}"]
     lines += [f"  {name}: {_value(value)}" for name, value in row.body.fields.items()]
     if row.body.keywords:
@@ -106,7 +106,7 @@ def _detail_document(detail: Detail) -> Document:
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """The history of one resource, newest first, as runs are listed; `entries` are oldest first, as in JSON."""
+    """Return the history of one resource, newest entry first; `entries` are in the opposite order, as in JSON."""
     return "".join(line + "\n" for entry in reversed(entries) for line in _entry_lines(entry))
 
 
@@ -149,8 +149,8 @@ def _run_document(run: Run) -> Document:
 
 
 def runs_text(runs: Sequence[Run]) -> str:
-    """A line for each run, the newest first."""
-    return "".join(_run_line(run) + "\n" for run in runs) or "Nothing was applied yet.\n"
+    """Return one line for each run, in the given order."""
+    return "".join(_run_line(run) + "\n" for run in runs) or "Nothing has been applied yet.\n"
 
 
 def _run_line(run: Run) -> str:
@@ -158,7 +158,7 @@ def _run_line(run: Run) -> str:
     commit = f" commit {run.commit[:12]}{tree}" if run.commit else ""
     job = f" {run.job_url}" if run.job_url else ""
     counts = _counts(run.counts)
-    outcome = run.outcome or "running, or killed"
+    outcome = run.outcome or "running or killed"
     code = f" (exit {run.exit_code})" if run.exit_code is not None else ""
     who = f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else "")
     approved = f", approved: {' '.join(run.approvals)}" if run.approvals else ""
@@ -194,54 +194,55 @@ def lock_document(lock: LockInfo | None) -> Document:
 
 
 def forgotten_text(count: int) -> str:
-    return f"Forgot {count_of(count, 'resource')}; the service keeps what it has.\n"
+    return f"Forgot {count_of(count, 'resource')}; nothing was deleted on the service.\n"
 
 
 def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool, in_git: bool) -> str:
-    """Sentences on the history that `state prune` removed or would remove, and on what is impossible then."""
+    """Return sentences on the history that `state prune` removed or would remove, and on the consequences."""
     numbers = f"{count_of(pruned.runs, 'run')} and {count_of(pruned.entries, 'entry')} of the history"
     lines = [f"{'Would remove' if dry_run else 'Removed'} {numbers} from before {when(pruned.before)}."]
     if pruned.before < before:
-        lines.append("The last 24 hours stay: the gate counts what they took away.")
+        lines.append("The last 24 hours are kept, because the gate counts their removals.")
     if pruned.in_doubt:
-        lines.append(f"The history of {count_of(pruned.in_doubt, 'resource')} in doubt stays.")
+        lines.append(f"The history of {count_of(pruned.in_doubt, 'resource')} in doubt is kept.")
     if pruned.runs:
         will = "could" if dry_run else "can"
-        lines.append(f"These runs {will} no longer be undone, and plans that were saved before then not be resumed.")
+        lines.append(f"Pruned runs {will} no longer be undone, and plans saved before then no longer resumed.")
     if dry_run:
-        lines += ["Earlier versions could not be restored any more."] if in_git else []
+        lines += ["Earlier versions could no longer be restored."] if in_git else []
         return "\n".join(lines) + "\n"
     return "\n".join((*lines, *_what_is_left(is_compact, in_git))) + "\n"
 
 
 def erased_text(count: int, erased: Erased, remaining: Sequence[Recorded], is_compact: bool, in_git: bool) -> str:
-    """Counts of entries that `state erase` removed, without a name: this text may be in a log."""
+    """Return sentences on what `state erase` removed, without names, because the text may end up in a log."""
     lines = [
         f"Erased {count_of(count, 'resource')}: {count_of(erased.entries, 'entry')} of the history"
-        f" {'has' if erased.entries == 1 else 'have'} neither name nor content any more."
+        f" no longer {'has' if erased.entries == 1 else 'have'} a name or content."
     ]
     if erased.runs:
-        lines.append(f"{count_of(erased.runs, 'run')} can no longer be undone for what was erased.")
+        lines.append(f"{count_of(erased.runs, 'run')} can no longer be undone for the erased resources.")
     if remaining:
         lines.append(
-            "The service may still hold what was only released or retired: the deletion of its category no longer"
-            " counts it."
+            "The service may still have tags that were only released or retired: a plan that deletes their category no"
+            " longer counts them."
         )
-    lines.append("Git, saved plans, reports, exports, backups and posted time keep what they hold.")
+    lines.append("Copies in Git, saved plans, reports, exports, backups and posted time are not erased.")
     return "\n".join((*lines, *_what_is_left(is_compact, in_git))) + "\n"
 
 
 def _what_is_left(is_compact: bool, in_git: bool) -> list[str]:
-    """Say where bytes of what was removed may still be."""
+    """Return sentences on the places where removed data may still be stored."""
     if in_git:
-        clones = "Other clones" if is_compact else "Clones, this one too,"
+        clones = "Other clones" if is_compact else "Clones, including this one,"
         return [
-            f"Earlier versions cannot be restored any more. {clones} keep what they fetched (.syncengine/git-state),"
-            " and the server until its `git gc`."
+            f"Earlier versions can no longer be restored. {clones} keep the data that they fetched"
+            " (.syncengine/git-state), and the server keeps its data until `git gc` runs there."
         ]
     if is_compact:
         return []
     return [
-        "Removed bytes may still be in the database's files, since others read from it or this user may not write its"
-        " tables anew: run `syncengine state prune --before 9999d` when nobody else does, or VACUUM FULL as owner."
+        "The database files may still contain the removed data, because another process was reading or this user may"
+        " not rewrite the tables: run `syncengine state prune --before 9999d` when no other process uses the database,"
+        " or VACUUM FULL as its owner."
     ]

@@ -1,4 +1,4 @@
-"""The comparison of two states → a document and text; pure."""
+"""Comparison of two states → a document and text; pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from syncengine.document.comparison import Comparison, ValueChange
 from syncengine.plan.since import in_words
 from syncengine.render.escape import visible
 from syncengine.render.json import Document
+from syncengine.render.words import count_of
 
 FORMAT = "syncengine.state-diff/v1"
 
 
 def diff_document(compared: Comparison[str], other: str) -> Document:
-    """`state diff` for machines: `before` is the other state, `after` this one."""
+    """Return the JSON document of `state diff`; `before` is the other state, `after` the project's own state."""
     return {
         "format": FORMAT,
         "other": other,
@@ -37,7 +38,7 @@ def diff_text(compared: Comparison[str], other: str) -> str:
 
 def _lines(compared: Comparison[str], other: str) -> Iterator[str]:
     if compared.is_equal:
-        yield f"Both record the same {compared.same:,} resources."
+        yield f"Both states record the same {count_of(compared.same, 'resource')}."
         return
     yield from (f"+ {visible(address)}  only here" for address in compared.new)
     yield from (f"- {visible(address)}  only in {other}" for address in compared.gone)

@@ -1,4 +1,4 @@
-"""Versions of a state in Git → documents and text; pure."""
+"""Versions of a state that is kept in Git → documents and text; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncengine.state.snapshots.versions import Version
 
 FORMAT = "syncengine.state-versions/v1"
 LETTERS = 12
-"""Letters of an id that are shown to people, and suffice to restore it."""
+"""The number of characters of a version's id that are shown; they suffice to restore the version."""
 
 
 def versions_document(versions: Sequence[Version]) -> Document:
@@ -32,7 +32,7 @@ def _document(version: Version) -> Document:
 
 
 def versions_text(versions: Sequence[Version]) -> str:
-    """A line for each version."""
+    """Return one line for each version."""
     return "".join(_line(version) + "\n" for version in versions) or "There are no versions.\n"
 
 
@@ -47,6 +47,6 @@ def _line(version: Version) -> str:
 def restored_text(version: Version) -> str:
     count = count_of(version.info.rows, "resource")
     return (
-        f"Restored version {version.id[:LETTERS]} of {when(version.info.when)}: {count}; all rows are doubtful, and the"
-        " next apply sends them again.\n"
+        f"Restored version {version.id[:LETTERS]} of {when(version.info.when)} with {count}; all rows are doubtful, and"
+        " the next apply sends them again.\n"
     )

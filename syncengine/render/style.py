@@ -1,4 +1,4 @@
-"""The look of a rendering: the terminal's width and abilities, as a value; and the one table of styles."""
+"""The look of a rendering: width and abilities of the terminal as a value, and the table of styles."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from enum import StrEnum
 from syncengine.render.links import NO_LINKS, Links
 
 SourceLines = Callable[[str], Sequence[str] | None]
-"""A file of the project → its lines, or None where they are not at hand or not to be shown."""
+"""A function from a project file's name to its lines, or `None` when they cannot or must not be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The properties of the place where a text is read.
+    """The properties of the terminal or host that shows a text.
 
-    `lines` gives the source lines that carets point into; None: no carets. `prefix` is the project's folder relative to
-    the repository's root, for formats whose readers expect paths from there. `links` lead to lines at its host.
+    `lines` reads the source lines that carets point into; no carets are shown when it is `None`. `prefix` is the
+    project's folder relative to the repository's root, for formats with paths from there. `links` lead to its host.
     """
 
     width: int = 80
@@ -55,7 +55,7 @@ STYLES: dict[Tone, str] = {
     Tone.WARNING: "1;33",
     Tone.QUIET: "2",
 }
-"""Each tone's SGR parameters."""
+"""The terminal's SGR parameters for each tone."""
 
 _PLAIN_LETTERS = str.maketrans(
     {
@@ -74,14 +74,14 @@ _PLAIN_LETTERS = str.maketrans(
 
 
 def painted(text: str, tone: Tone | None, look: Look) -> str:
-    """The text in its colour, or as it is where there are no colours."""
+    """Return the text in the colour of its tone, or unchanged when the look has no colours."""
     if not (look.colour and tone and text):
         return text
     return f"\x1b[{STYLES[tone]}m{text}\x1b[0m"
 
 
 def lettered(text: str, look: Look) -> str:
-    """The text in letters that the terminal has: ASCII, with escapes for the rest, where it has no other."""
+    """Return the text in letters that the terminal has; without Unicode, ASCII substitutes or escapes."""
     if look.unicode or text.isascii():
         return text
     return text.translate(_PLAIN_LETTERS).encode("ascii", "backslashreplace").decode("ascii")

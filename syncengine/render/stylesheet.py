@@ -1,4 +1,4 @@
-"""The style of the HTML page: system fonts and colours of its own, for light, dark and paper."""
+"""The style sheet of the HTML page of a plan, for light and dark screens and for print."""
 
 STYLESHEET = """
 :root { color-scheme: light dark;

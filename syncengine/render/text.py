@@ -44,7 +44,7 @@ _GAP = "  "
 
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
-    """Summary, removals, additions, updates, notes, the gate and diagnostics, in this order."""
+    """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections = sections_of(own, fold)
     foremost, first = said_first(plan), warned_first(plan)
@@ -64,7 +64,7 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
 
 
 def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[Iterable[str]]:
-    """One line for the changes that are not the pull request's; their sections behind it where all is listed."""
+    """Yield a line on changes from outside the pull request, and their sections with `--verbose`."""
     if (waiting := waiting_part(plan)) is not None:
         ending = ":" if look.verbose else "; --verbose lists them."
         yield paragraph(waiting_line(waiting) + ending, look, Tone.NOTE)
@@ -73,13 +73,13 @@ def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[Iterable[str]]:
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
-    """Blocks of lines with an empty line between them; the end is a line's end."""
+    """Join blocks of lines with an empty line between them; the result ends with a line end."""
     texts = ["\n".join(block) for block in blocks]
     return "\n\n".join(text for text in texts if text) + "\n"
 
 
 def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "") -> list[str]:
-    """The text wrapped to the width, each line in the tone."""
+    """Return the text wrapped to the width, each line in the colour of the tone."""
     lines = wrapped(lettered(text, look), look.width - len(indent))
     return [indent + painted(line, tone, look) for line in lines]
 
@@ -117,9 +117,9 @@ def _section(section: Section, look: Look) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """One row in letters that the terminal has.
+    """One row of a section, in letters that the terminal has.
 
-    `name` carries indentation and symbol; `inline` is all on one line, but for what stands `beyond` its details.
+    `name` includes indentation and symbol. `inline` is the row with its details on one line; `beyond` follows below.
     """
 
     symbol: str
@@ -131,7 +131,7 @@ class _Prepared:
     indent: str
 
     def head(self, room: int) -> str:
-        """The row in one line if it fits, else its name only."""
+        """Return the whole row when it fits into `room` columns, else its name only."""
         return self.inline if cells(self.inline) <= room else self.name
 
     def lines(self, head: str, column: int, look: Look) -> Iterator[str]:
@@ -143,7 +143,7 @@ class _Prepared:
             yield self.indent + painted(self.place, Tone.QUIET, look)
 
     def _tail(self, head: str, column: int, look: Look) -> str:
-        """The place in the section's column, unless this row has no room for it."""
+        """Return the place, aligned in the section's column; empty when the row has no room for it."""
         blank = " " * (column - cells(head))
         if not self.place or len(blank) < len(_GAP) or column + cells(self.place) > look.width:
             return ""
@@ -171,7 +171,7 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
 
 
 def _beyond(row: SectionRow) -> Iterator[str]:
-    """Yield the lines below a group's row: an example, and the names."""
+    """Yield the lines below a folded row: an example, and the names of its resources."""
     if row.example:
         yield row.example
     if row.label:
@@ -205,16 +205,16 @@ def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = F
 
 
 def approval_lines(gate: Gate, *, is_undo: bool = False) -> Iterator[str]:
-    """Return lines that say how to approve exactly this plan (docs/planning.md 5); not wrapped.
+    """Yield unwrapped lines on how to approve exactly this plan (docs/planning.md 5).
 
-    An undo is applied from its file alone.
+    An undo can be applied only from its saved file.
     """
-    yield f"{_INDENT}Approve each in the project file, so that it is reviewed with them:"
+    yield f"{_INDENT}To approve, add these lines to the project file, where they are reviewed:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
     if approve := for_everything(gate):
-        yield f"{_INDENT}or approve {everything(gate)}, once:"
+        yield f"{_INDENT}Or approve {everything(gate)}, once:"
         file = " FILE" if is_undo else ""
         yield f"{_INDENT * 2}syncengine apply{file} --approve-deletes {approve}"
         if is_undo:
-            yield f"{_INDENT}FILE is what `plan --undo RUN --out FILE` saves."
+            yield f"{_INDENT}FILE is the file that `plan --undo RUN --out FILE` writes."

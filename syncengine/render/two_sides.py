@@ -1,6 +1,6 @@
-"""A plan of two sides → its parts for people: what is said first, the own changes, those that wait; pure.
+"""Plan of `plan --base` → its parts for people: foremost warnings, own changes, waiting changes; pure.
 
-Renderings show the own part as any plan, and the waiting one folded behind `waiting_line`.
+Renderings show the pull request's own part like any plan, and fold the waiting part behind `waiting_line`.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from syncengine.render.gate import asks_about_removals_alone
 from syncengine.render.words import count_of, number
 
 SHORT = 12
-"""Letters of a commit."""
+"""The number of characters of a commit id that are shown."""
 
 TRIPPED_BY: Mapping[Whose, str] = {
-    Whose(own=True): "It is this pull request's {} that need it.",
-    Whose(theirs=True): "Only {} that were merged earlier need it; those of this pull request do not.",
-    Whose(only_together=True): "Neither this pull request's {} nor those that were merged earlier need it alone: "
-    "together they do.",
-    Whose(theirs=True, only_together=True): "The {} that were merged earlier need it; those of this pull request do "
-    "not alone, and together they do.",
-    Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need it.",
+    Whose(own=True): "This pull request's {} need the approval.",
+    Whose(theirs=True): "Only {} that were merged earlier need the approval; those of this pull request do not.",
+    Whose(only_together=True): "This pull request's {} and those that were merged earlier need the approval only "
+    "together.",
+    Whose(theirs=True, only_together=True): "The {} that were merged earlier need the approval; those of this pull "
+    "request need it only together with them.",
+    Whose(own=True, theirs=True): "Both this pull request's {} and those that were merged earlier need the approval.",
 }
 
 
 def said_first(plan: Plan) -> list[Diagnostic]:
-    """What stands above everything else: a changed policy before the rest."""
+    """Return the diagnostics that are shown above everything else, a changed policy first."""
     first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
     return sorted(first, key=lambda d: SAID_FIRST.index(d.code))
 
 
 def warned_first(plan: Plan) -> list[Diagnostic]:
-    """Doubts about the state itself, which stand above the counts."""
+    """Return the doubts about the state itself, which are shown above the counts."""
     return [diagnostic for diagnostic in plan.diagnostics if diagnostic.code in DOUBTS_OF_STATE]
 
 
 def first_sentence(diagnostic: Diagnostic) -> str:
-    """A diagnostic in its own words; what a pull request changes of the policy names its place itself."""
+    """Return a diagnostic with its severity and code; a change of policy is shown by its message alone."""
     label = "" if diagnostic.code == POLICY_CHANGED else f"{diagnostic.severity.value}[{diagnostic.code}]: "
     return f"{label}{visible(diagnostic.message)}"
 
 
 def own_part(plan: Plan) -> Plan:
-    """The changes of the pull request alone; of a plan with one side, all."""
+    """Return the plan reduced to the pull request's own changes; a plan without `--base` keeps all changes."""
     base = plan.base
     plan = with_refusals(plan)
     if base is None:
@@ -65,7 +65,7 @@ def own_part(plan: Plan) -> Plan:
 
 
 def with_refusals(plan: Plan) -> Plan:
-    """The plan whose reasons quote the last refusal of each resource, which was refused before."""
+    """Return the plan with the last refusal of each previously refused resource quoted in its reason."""
     if not plan.refused:
         return plan
     now = datetime.fromisoformat(plan.basis.created).timestamp()
@@ -81,7 +81,7 @@ def with_refusals(plan: Plan) -> Plan:
 
 
 def waiting_part(plan: Plan) -> Plan | None:
-    """The changes that wait, each with its reason; None where there are none."""
+    """Return the plan reduced to the waiting changes, each with its reason; `None` when no change waits."""
     base = plan.base
     if base is None or not base.waiting:
         return None
@@ -96,23 +96,23 @@ def _with_reason(change: Change, base: Base) -> Change:
 
 
 def waiting_line(waiting: Plan) -> str:
-    """The changes that wait, in one line."""
+    """Return one line that counts the waiting changes by their reasons."""
     assert waiting.base is not None
     reasons = Counter(reason.partition(":")[0] for reason in waiting.base.waiting.values())
     why = ", ".join(f"{number(count)} {reason}" for reason, count in reasons.most_common())
-    return f"{count_of(len(waiting.changes), 'change')} not of this pull request: {why}"
+    return f"{count_of(len(waiting.changes), 'change')} from outside this pull request: {why}"
 
 
 def compared_with(base: Base) -> str:
-    """The other side of the plan."""
+    """Return the words that name the revision that the plan is compared with."""
     name = f"{visible(base.ref)} ({base.commit[:SHORT]})"
     if base.is_in_git:
-        return f"Git with Git: compared with {name}; no state was read, so that what waits is not known"
+        return f"Compared with {name} in Git only: no state was read, so waiting changes are unknown"
     return f"compared with {name}"
 
 
 def tripped_by(plan: Plan) -> str | None:
-    """A sentence that names whose removals, or changes, trip the gate; None for a plan with one side."""
+    """Return a sentence on whose removals or changes trip the gate; `None` for a plan without `--base`."""
     who = whose(plan.gate, plan.base)
     sentence = TRIPPED_BY.get(who._replace(only_together=who.only_together and not who.own))
     return sentence and sentence.format("removals" if asks_about_removals_alone(plan.gate) else "changes")

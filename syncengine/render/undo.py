@@ -1,4 +1,4 @@
-"""The run that a plan takes back → its part of the machine format, and sentences for people; pure (docs/undo.md)."""
+"""Run that a plan undoes → its part of the JSON format, and sentences for people; pure (docs/undo.md)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def undo_item(undo: Undo) -> formats.UndoItem:
 
 
 def undo_of(item: formats.UndoItem) -> Undo:
-    """The undo that a document shows."""
+    """Return the undo that a plan's document describes."""
     selection = (item.targets, item.excludes)
     return Undo(item.run, item.command, item.started, item.commit, item.revert, item.forced, item.left_out, *selection)
 
 
 def undo_sentences(undo: Undo) -> Iterator[str]:
-    """Sentences on the run, on changes of it that stay, and on taking it back in Git too."""
+    """Yield sentences on the undone run, on resources that are left out, and on reverting its commit in Git."""
     commit = f", commit {visible(undo.commit[:12])}" if undo.commit else ""
     started = visible(undo.started[:16].replace("T", " "))
-    yield f"Takes back run {visible(undo.run)} ({visible(undo.command)} of {started} UTC{commit})."
+    yield f"Undoes run {visible(undo.run)} ({visible(undo.command)} of {started} UTC{commit})."
     if undo.left_out:
-        yield f"{count_of(len(undo.left_out), 'resource')} of it {'is' if len(undo.left_out) == 1 else 'are'} left out."
-    yield "Time that was tagged meanwhile keeps its tags."
+        yield f"The plan leaves out {count_of(len(undo.left_out), 'resource')} of that run."
+    yield "Time that has been tagged since then keeps its tags."
     if undo.revert:
-        yield f"Take it back in Git too, since manifests that ask for it again are refused: {visible(undo.revert)}"
+        yield f"Revert it in Git too, because manifests that ask for it again are rejected: {visible(undo.revert)}"

@@ -1,4 +1,4 @@
-"""Text → its letters that look like nothing or like others: joiners, odd blanks, marks, two scripts in a word; pure."""
+"""Text → its invisible or confusable letters: joiners, odd blanks, marks, two scripts in one word; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INVISIBLE = frozenset({"Cf", "Zs", "Mn", "Me", "Cc", "Zl", "Zp"})
 
 
 def unusual_letters(text: str) -> tuple[str, ...]:
-    """Return the letters as code points, `U+0435 CYRILLIC SMALL LETTER IE`, each once."""
+    """Return the unusual letters of a text as code points, `U+0435 CYRILLIC SMALL LETTER IE`, each once."""
     if text.isascii():
         return ()
     letters = [letter for letter in text if letter != " " and unicodedata.category(letter) in _INVISIBLE]
@@ -19,7 +19,7 @@ def unusual_letters(text: str) -> tuple[str, ...]:
 
 
 def _strangers(word: str) -> list[str]:
-    """The letters of a word that are not Latin, where others of it are."""
+    """Return the letters of a word that are not Latin, when the word also has Latin letters."""
     if word.isascii():
         return []
     foreign = [letter for letter in word if letter.isalpha() and not _is_latin(letter)]

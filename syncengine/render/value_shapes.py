@@ -1,8 +1,8 @@
-"""Values before and after → what was done to them, where the same was done to several; pure.
+"""Old and new values → the shapes of changes, each shared by several values; pure.
 
-A shape is a function with fixed parameters: from it, the value before and the resource's name, the value after follows.
-So one row with one example says all of a group, and nothing that was done otherwise can hide in it. A date that moved
-is the one exception; its row shows the range. "Replaced by something else" is no shape.
+A shape is a function with fixed parameters: from the old value and the resource's name it makes the new value. So one
+row with one example describes a whole group of changes, and no other change can hide in it. The one exception is a
+date that moved, for which the row shows the range. A value replaced by something unrelated has no shape.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from syncengine.render.escape import shared_length
 from syncengine.resource import Value
 
 ALIKE = 3
-"""The number of changes from which on the same thing is a shape."""
+"""The smallest number of equal changes that make a shape."""
 
 POPULAR = 8
-"""Shapes that are tried on values which have no shape of their own."""
+"""The number of frequent shapes that are tried on values without a shape of their own."""
 
 
 class Aspect(NamedTuple):
-    """One thing that changes in a resource. `note` belongs to it and is the same for all of a shape."""
+    """One changed value of a resource: label, old and new value, and a note that is part of the label."""
 
     label: str
     before: Value | None
@@ -37,17 +37,18 @@ Parameters = tuple[Value | tuple[tuple[str, ...], ...] | None, ...]
 
 
 class ValueShape(NamedTuple):
-    """Something done to a value; `rule` names a line of `RULES`."""
+    """The shape of a change: the name of an entry of `RULES`, and its parameters."""
 
     rule: str
     parameters: Parameters
 
 
 class ShapeRule(NamedTuple):
-    """How a shape is found, and what it makes of a value.
+    """A rule that finds a shape and applies it.
 
-    `find`: (name, before, after) → parameters, or None. `make`: (parameters, name, before) → after; None where the
-    value after does not follow. `level`: rules of a lower level come first; of one level, the shape of most values.
+    `find` maps (name, before, after) to parameters or `None`. `make` maps (parameters, name, before) to the new
+    value; it is `None` when the new value does not follow from them. Rules of a lower `level` are tried first; within a
+    level, the shape that most values share is chosen.
     """
 
     find: Callable[[str, Value | None, Value | None], Parameters | None]
@@ -56,7 +57,7 @@ class ShapeRule(NamedTuple):
 
 
 class ValueColumn(NamedTuple):
-    """Values of one label, before and after, each with the name of its resource."""
+    """The old and new values of one label, and the names of their resources."""
 
     names: list[str]
     before: list[Value | None]
@@ -64,7 +65,7 @@ class ValueColumn(NamedTuple):
 
 
 def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
-    """The shape of each value; None: the same was not done to enough others."""
+    """Return the shape of each value; `None` when too few other values changed in the same way."""
     names, before, after = column
     if before.count(None) == len(before):
         return _first_shapes(names, after)
@@ -80,7 +81,7 @@ def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
 
 
 def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[ValueShape | None]:
-    """The same for values where none was before: the same one, or one with the resource's own name, or a date."""
+    """Return the shapes of values without an old value: equal values, values with the resource's name, or dates."""
     shapes = _frequent(values)
     rest = [n for n, shape in enumerate(shapes) if shape is None]
     likely = [n for n in rest if (names[n] in v if isinstance(v := values[n], str) else _may_be_shaped(names[n], v))]
@@ -91,7 +92,7 @@ def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[
 
 
 def _frequent(values: Sequence[Value | None]) -> list[ValueShape | None]:
-    """The values that are there often enough."""
+    """Return the shape of each value that at least `ALIKE` resources have, and `None` for other values."""
     different = len(set(values))
     if different == 1 and len(values) >= ALIKE:
         return [ValueShape("same", (None, values[0]))] * len(values)
@@ -102,7 +103,7 @@ def _frequent(values: Sequence[Value | None]) -> list[ValueShape | None]:
 
 
 def _may_be_shaped(name: str, value: Value | None) -> bool:
-    """Whether a value may have a shape of its own: one that is there, and lists the name where it is a list."""
+    """Return whether a value that is not a text may have a shape: any value, but a list only with the name in it."""
     return name in " ".join(value) if isinstance(value, tuple) else value is not None
 
 
@@ -115,7 +116,7 @@ def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:
 
 
 def _candidates(level: int, name: str, before: Value | None, after: Value | None) -> list[ValueShape]:
-    """Shapes that make the value after of the one before."""
+    """Return the shapes of one level that turn `before` into `after`."""
     return [
         ValueShape(rule, parameters)
         for rule, find in FINDERS[level]
@@ -124,7 +125,7 @@ def _candidates(level: int, name: str, before: Value | None, after: Value | None
 
 
 def _elected(candidates: Sequence[list[ValueShape]]) -> list[ValueShape | None]:
-    """Choose for each value its most frequent candidate, the first of equals; None where too few values share it."""
+    """Return for each value its most frequent candidate, the first of equals; `None` when too few values share it."""
     votes = Counter(chain.from_iterable(candidates))
     best = [max(each, key=votes.__getitem__) if each else None for each in candidates]
     sizes = Counter(best)
@@ -132,7 +133,7 @@ def _elected(candidates: Sequence[list[ValueShape]]) -> list[ValueShape | None]:
 
 
 def _join_popular(level: int, column: ValueColumn, shapes: list[ValueShape | None]) -> None:
-    """Give values without a shape that of others which makes just this of them: a word that occurs twice, say."""
+    """Give each value without a shape a popular shape with the same result, such as for a word that occurs twice."""
     names, before, after = column
     popular = [
         (shape, make)
@@ -164,7 +165,7 @@ _WORDS = re.compile(r"\w+|\W")
 
 
 def _replaced(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    """Some words replaced by others everywhere; an insertion takes the word before it along."""
+    """Find words that are replaced by other words everywhere; an insertion includes the word before it."""
     if not (isinstance(before, str) and isinstance(after, str) and before and after):
         return None
     if after.startswith(before) or after.endswith(before):
@@ -176,7 +177,7 @@ def _replaced(name: str, before: Value | None, after: Value | None) -> Parameter
 
 
 def middle(before: str, after: str) -> tuple[str, str]:
-    """The parts that differ, as whole words."""
+    """Return the parts of two texts that differ, extended to whole words."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     head = shared_length(old, new)
     tail = shared_length(old[head:][::-1], new[head:][::-1])
@@ -193,7 +194,7 @@ def _with_replaced(parameters: Parameters, name: str, before: Value | None) -> o
 
 
 def with_words_replaced(before: str, old: str, new: str) -> str:
-    """The text with other words in the place of these, wherever these are whole words."""
+    """Return the text with `old` replaced by `new` wherever `old` stands as whole words."""
     if old not in before:
         return before
     pieces = before.split(old)
@@ -205,15 +206,15 @@ def with_words_replaced(before: str, old: str, new: str) -> str:
 
 
 def _continues(one: str, other: str) -> bool:
-    """Whether two neighbouring letters are of one word."""
+    """Return whether two neighbouring letters belong to one word."""
     return one.isalnum() and other.isalnum()
 
 
 CASES: dict[str, Callable[[str], str]] = {
     "upper case": str.upper,
     "lower case": str.lower,
-    "capitals of words": str.title,
-    "first letter a capital": lambda text: text[:1].upper() + text[1:],
+    "title case": str.title,
+    "first letter capitalized": lambda text: text[:1].upper() + text[1:],
 }
 
 
@@ -224,7 +225,7 @@ def _cased(name: str, before: Value | None, after: Value | None) -> Parameters |
 
 
 def _named(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    """The resource's own name between two constants."""
+    """Find the resource's own name between two constant texts."""
     if not (isinstance(after, str) and len(name) > 1 and name in after):
         return None
     head, tail = after.split(name, 1)
@@ -232,7 +233,7 @@ def _named(name: str, before: Value | None, after: Value | None) -> Parameters |
 
 
 def _named_items(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    """Items of a list with the resource's own name in them."""
+    """Find items of a new list that contain the resource's own name."""
     if not (isinstance(after, tuple) and before is None and len(name) > 1 and any(name in item for item in after)):
         return None
     return (tuple(tuple(item.split(name)) for item in after),)
@@ -244,7 +245,7 @@ def _with_named_items(parameters: Parameters, name: str, before: Value | None) -
 
 
 def _items(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    """Items that come and go, all others staying in their order."""
+    """Find added and removed items of a list whose other items keep their order."""
     if not (isinstance(before, tuple) and isinstance(after, tuple)):
         return None
     gains, losses = tuple(v for v in after if v not in before), tuple(v for v in before if v not in after)
@@ -259,7 +260,7 @@ def _with_items(parameters: Parameters, name: str, before: Value | None) -> obje
 
 
 def _dated(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    """An instant that comes, or moves in a direction, within a year: of the range that the row shows."""
+    """Find an instant that is set or moves earlier or later, and its new year."""
     if isinstance(after, bool) or not isinstance(after, int) or isinstance(before, (bool, str, tuple)):
         return None
     year = (instant(after) or str(after))[:4]
@@ -286,14 +287,14 @@ RULES: dict[str, ShapeRule] = {
     "set": ShapeRule(lambda name, before, after: (after,), lambda p, name, before: p[0], 2),
     "dated": ShapeRule(_dated, None, 3),
 }
-"""Every shape, the most exact ones first."""
+"""The rule of each shape, the most exact ones first."""
 
 FIRST_RULES: tuple[tuple[str, Callable[[str, Value | None], bool]], ...] = (
     ("named", lambda name, value: isinstance(value, str) and name in value),
     ("named items", lambda name, value: isinstance(value, tuple)),
     ("dated", lambda name, value: isinstance(value, int)),
 )
-"""Rules for values where none was before, and whether a value is worth a look."""
+"""The rules for values without an old value, each with a quick test of whether it can apply."""
 
 LEVELS = sorted({rule.level for rule in RULES.values()})
 FINDERS = {level: [(name, rule.find) for name, rule in RULES.items() if rule.level == level] for level in LEVELS}

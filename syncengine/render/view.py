@@ -1,7 +1,7 @@
-"""Plan → its view for people: sections and rows, most dangerous first; pure.
+"""Plan → its view for people: sections and rows, the most dangerous first; pure.
 
-Every rendering for people is made from this view, so that all show the same in the same order. All texts in it are safe
-to show (`escape.py`).
+Every rendering for people is made from this view, so that all of them show the same in the same order. All texts in the
+view are safe to show (`escape.py`).
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
-ABRIDGED = "Not all of it is shown: --verbose shows every line and field, --format json every value."
+ABRIDGED = "Abridged: --verbose shows every line and field, --format json every value."
 
 GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
-"""Changes of resources that no manifest has."""
+"""The actions by which a resource leaves the project."""
 
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 
 def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]:
-    """All sections of a plan: removals, what is opened, what is unlike the rest, and the rest.
+    """Return all sections of a plan: removals, tags made public, odd changes, other changes, and notes.
 
-    `most`: rows of each.
+    Each section has at most `most` rows.
     """
     extent = Extent(fold, most)
     changes = _bucketed(plan.changes)
@@ -70,45 +70,45 @@ def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]
 
 
 def is_abridged(sections: Iterable[Section]) -> bool:
-    """Whether some rows leave out details of their resources."""
+    """Return whether some rows leave out details of their resources."""
     return any(row.abridged for section in sections for row in section.rows)
 
 
 def headline(plan: Plan) -> str:
-    """The plan in one line: its counts, and what stands in its way."""
+    """Return the plan in one line: its counts, and the obstacles to its apply."""
     return " ".join((_in_one_sentence(plan), *_opens(plan), *_unknown(plan), *obstacles(plan)))
 
 
 def obstacles(plan: Plan) -> Iterator[str]:
-    """Return the reasons why a plan cannot be applied as it is, each in a sentence."""
+    """Yield the reasons why a plan cannot be applied as it is, each in a sentence."""
     if plan.is_denied:
         yield "Denied by a rule."
     if plan.is_undone:
-        is_new = plan.changes_something
-        yield f"Blocked: {'it would redo' if is_new else 'the manifests still ask for'} undone changes."
+        subject = "this plan would redo" if plan.changes_something else "the manifests still ask for"
+        yield f"Blocked: {subject} changes that were undone."
     if plan.gate.is_closed:
         is_earlier = plan.base is not None and not whose(plan.gate, plan.base).fails
-        yield "Blocked: earlier changes need an approval." if is_earlier else "Blocked: needs an approval."
+        yield f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}."
 
 
 def _opens(plan: Plan) -> Iterator[str]:
-    """How many tags everybody may see from now on."""
+    """Yield a sentence that counts the tags that become public, if any."""
     if count := sum(len(change.opens or (OPENED,)) for change in plan.changes if OPENED in change.fields):
-        yield f"Opens {count_of(count, 'PRIVATE tag')}."
+        yield f"Makes {count_of(count, 'PRIVATE tag')} public."
 
 
 def _unknown(plan: Plan) -> Iterator[str]:
-    """Yield the sentence about files whose effect only a source can tell."""
+    """Yield a sentence that counts files whose effect is unknown because a source was not read, if any."""
     if count := plan.unknown_effects:
-        without = "its source" if count == 1 else "their sources"
-        yield f"The effect of {count_of(count, 'file')} is unknown without {without}."
+        source = "its source was" if count == 1 else "their sources were"
+        yield f"The effect of {count_of(count, 'file')} is unknown, because {source} not read."
 
 
 def _in_one_sentence(plan: Plan) -> str:
     if plan.changes or plan.sweep:
         return f"Plan: {summary_of(plan.summary)}."
     if plan.base is not None:
-        return f"This pull request changes nothing{' that is known' if plan.unknown_effects else ''}."
+        return f"This pull request makes no {'known ' if plan.unknown_effects else ''}changes."
     if not plan.summary.unchanged:
         return "No changes."
     verb = "matches" if plan.summary.unchanged == 1 else "match"
@@ -116,7 +116,7 @@ def _in_one_sentence(plan: Plan) -> str:
 
 
 def scope(plan: Plan) -> str:
-    """The service and the team of the plan, and the run that it takes back."""
+    """Return sentences on the plan's service and team, the compared revision, and the run that it undoes."""
     return " ".join((_place(plan), *(undo_sentences(plan.undo) if plan.undo else ())))
 
 
@@ -130,7 +130,7 @@ def _place(plan: Plan) -> str:
 
 
 def _bucketed(changes: Sequence[Change]) -> Buckets:
-    """Changes by kind and action, without tags that are deleted with their category."""
+    """Return the changes by kind and action, without tags that are deleted with their category."""
     buckets: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
     for (kind, action), run in groupby(changes, _KIND_AND_ACTION):
         buckets[kind, action].extend(change for change in run if not change.cascade)
@@ -152,10 +152,10 @@ def _row(change: Change, details: Details, depth: int = 0) -> SectionRow:
 
 
 class Topic(NamedTuple):
-    """A section: its changes, its heading (`{}` is the count and noun), and the details of each.
+    """A section: its kind and action, its heading (`{}` is the count and noun), and the details of its changes.
 
-    `aspects`: what changes in it, for that section; None for a change that does not belong to it. `is_whole`: the
-    rows are removals, of which nothing is left out while there is room.
+    `says` are sentences below the heading. `aspects` returns the aspects of a change that the section shows, and `None`
+    for a change that does not belong to it.
     """
 
     kind: Kind
@@ -168,7 +168,7 @@ class Topic(NamedTuple):
 
 
 def _taking(aspects: Callable[[Change], Aspects]) -> Callable[[Change], Aspects | None]:
-    """One kind of removal in updates, of the changes that have it."""
+    """Return a function that adds the reason to the aspects of a change; it returns `None` when there are none."""
 
     def found(change: Change) -> Aspects | None:
         return (*each, *change_aspects.reason(change)) if (each := aspects(change)) else None
@@ -181,7 +181,7 @@ def _explained(details: Callable[[Change, Room], Details]) -> Callable[[Change, 
 
 
 def _remaining(change: Change) -> Aspects | None:
-    """The rest of an update without its removals; a change of only removals needs no second row."""
+    """Return the aspects of an update without its removals; `None` for an update that only removes."""
     rest = change_aspects.updated(change)
     if not rest and change_details.takes(change):
         return None
@@ -190,13 +190,13 @@ def _remaining(change: Change) -> Aspects | None:
 
 def _updated(change: Change, room: Room) -> Details:
     found = (*change_details.updated(change, room), *change_details.reason(change))
-    return found or (change_details.remark("sent again as it is"),)
+    return found or (change_details.remark("sent again unchanged"),)
 
 
 FORGET = "Forgotten: the tag stays on the service and still tags time; this project no longer manages it."
-RETIRE = "Retired: its keywords are deleted, so that it tags nobody's time; its metadata stays for reports."
-DELETE = "Deleted: the tag is gone from the service."
-OPEN = "What only authorized members could read becomes readable for the whole team."
+RETIRE = "Retired: the tag loses its keywords, so it no longer tags time; its metadata stays for reports."
+DELETE = "Deleted: the tag is removed from the service."
+OPEN = "Made public: the whole team can read the tag, which only authorized members could read before."
 
 _REMOVED = (change_aspects.removed, change_details.removed_details)
 _KEYWORDS = (_taking(change_aspects.keywords_deleted), _explained(change_details.keywords_deleted))
@@ -216,10 +216,10 @@ REMOVALS: tuple[Topic, ...] = (
     Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), *_KEYWORDS),
     Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), *_METADATA),
     *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), *_CLEARED) for kind in Kind),
-    Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
-    Topic(Kind.TAG, Action.CREATE, "Open {} under a new name: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
+    Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
+    Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
 )
-"""All topics of removals but deleted categories and activity types, in the order in which people should read them."""
+"""All topics of removals in reading order, except for deleted categories and activity types."""
 
 OTHERS: tuple[Topic, ...] = (
     *(
@@ -231,7 +231,7 @@ OTHERS: tuple[Topic, ...] = (
 
 
 class _TopicRows(NamedTuple):
-    """A topic that has changes, with its rows."""
+    """A topic that has changes, with its rows. `size` is the number of changes."""
 
     topic: Topic
     size: int
@@ -239,11 +239,11 @@ class _TopicRows(NamedTuple):
     more: str
 
     def whole(self) -> Iterator[Section]:
-        """The one section of all, the odd ones first."""
+        """Yield one section with all rows, the odd ones first."""
         yield self._section(self._counted(self.size), (*self.rows.odd, *self.rows.rest))
 
     def odd(self) -> Iterator[Section]:
-        """Yield a section with the changes that are unlike the rest."""
+        """Yield a section with the odd rows, if there are any."""
         if self.rows.odd:
             others = number(self.size - self.rows.odd_count)
             yield self._section(f"{self._counted(self.rows.odd_count)}, unlike the other {others}", self.rows.odd)
@@ -265,7 +265,7 @@ def _topics(topics: Sequence[Topic], changes: Buckets, extent: Extent) -> list[_
 
 
 class _TopicEntries(NamedTuple):
-    """The changes of a topic. Their aspects are made each time they are looked at: a plan may create very many."""
+    """The changes of a topic. Their aspects are computed on each call, because a plan may have very many."""
 
     topic: Topic
     changes: Sequence[Change]
@@ -296,7 +296,7 @@ def _topic(topic: Topic, entries: _TopicEntries, extent: Extent) -> _TopicRows:
         NOUNS[topic.kind],
         least=0 if is_update else MANY,
         rank=Rank.REMOVAL if topic.tone is Tone.REMOVE else None,
-        unlike=", unlike each other" if is_update or is_fresh else "",
+        unlike=", all different" if is_update or is_fresh else "",
         fresh=is_fresh,
         total=None if is_update or is_fresh else partial(_total, changes),
         most=extent.most,
@@ -317,14 +317,14 @@ def _maker(topic: Topic, entries: _TopicEntries) -> RowMaker:
 
 
 def _unusual(aspects: Aspects) -> Details:
-    """The letters of new values that look like nothing, or like others."""
+    """Return a remark that names the invisible and confusable letters of new values, if any."""
     texts = [text for aspect in aspects for text in _new_texts(aspect.before, aspect.after)]
     letters = dict.fromkeys(letter for text in texts for letter in unusual_letters(text))
-    return (change_details.remark(f"has {', '.join(letters)}"),) if letters else ()
+    return (change_details.remark(f"contains {', '.join(letters)}"),) if letters else ()
 
 
 def _new_texts(before: object, after: object) -> Iterator[str]:
-    """Texts whose unusual letters, if any, were not there before."""
+    """Yield new texts that have letters which the old text lacks, and new items of lists."""
     if isinstance(after, str) and not after.isascii():
         letters = set(before) if isinstance(before, str) else set()
         if set(after) - letters:
@@ -334,7 +334,7 @@ def _new_texts(before: object, after: object) -> Iterator[str]:
 
 
 def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
-    """Details of many removals together: their reason, if all have the same, and the keywords that go."""
+    """Return common details of many removals: their deleted keywords, and their reason if all have the same."""
     members = [changes[number] for number in numbers]
     reasons = {change.reason for change in members}
     return (
@@ -347,13 +347,16 @@ def _total(changes: Sequence[Change], numbers: Sequence[int]) -> Details:
 
 SWEEP = (
     "Completing the sync session deletes every activity type of the team that these manifests do not declare: "
-    "{} recorded here, and any that this project does not know."
+    "{} recorded in this state, and any that this project does not know."
 )
-FIRST_SWEEP = "It is the first sync session of this state: approving it means that this project owns the whole list."
+FIRST_SWEEP = (
+    "This is the first sync session of this state: approving it makes this project the owner of the team's whole list"
+    " of activity types."
+)
 
 
 def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Section]:
-    """The section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
+    """Yield the section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
     if not (plan.sweep or deletes):
         return
     names = {change.key.name for change in deletes}
@@ -384,12 +387,12 @@ def _sweep_says(count: int, *, first: bool) -> tuple[str, ...]:
 
 # --- categories that take tags along ----------------------------------------------------------------------------------
 
-CATEGORY = "The service deletes a category with every tag that is still in it."
-UNKNOWN_TAGS = "any that was made outside this project"
+CATEGORY = "Deleting a category also deletes every tag that is still in it."
+UNKNOWN_TAGS = "any that were created outside this project"
 
 
 def _category_deletes(changes: Sequence[Change], extent: Extent) -> Iterator[Section]:
-    """Each deleted category with the tags that go with it (docs/planning.md 2.2)."""
+    """Yield the section of deleted categories and of the tags deleted with them (docs/planning.md 2.2)."""
     cascades = _cascades(changes)
     deletions = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
     rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), extent)]
@@ -409,7 +412,7 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 
 def _category_rows(change: Change, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
-    along = f"deletes {count_of(len(members), 'tag')} with it, and {UNKNOWN_TAGS}"
+    along = f"also deletes {count_of(len(members), 'tag')} in it, and {UNKNOWN_TAGS}"
     yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, extent)
 
@@ -422,7 +425,7 @@ def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> I
         lambda number, *_: change_details.reason(members[number]),
         depth=1,
     )
-    along = (change_details.remark(f"with {visible(category)}"),)
+    along = (change_details.remark(f"deleted with {visible(category)}"),)
     rows = folded(
         entries, make, Folding(extent.fold, "tag", MANY, Rank.REMOVAL, total=lambda _: along, most=extent.most)
     )
@@ -432,7 +435,7 @@ def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> I
 # --- notes ------------------------------------------------------------------------------------------------------------
 
 NOTE_SYMBOL = "*"
-NOTES = "Nothing is sent for these."
+NOTES = "Nothing is sent to the service for these notes."
 
 
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
@@ -440,7 +443,7 @@ def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
         make = RowMaker(NOTE_SYMBOL, lambda number: _note_member(notes[number]), lambda n, *_: _note_details(notes[n]))
         entries = ListedEntries([note.key.name for note in notes], [*map(change_aspects.note, notes)])
         rows = folded(
-            entries, make, Folding(extent.fold, "resource", unlike=", unlike each other", fresh=True, most=extent.most)
+            entries, make, Folding(extent.fold, "resource", unlike=", all different", fresh=True, most=extent.most)
         )
         yield Section(count_of(len(notes), "note").capitalize(), Tone.NOTE, (NOTES,), (*rows.odd, *rows.rest))
 

@@ -1,4 +1,4 @@
-"""Numbers and lists as people write them; pure."""
+"""Format numbers, lists, places and times for people. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncengine.render.escape import file_name
 from syncengine.resource import Kind, Source
 
 FEW = 5
-"""Names that a folded line shows."""
+"""The number of names that a folded line shows."""
 
 _PLURALS = {"category": "categories", "entry": "entries", "metadata entry": "metadata entries", "retry": "retries"}
 
@@ -23,18 +23,18 @@ _AMONG = (
     ("cascaded_tags", "{} deleted with the category", "tag"),
     ("keyword_adds", "{} added", "keyword"),
     ("keyword_deletes", "{} deleted", "keyword"),
-    ("metadata_deletes", "{} deleted", "metadata name"),
+    ("metadata_deletes", "{} deleted", "metadata entry"),
     ("kept", "{} kept", "resource"),
 )
 
 
 def when(seconds: float | None) -> str | None:
-    """Format seconds since epoch as people and machines read it, to the second, in UTC."""
+    """Format seconds since epoch as an ISO 8601 time in UTC, to the second; `None` stays `None`."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def minute(text: str) -> str:
-    """`2026-03-01 09:30 UTC`, of an instant as documents write it; any other text as it stands."""
+    """Return `2026-03-01 09:30 UTC` for an instant in ISO 8601; return any other text unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     except ValueError:
@@ -50,7 +50,7 @@ def plural(noun: str) -> str:
 
 
 def count_of(count: int, noun: str) -> str:
-    """`1 tag`, `2 categories`."""
+    """Return the count with its noun in the singular or plural: `1 tag`, `2 categories`."""
     return f"{number(count)} {noun if count == 1 else plural(noun)}"
 
 
@@ -66,22 +66,22 @@ def comma_list(texts: Sequence[str], most: int = FEW, *, count: int | None = Non
 
 
 def place(source: Source | None) -> str:
-    """`manifests/acme.yaml:12`, with the data row of a generated resource."""
+    """Return `manifests/acme.yaml:12`, followed by the data row of a generated resource."""
     if source is None:
         return ""
     return file_name(str(source))
 
 
 def summary_of(summary: Summary) -> str:
-    """The plan in one line, without zeros except for unchanged resources."""
+    """Return the counts of a plan in one line, leaving out zeros except for unchanged resources."""
     does = [f"{number(count)} {word}" for action, word in TO_DO.items() if (count := getattr(summary, action.word))]
     return f"{', '.join(does) or 'no changes'}; {number(summary.unchanged)} unchanged; {requests(summary.requests)}"
 
 
 def among(summary: Summary) -> str:
-    """The counts inside those changes, or nothing."""
+    """Return a sentence with the counts of changed keywords and metadata, cascades and kept resources, if any."""
     phrases = [form.format(count_of(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
-    return f"Among them: {', '.join(phrases)}." if phrases else ""
+    return f"In detail: {', '.join(phrases)}." if phrases else ""
 
 
 def requests(count: int) -> str:

@@ -141,7 +141,7 @@ def test_a_killed_run_goes_on_without_a_new_approval(killed: Project) -> None:
     found = gate(killed)
     assert (found["tripped"], len(found["units"])) == (False, 1)
     assert found["units"][0]["approved"]["by"].startswith("run ")
-    assert "goes on, begun by run" in killed.run("plan").out
+    assert "already approved for run" in killed.run("plan").out
     assert applied(killed).code == 0
     assert gate(killed)["units"] == []
 
@@ -413,4 +413,4 @@ def test_a_plan_with_all_its_approvals_says_so(firm: Project) -> None:
     found = units(gate(firm))
     approve(firm, found["category/jacobi"])
     text = firm.run("plan", "--approve-deletes", found["manifests/others.yaml"]).out
-    assert "Approved: everything that needs an approval has one." in text
+    assert "Approved: everything that needs approval has been approved." in text

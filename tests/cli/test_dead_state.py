@@ -36,7 +36,7 @@ def test_a_state_that_dies_in_an_apply_is_told_and_the_next_apply_converges(
     done = ended(process)
     assert done.code == 1
     assert "error[state-unreachable]" in done.out
-    assert "could not record any more is in doubt" in done.out
+    assert "it could not record are in doubt" in done.out
     assert PASSWORD not in done.out + done.err
     refused = project.run("apply", "-y")
     assert (refused.code, "nothing listens" in refused.err, "No problems" in refused.out + refused.err) == (

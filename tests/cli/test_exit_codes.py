@@ -217,7 +217,7 @@ def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Serv
         assert (done.code, "repeat unchanged" in done.err) == (9, True)
         assert [n for n in formats if "repeat unchanged" not in (project.folder / f"report.{n}").read_text()] == []
     else:
-        assert (done.code, "Repeat the same command" in done.out) == (3, True)
+        assert (done.code, "Run the same command again" in done.out) == (3, True)
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def test_a_private_tag_that_is_left_out_of_a_rename_is_not_opened(project: Proje
         assert (refused.code, refused.codes[-1]) == (5, "plan-inconsistent")
     assert project.run("plan", "--out", "true.plan").code == 0
     shown = project.run("apply", "true.plan").out
-    assert "tag/NEW opened: 2 tags were PRIVATE" in shown and 'opens: "SECRET-1", "SECRET-2"' in shown
+    assert "tag/NEW made public (2 tags were PRIVATE)" in shown and 'makes public: "SECRET-1", "SECRET-2"' in shown
     assert project.run("apply", "true.plan", "--approve-deletes", str(plan.gate.approve)).code == 0
     assert "NEW" in service.tags()
 

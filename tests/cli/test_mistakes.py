@@ -154,10 +154,10 @@ def test_who_opens_tags_is_not_told_of_removals(project: Project) -> None:
         assert (refused.code, message.startswith(f"{what} need an approval: ")) == (4, True)
         planned = project.run("plan", "--out", "plan.json")
         assert "once it is approved, " in planned.err
-        assert "or approve everything that this plan removes or opens, once:" in planned.out
+        assert "Or approve everything that this plan removes or makes public, once:" in planned.out
     project.wants(tags=[*OLD, opened])
     asked = project.run("plan", "--format", "json").document["gate"]["approve"]
-    assert "approves everything that needs it." in project.run("apply", "-y", "--approve-deletes", asked).out
+    assert "approves everything that needs approval." in project.run("apply", "-y", "--approve-deletes", asked).out
 
 
 def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
@@ -174,7 +174,7 @@ def test_the_approval_of_an_undo_goes_with_its_file(project: Project) -> None:
     project.settle(tags=OLD)
     done = project.run("plan", "--undo", "last", "--out", "undo.plan")
     assert "    syncengine apply FILE --approve-deletes 2@" in done.out
-    assert "FILE is what `plan --undo RUN --out FILE` saves." in done.out
+    assert "FILE is the file that `plan --undo RUN --out FILE` writes." in done.out
 
 
 def test_a_plan_that_was_used_says_what_to_do(project: Project) -> None:

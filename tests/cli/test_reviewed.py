@@ -233,7 +233,7 @@ BAD = {
     "cut off": (lambda text: text[: len(text) // 2], "is damaged"),
     "empty": (lambda text: "", "is damaged"),
     "another document": (lambda text: '{"format": "syncengine.report/v1"}', "is not a plan"),
-    "errors": (lambda text: '{"format": "syncengine.diagnostics/v1", "diagnostics": []}', "holds no plan"),
+    "errors": (lambda text: '{"format": "syncengine.diagnostics/v1", "diagnostics": []}', "contains no plan"),
     "an address": (lambda text: text.replace('"tag/D-1"', '"D-1"'), "is damaged"),
     "an action": (lambda text: text.replace('"create"', '"erase"'), "is damaged"),
     "twice": (lambda text: text.replace('"tag/D-1"', '"tag/A-1"'), "is damaged"),

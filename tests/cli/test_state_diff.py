@@ -46,7 +46,7 @@ def test_a_state_is_compared_with_an_export(two: Project) -> None:
     compared = two.run("--env", "live", "state", "diff", "test.jsonl", "--format", "json").document
     assert compared["different"] == DIFFERENT
     equal = two.run("--env", "test", "state", "diff", "test.jsonl")
-    assert (equal.code, equal.out) == (0, "Both record the same 3 resources.\n")
+    assert (equal.code, equal.out) == (0, "Both states record the same 3 resources.\n")
 
 
 def test_what_is_neither_is_refused(two: Project) -> None:

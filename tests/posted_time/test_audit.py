@@ -151,7 +151,7 @@ def test_odd_items_of_a_list_are_counted_and_the_others_are_there(estate: World,
     estate.service.fault("listPostedTime", times=None, status=200, body=ODD)
     done = estate.project.run("time", command, "--format", "json")
     assert (done.document["complete"], done.document["unreadable"]) == (False, 3)
-    assert "3 items of the list cannot be read" in done.err
+    assert "ignored 3 items of the list" in done.err
     assert "secret of" not in done.err + done.out
     if command == "list":
         assert [group["groupId"] for group in done.document["groups"]] == ["b", "c", "a"]

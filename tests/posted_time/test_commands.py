@@ -109,7 +109,8 @@ def test_the_inbox_can_be_searched(folder: Path, words: Sequence[str], expected:
 def test_a_group_tells_its_whole_story(folder: Path) -> None:
     """For people and for machines."""
     text = program(folder, "show", "g1").out
-    for part in ("state: acknowledged", "archive", "reference L-g1", "offered: fetch", "the service accepted SUCCESS"):
+    accepted = "the service accepted the status SUCCESS"
+    for part in ("state: acknowledged", "archive", "reference L-g1", "offered: fetch", accepted):
         assert part in text
     document = program(folder, "show", "g3", "--format", "json").document
     assert (document["state"], document["group"]["totalDurationSecs"]) == ("conflict", 3600)

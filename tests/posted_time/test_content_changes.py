@@ -97,7 +97,7 @@ def test_of_many_differences_the_first_are_told() -> None:
     """And how many more there are."""
     found = tuple(ContentChange(f"timeRows[{at}].durationSecs", at, at + 1) for at in range(25))
     *told_of, last = changes_lines(found)
-    assert (len(told_of), last) == (20, "    … and 5 more; `syncengine time show --format json` has all of them")
+    assert (len(told_of), last) == (20, "    … and 5 more; `syncengine time show --format json` lists all of them")
 
 
 def test_each_offer_is_compared_with_the_content_that_stood_then(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_what_the_service_did_not_accept_is_in_the_groups_story(tmp_path: Path) 
     ]
     assert [(kind, outcome) for kind, outcome, *_ in told[2:]] == [("unaccepted", "SUCCESS"), ("status", "SUCCESS")]
     text = story_text(entry, story)
-    assert "the service did not accept SUCCESS: 503: maintenance; 3 times" in text
+    assert "the service did not accept the status SUCCESS: 503: maintenance; 3 times" in text
 
 
 def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:

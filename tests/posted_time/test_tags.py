@@ -318,7 +318,7 @@ def test_each_tag_is_shown_with_the_sink_that_took_it(tmp_path: Path) -> None:
     assert [event["tag"] for event in shown["story"] if event["sink"]] == ["ACME-0043", "ACME-0042"]
     text = program(tmp_path, "show", "g1").out
     assert "pms [ACME-0043]  revision 1  accepted" in text
-    assert "given to pms [ACME-0042]: refused" in text
+    assert "sent to pms [ACME-0042]: refused" in text
     for tag in ("ACME-0042", "ACME-0043"):
         found = program(tmp_path, "inbox", "--tag", tag, "--format", "json").document
         assert [(entry["groupId"], entry["tag"]) for entry in found["groups"]] == [("g1", "ACME-0043, ACME-0042")]

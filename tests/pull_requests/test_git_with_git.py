@@ -106,7 +106,7 @@ def test_a_live_block_that_differs_is_no_change_of_nothing(fork: Clone, text: st
     assert (unknown["severity"], unknown["file"]) == ("warning", "manifests/live.yaml")
     assert unknown["line"] == (2 if "generate" in text else None)
     shown = fork.run("plan", "--base", "origin/main", "--no-state").out
-    assert "changes nothing." not in shown
+    assert "makes no changes." not in shown
     assert "effect of 1 file" in shown
     assert fork.code("--no-state") == 2
 
@@ -114,7 +114,7 @@ def test_a_live_block_that_differs_is_no_change_of_nothing(fork: Clone, text: st
 def test_a_live_block_that_is_the_same_changes_nothing(fork: Clone) -> None:
     """What is left out on both sides alike is no change."""
     fork.commit()
-    assert "This pull request changes nothing." in fork.run("plan", "--base", "origin/main", "--no-state").out
+    assert "This pull request makes no changes." in fork.run("plan", "--base", "origin/main", "--no-state").out
     assert fork.code("--no-state") == 0
 
 
@@ -216,6 +216,6 @@ def test_no_approval_is_named_without_the_state(fork: Clone) -> None:
     assert [unit["approve"] for unit in units] == ["" for _ in units] != []
     for form in ("text", "markdown", "html"):
         text = fork.run("plan", "--base", "origin/main", "--no-state", "--format", form).out
-        assert "which only a plan with the state can name" in " ".join(text.split())
+        assert "only a plan that reads the state shows how to approve" in " ".join(text.split())
         assert "approvals:" not in text
         assert "--approve-deletes" not in text

@@ -43,7 +43,7 @@ def test_own_removals_trip_the_gate(eight: Clone) -> None:
     eight.commit(tags=wanted(*NAMES[:5]))
     assert gate(eight)["trippedBy"] == ["pull-request"]
     assert eight.code() == 4
-    assert "It is this pull request's removals that need it." in eight.run("plan", "--base", "origin/main").out
+    assert "This pull request's removals need the approval." in eight.run("plan", "--base", "origin/main").out
 
 
 def test_removals_that_wait_already_do_not_fail_a_pull_request(eight: Clone) -> None:
@@ -64,7 +64,7 @@ def test_removals_that_trip_the_gate_only_together_are_exit_4(eight: Clone) -> N
     assert eight.code() == 4
     for format in ("text", "markdown", "html"):
         text = eight.run("plan", "--base", "origin/main", "--format", format).out
-        assert "together they do" in " ".join(text.split())
+        assert "only together" in " ".join(text.split())
 
 
 def test_approved_removals_count_no_more(eight: Clone) -> None:

@@ -81,8 +81,8 @@ def test_a_rule_asks_for_the_approval_of_the_pull_request(asking: Clone) -> None
     assert asking.plan()["gate"]["trippedBy"] == ["pull-request"]
     assert asking.code() == 4
     text = asking.run("plan", "--base", "origin/main").out
-    assert "Blocked: this plan needs an approval." in text
-    assert "It is this pull request's changes that need it." in text
+    assert "Blocked: approval needed for this plan." in text
+    assert "This pull request's changes need the approval." in text
 
 
 def test_a_rule_asks_for_the_approval_of_what_waits(asking: Clone) -> None:
@@ -109,7 +109,7 @@ def test_a_rule_of_the_whole_plan_judges_each_side_by_its_counts(asking: Clone, 
     asking.commit(other=tags(Gray="one"))
     assert asking.plan()["gate"]["trippedBy"] == who
     text = asking.run("plan", "--base", "origin/main").out
-    assert ("together they do" in " ".join(text.split())) == (most == 1)
+    assert ("only together" in " ".join(text.split())) == (most == 1)
 
 
 def test_a_base_whose_rules_are_invalid_is_an_invalid_base(ruled: Clone) -> None:

@@ -93,11 +93,12 @@ def test_texts_fold_what_waits(clone: Clone) -> None:
     text = clone.run("plan", "--base", "origin/main").out
     assert "Plan: 1 to update" in text
     assert "Brun" not in text
-    assert "1 change not of this pull request: 1 merged but not yet applied; --verbose lists them." in text
+    assert "1 change from outside this pull request: 1 merged but not yet applied; --verbose lists them." in text
     assert "Brun" in clone.run("plan", "--base", "origin/main", "--verbose").out
     for format in ("markdown", "html"):
         text = clone.run("plan", "--base", "origin/main", "--format", format).out
-        own, waiting = text.split("<summary>1 change not of this pull request: 1 merged but not yet applied</summary>")
+        summary = "1 change from outside this pull request: 1 merged but not yet applied"
+        own, waiting = text.split(f"<summary>{summary}</summary>")
         assert "Cole" in own
         assert "Brun" not in own
         assert "Brun" in waiting.partition("</details>")[0]

@@ -171,7 +171,7 @@ TAG_REMOVALS = (
         action=Action.RETIRE,
         source=at(12),
         keywords_deleted=("ACME-42", "EP 1234567"),
-        reason="it is ACME-0042 now",
+        reason="renamed to ACME-0042",
     ),
     Change(key=tag("ACME-0002"), action=Action.DELETE, source=at(61), reason="closed, ticket 77"),
 )
@@ -201,7 +201,12 @@ TRIPPED = replace(TRIPPED, reasons=REASONS)
 
 NOTES = (
     Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps the old value", at(44)),
-    Note(tag("KEEP-1"), "kept", "it is protected; apply `protect: false` first", at(2, "manifests/keep.yaml")),
+    Note(
+        tag("KEEP-1"),
+        "kept",
+        "protected: it stays on the service; apply `protect: false` before removing it",
+        at(2, "manifests/keep.yaml"),
+    ),
 )
 
 TOO_BROAD = (

@@ -13,7 +13,7 @@ from syncengine.render.annotations import GITHUB_SHOWS, GITLAB_SHOWS, REVIEWDOG_
 from syncengine.render.registry import PLAN_REPORTS
 from tests.cli.program import Project, category, tag
 
-MORE = re.compile(r"… and ([0-9,]+) more; `--format json` and the HTML page have all of them")
+MORE = re.compile(r"… and ([0-9,]+) more; `--format json` and the HTML page list all of them")
 
 
 @pytest.fixture
@@ -91,12 +91,12 @@ def test_every_open_unit_has_its_approval(project: Project) -> None:
     gate = project.run("plan", "--format", "json").document["gate"]
     approvals = ", ".join(unit["approve"] for unit in gate["units"])
     words = levels(planned(project, "github")["github"])[0][1]
-    assert words.startswith("This plan needs an approval: 3 of 3 tags ")
+    assert words.startswith("Approval needed for this plan: 3 of 3 tags ")
     assert words.endswith(f" asks for an approval of 1 change: category/new. Approve with {approvals}")
     kept = [tag("STAYS-1", description="old", keywords=["k1", "k2"]), tag("GONE-1"), tag("SAME-1")]
     project.wants(tagCategories=[category("new")], tags=kept)
     words = levels(planned(project, "github")["github"])[0][1]
-    assert words.startswith("This plan needs an approval: rule named ")
+    assert words.startswith("Approval needed for this plan: rule named ")
     assert "Approve with 1@" in words
 
 

@@ -121,7 +121,7 @@ def test_letters_that_look_like_others_are_named(render: Callable[[Plan], str]) 
     odd = ("a letter of another script", "a joiner", "a blank that does not break", "a mark for an accent")
     shown = [render(plan_of(ODD[name], *mass())) for name in odd]
     for text, point in zip(shown, ("U+0435 CYRILLIC SMALL LETTER IE", "U+200D", "U+00A0", "U+0301"), strict=True):
-        assert f"has {point}" in text
+        assert f"contains {point}" in text
 
 
 @in_short
@@ -177,7 +177,7 @@ def test_thousands_of_different_changes_are_listed_and_counted(render: Callable[
     shown = render(plan)
     assert re.findall(r"ACME-\d+", shown)[0] == "ACME-3333"
     assert SECRET in shown
-    assert re.search(r"4,[4789]\d\d more tags, unlike each other", shown)
+    assert re.search(r"4,[4789]\d\d more tags, all different", shown)
     assert "e.g." not in shown
 
 
@@ -378,7 +378,7 @@ def test_removals_then_what_is_opened_then_the_odd_ones() -> None:
     text = plan_text(plan, Look(width=200))
     headings = (
         "Forget 1 tag",
-        "Open 1 tag: PRIVATE → PUBLIC",
+        "Make 1 tag public: PRIVATE → PUBLIC",
         "Update 1 tag, unlike the other 299",
         "Create 50 tags",
         "Update 299 tags",
@@ -515,7 +515,7 @@ def test_all_names_that_a_rename_opens_are_compared(render: Callable[[Plan], str
     changes = [replace(a_rename(number, *own), fields=opening, opens=own) for number, own in names.items()]
     shown = render(plan_of(changes[99], *changes[:99], *changes[100:]))
     shown = shown[shown.index("under a new name") :]
-    assert 'opens: "OLD-0100", "B"' in shown
+    assert 'makes public: "OLD-0100", "B"' in shown
     assert max(shown.index("ACME-0100"), shown.index("ACME-0177")) < shown.index("ACME-0001")
 
 
@@ -560,9 +560,9 @@ DATE = 1_735_689_600_000
 
 SHAPES = {
     '+ " (reviewed)"': [(f"M {n}", f"M {n} (reviewed)") for n in range(9)],
-    '+ "Draft: " (in front)': [(f"M {n}", f"Draft: M {n}") for n in range(9)],
+    '+ "Draft: " (at the start)': [(f"M {n}", f"Draft: M {n}") for n in range(9)],
     '- " (draft)" (at the end)': [(f"M {n} (draft)", f"M {n}") for n in range(9)],
-    '- "Draft: " (in front)': [(f"Draft: M {n}", f"M {n}") for n in range(9)],
+    '- "Draft: " (at the start)': [(f"Draft: M {n}", f"M {n}") for n in range(9)],
     '"GmbH" → "AG" (in the text)': [(f"M GmbH {n}", f"M AG {n}") for n in range(8)] + [("GmbH of GmbH", "AG of AG")],
     "upper case": [(f"{chr(97 + n)}cme matter", f"{chr(65 + n)}CME MATTER") for n in range(9)],
     '"same" → "other"': [("same", "other")] * 9,

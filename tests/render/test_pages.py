@@ -211,10 +211,11 @@ def test_the_first_line_says_what_stands_in_the_way() -> None:
     )
     denial = Diagnostic(severity=Severity.ERROR, code="policy-denied", message="No.", rule="r")
     plan = plan_of(opened, gate=everything().gate, diagnostics=(denial,))
-    line = "1 to update; 41 unchanged; 7 requests. Opens 1 PRIVATE tag. Denied by a rule. Blocked: needs an approval."
+    obstacles = "Denied by a rule. Blocked: approval needed."
+    line = f"1 to update; 41 unchanged; 7 requests. Makes 1 PRIVATE tag public. {obstacles}"
     assert plan_text(plan, Look(width=200)).startswith(f"Plan: {line}\n")
     assert plan_markdown(plan).startswith(f"### Plan: {line}\n")
-    assert "<h1>Plan. Denied by a rule. Blocked: needs an approval.</h1>" in plan_html(plan)
+    assert "<h1>Plan. Denied by a rule. Blocked: approval needed.</h1>" in plan_html(plan)
     assert plan_text(plan_of(), Look(width=200)).startswith("No changes.")
 
 

@@ -96,9 +96,9 @@ def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
     assert text.startswith("Plan: 3 to create, 5 to update, 5 to delete, 1 to retire, 1 to forget; 41 unchanged;")
     headings = [
         "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
-        "Delete keywords of", "Delete metadata of", "Clear fields of", "Open 1 tag", "Create 1 category",
+        "Delete keywords of", "Delete metadata of", "Clear fields of", "Make 1 tag public", "Create 1 category",
         "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes",
-        "\nBlocked: this plan", "warning[keyword-too-broad]",
+        "\nBlocked: approval needed for", "warning[keyword-too-broad]",
     ]  # fmt: skip
     positions = [text.index(heading) for heading in headings]
     assert positions == sorted(positions)
@@ -154,7 +154,7 @@ def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
 
 def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
     text = plan_text(everything(), Look(width=200))
-    assert "deletes 2 tags with it, and any that was made outside this project" in text
+    assert "also deletes 2 tags in it, and any that were created outside this project" in text
     assert re.search(r"^    - OLD-1 +manifests/old\.yaml:9$", text, re.M)
 
 
@@ -169,10 +169,10 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
     """Where each was approved; the others can be copied."""
     text = plan_text(PLANS["partly"]())
-    assert "Blocked: this plan needs an approval.\n" in text
+    assert "Blocked: approval needed for this plan.\n" in text
     assert "  ✔ category/acme and 3 tags: approved in syncengine.yaml:14\n" in text
     assert "approved by --approve-deletes\n" in text
-    assert "  ✘ tag/SECRET opened: it was PRIVATE: approve with 1@eeeeeeeeeeeeeeeeeeee\n" in text
+    assert "  ✘ tag/SECRET made public (it was PRIVATE): approve with 1@eeeeeeeeeeeeeeeeeeee\n" in text
     assert "      - 4@aaaaaaaaaaaaaaaaaaaa\n" not in text
 
 
@@ -187,7 +187,7 @@ def test_a_sweep_of_nothing_known_is_still_told() -> None:
     """A sweep asked for by hand removes what the service holds beyond the manifests."""
     text = plan_text(plan_of(sweep=sweep_of()), Look(width=200))
     assert "Sweep: delete 0 activity types and all unknown ones" in text
-    assert "0 recorded here, and any that this project does not know." in text
+    assert "0 recorded in this state, and any that this project does not know." in text
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_a_sweep_of_nothing_known_is_still_told() -> None:
         (field("closedTimestamp", None, 0), "closedTimestamp: (none) → 1970-01-01T00:00:00Z"),
         (field("closedTimestamp", 1, 10**18), f"closedTimestamp: 1970-01-01T00:00:00.001Z → {10**18}"),
         (field("assigneeExternalIds", ("a", "b"), ("b", "c")), 'assigneeExternalIds: added "c"; removed "a"'),
-        (field("assigneeExternalIds", ("a", "b"), ("b", "a")), "assigneeExternalIds: only the order or repeats differ"),
+        (field("assigneeExternalIds", ("a", "b"), ("b", "a")), "assigneeExternalIds: only order or duplicates differ"),
         (field("description", "old", None, FieldEffect.IGNORED), 'description: "old" → (none) (cannot be cleared)'),
-        (field("label", "a", "b", FieldEffect.CREATE_ONLY), 'label: "a" → "b" (no effect on an existing type)'),
+        (field("label", "a", "b", FieldEffect.CREATE_ONLY), 'label: "a" → "b" (no effect on existing activity types)'),
         (
             field("description", LONG, LONG.replace("European", "Canadian")),
             'description: "…against the European patent EP…" → "…against the Canadian patent EP…"',
@@ -294,9 +294,9 @@ def test_a_refused_change_reads_as_published() -> None:
 def test_a_report_begins_with_its_counts_and_ends_with_the_next_step() -> None:
     text = report_text(REPORTS["mixed"](), Look(width=200))
     assert text.startswith(
-        "Applied 11 of 14 changes; 1 failed, 1 skipped, 1 of unknown outcome. 5 requests, 1 retry.\n"
+        "Applied 11 of 14 changes; 1 failed, 1 skipped, 1 with unknown outcome. 5 requests, 1 retry.\n"
     )
-    assert text.endswith("What is in doubt is sent again; every operation is safe to repeat.\n")
+    assert text.endswith("Changes in doubt are sent again; every operation is safe to repeat.\n")
     assert (
         "Sync session s-7 was cancelled: no activity type was deleted. Reason: activity-type/A103 was refused." in text
     )
@@ -317,7 +317,7 @@ def test_one_error_on_many_changes_is_told_once() -> None:
 def test_thousands_of_different_errors_are_told_in_part() -> None:
     results = [result(f"A-{n}", Outcome.FAILED, CallError(f"no {n}", "upsertTags", n)) for n in range(1_000)]
     text = report_text(report_of(*results))
-    assert "… and 900 more changes not applied; the JSON report lists all." in text
+    assert "… and 900 more changes not applied; the JSON report lists them all." in text
 
 
 # --- diagnostics ------------------------------------------------------------------------------------------------------
@@ -362,4 +362,4 @@ def test_what_is_blocked_without_a_change_is_not_said_to_change_anything() -> No
     asked = Diagnostic(severity=Severity.ERROR, code="undone", message="run r-1 was undone")
     first = headline(plan_of(diagnostics=(asked,)))
     assert first.startswith("No changes. ")
-    assert first.endswith("Blocked: the manifests still ask for undone changes.")
+    assert first.endswith("Blocked: the manifests still ask for changes that were undone.")

@@ -71,11 +71,11 @@ def test_a_difference_is_shown_by_its_path(tmp_path: Path) -> None:
         1,
         """\
 policies/rules.yaml:12: failed: nothing of the kind
-    changes.tag/A: "update" is not expected
+    changes.tag/A: "update" is unexpected
     changes.tag/B: "create" is missing
     denied[0]: "closed-matters-lose-keywords" is missing
-    summary.create: expected 1, not 0
-    tags.A.keywords[1]: "z" is not expected
+    summary.create: expected 1, got 0
+    tags.A.keywords[1]: "z" is unexpected
 
 1 of 2 tests failed.
 """,
@@ -237,4 +237,4 @@ def test_junit(tmp_path: Path) -> None:
     suite = ElementTree.fromstring(done.out)[0]
     assert (done.code, suite.get("name"), suite.get("tests"), suite.get("failures")) == (1, "syncengine test", "2", "1")
     assert [case.get("name") for case in suite] == ["a closed matter", "wrong <one>"]
-    assert suite[1][0].text == "summary.delete: expected 1, not 0"
+    assert suite[1][0].text == "summary.delete: expected 1, got 0"

@@ -1,1 +1,1 @@
-"""The JSON Schemas of all that is written and read."""
+"""The JSON Schemas of the files that users write and of the documents that syncengine writes."""

@@ -1,4 +1,4 @@
-"""The format of `drift` for machines. More fields may be added."""
+"""The model of `drift --format json`. Fields may be added at any time."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ Values = dict[str, str | None]
 
 
 class DriftCoverage(Format):
-    """How much of the tags was seen: what no group shows cannot be known."""
+    """The part of the tags that was seen; drift is detected only in tags that appear in posted time."""
 
-    tags: int = Field(ge=0, description="Tags that are declared, as the state records them.")
-    seen: int = Field(ge=0, description="Those of them that a group shows.")
-    groups: Groups = Field(description="Groups of posted time that were read; where it is published, at least 5.")
-    complete: bool = Field(description="Whether these are all groups of that time that the service has.")
+    tags: int = Field(ge=0, description="The number of declared tags in the state.")
+    seen: int = Field(ge=0, description="The number of these tags that a group shows.")
+    groups: Groups = Field(description="Groups of posted time that were read; published as `<5` if fewer than 5.")
+    complete: bool = Field(description="Whether all groups of the period were read.")
     unreadable: int = Field(ge=0, description="Items of the list that are not a group with a time of submission.")
-    hidden: list[str] = Field(description="Instants with more groups than the service lists.")
-    ignored: bool = Field(description="The service lists its newest groups whatever it is asked for.")
-    endless: bool = Field(description="The list had no end, and reading stopped.")
-    unlisted: Groups = Field(description="Groups of tags that nobody declared, beyond those that are findings.")
+    hidden: list[str] = Field(description="Instants with more groups than the service lists for one instant.")
+    ignored: bool = Field(description="Whether the service ignored `submittedBefore`, listing only its newest groups.")
+    endless: bool = Field(description="Whether reading stopped because the list did not end.")
+    unlisted: Groups = Field(description="The number of groups with undeclared tags that are not among the findings.")
 
 
 class DriftItem(Format):
     """The drift of one tag."""
 
     kind: Literal["unknown", "retired-in-use", "differs", "unused"]
-    address: str | None = Field(description="`tag/NAME`; null: the name is not published.")
-    groups: Groups = Field(description="Groups that show it; where it is published, at least 5.")
+    address: str | None = Field(description="The tag as `tag/NAME`; null if the name must not be published.")
+    groups: Groups = Field(description="Groups that show the tag; published as `<5` if fewer than 5.")
     recorded: Values | None = Field(
-        description="What is recorded: `status` of a tag that is gone, or the fields that differ. Their values are null"
-        " where it is published."
+        description="The recorded values: `status` of a removed tag, or the fields that differ. The values are null in"
+        " published output."
     )
-    seen: Values | None = Field(description="The newest values that were seen; null where it is published.")
-    last: str | None = Field(description="When the newest group was submitted; null where it is published.")
-    mended: bool = Field(description="Whether a newer group shows it as recorded.")
-    similar: str | None = Field(description="A declared tag whose name differs only by case or Unicode form.")
+    seen: Values | None = Field(description="The newest values in posted time; null in published output.")
+    last: str | None = Field(description="The time when the newest group was submitted; null in published output.")
+    mended: bool = Field(description="Whether a newer group shows the tag as recorded.")
+    similar: str | None = Field(
+        description="A declared tag whose name differs only in case or Unicode form; null if none."
+    )
 
 
 class DriftFormat(Format):
-    """`drift --format json`."""
+    """The document of `drift --format json`."""
 
     model_config = ConfigDict(title="syncengine drift")
     format: Literal["syncengine.drift/v1"]
-    published: bool = Field(description="Whether names and values are left out that may not be published, as in CI.")
-    since: str = Field(description="Groups submitted since then count.")
-    unused_since: str | None = Field(description="A tag that no group shows since then is unused; null: not asked for.")
+    published: bool = Field(description="Whether names and values that may not be published are left out, as in CI.")
+    since: str = Field(description="The time since which submitted groups were read.")
+    unused_since: str | None = Field(description="Tags without a group since then are unused; null without `--unused`.")
     coverage: DriftCoverage
-    summary: dict[str, int] = Field(description="Tags by kind of finding.")
+    summary: dict[str, int] = Field(description="The number of tags by kind of finding.")
     findings: list[DriftItem]

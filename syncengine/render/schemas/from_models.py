@@ -1,4 +1,4 @@
-"""Models of files and documents → pydantic models, which make their JSON Schemas; pure."""
+"""Models of files and documents → pydantic models, from which JSON Schemas are generated; pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from syncengine.document.model import Model
 from syncengine.document.text import to_camel
 from syncengine.render.formats import OpenModel
 
-FORMAT = Field(description="The format of this document, and its version.")
+FORMAT = Field(description="The format of this document and its version.")
 
 
 class Format(BaseModel):
-    """A published format: its names are camelCase in JSON, and readers must ignore names that they do not know."""
+    """A published format. Its names are camelCase in JSON, and readers must ignore unknown names."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
 
 @cache
 def pydantic_model(model: type[Model]) -> type[BaseModel]:
-    """A pydantic model with the same fields, in the same order, under the same names as in the file."""
+    """Return a pydantic model with the fields of `model`, in the same order and under their names in files."""
     model_fields: dict[str, Any] = {
         field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
         for field in fields(model)
@@ -49,7 +49,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _typed(annotation: Any) -> Any:
-    """A type with pydantic models in place of models of files, and its annotations in pydantic's form."""
+    """Return a type in which all models are pydantic models and all annotations are pydantic's."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return pydantic_model(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
@@ -64,7 +64,7 @@ def _typed(annotation: Any) -> Any:
 
 
 def _field(about: Any) -> Any:
-    """The annotation of a field for pydantic's schemas; a text is a description."""
+    """Return the annotation of a field in pydantic's form; a text becomes the description."""
     if isinstance(about, str):
         return Field(description=about)
     if not isinstance(about, Meta):

@@ -1,6 +1,6 @@
-"""The formats of posted time for machines: the models of `time … --format json`. More fields may be added.
+"""The models of `time … --format json`. Fields may be added at any time.
 
-Inbox, group and audit are written by their models; the others are only described by theirs.
+The documents of inbox, group and audit are made from their models; other models only describe their documents.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class SinkItem(Format):
 
     sink: str
     key: str = Field(
-        description="In the receipt and `Idempotency-Key`: the sink's name, or the name and the digest of a tag."
+        description="The key in the receipt and in `Idempotency-Key`: the sink's name, or the name and a tag's digest."
     )
-    tag: str | None = Field(description="The tag that was delivered, if there are several; null: the whole group.")
+    tag: str | None = Field(description="The delivered tag of a group with several; null for the whole group.")
     revision: int = Field(ge=1)
     status: SinkStatus
     attempts: int = Field(ge=1)
     first: str
     last: str
-    external_id: str | None = Field(description="The sink's reference.")
+    external_id: str | None = Field(description="The sink's reference; null if there is none.")
     message: str | None
 
 
@@ -44,10 +44,10 @@ class GroupItem(Format):
     group_id: str
     state: State
     revision: int = Field(ge=1)
-    outcome: Answer | None = Field(description="The verdict; null before there is one.")
-    message: str | None = Field(description="For who posted.")
+    outcome: Answer | None = Field(description="The verdict; null if there is none yet.")
+    message: str | None = Field(description="The message for the user who posted the time; null if there is none.")
     external_id: str | None
-    note: str | None = Field(description="A note for the operator.")
+    note: str | None = Field(description="A note for the operator; null if there is none.")
     user: str | None
     tag: str | None
     mechanism: Literal["fetch", "webhook"]
@@ -56,13 +56,13 @@ class GroupItem(Format):
     offered: str
     decided: str | None
     answered: str | None
-    waiting: bool = Field(description="Whether the service has yet to accept the verdict.")
+    waiting: bool = Field(description="Whether the service has not yet accepted the verdict.")
     asked: str | None
     sinks: list[SinkItem]
 
 
 class InboxFormat(Format):
-    """`time inbox --format json`, and the immediate deliveries of `time retry` and `time redeliver`."""
+    """The document of `time inbox`, and of immediate deliveries by `time retry` and `time redeliver`."""
 
     model_config = ConfigDict(title="syncengine inbox")
     format: Literal["syncengine.inbox/v1"]
@@ -70,7 +70,7 @@ class InboxFormat(Format):
 
 
 class EventItem(Format):
-    """Something that happened to a group."""
+    """An event in the story of a group."""
 
     at: str
     kind: EventKind
@@ -84,18 +84,20 @@ class EventItem(Format):
 
 
 class GroupFormat(GroupItem):
-    """`time show --format json`."""
+    """The document of `time show --format json`."""
 
     model_config = ConfigDict(title="syncengine group")
     format: Literal["syncengine.group/v1"]
-    group: dict[str, Any] | None = Field(description="As the service sent it; null once it was reduced, or unreadable.")
-    story: list[EventItem] = Field(description="Oldest first.")
+    group: dict[str, Any] | None = Field(
+        description="The group as the service sent it; null if unreadable or reduced to receipts."
+    )
+    story: list[EventItem] = Field(description="The events of the group, oldest first.")
 
 
 class PreviewedSink(Format):
     sink: str
     key: str
-    tag: str | None = Field(description="The tag that would be delivered, if there are several; null: the whole group.")
+    tag: str | None = Field(description="The tag to deliver of a group with several; null for the whole group.")
     seconds: int
     content: dict[str, Any]
 
@@ -110,7 +112,7 @@ class PreviewedDuration(Format):
 
 
 class PreviewFormat(Format):
-    """`time preview --format json`."""
+    """The document of `time preview --format json`."""
 
     model_config = ConfigDict(title="syncengine preview")
     format: Literal["syncengine.preview/v1"]
@@ -124,30 +126,30 @@ class PreviewFormat(Format):
 
 
 class Completeness(Format):
-    complete: bool = Field(description="Whether this is all that the service lists.")
-    unreadable: int = Field(ge=0, description="Items of the list that are not a group with an id.")
-    hidden: list[str] = Field(description="Instants with more groups than the service lists.")
+    complete: bool = Field(description="Whether all groups of the service's list were read.")
+    unreadable: int = Field(ge=0, description="The number of items of the list that are not a group with an id.")
+    hidden: list[str] = Field(description="Instants with more groups than the service lists for one instant.")
 
 
 class ListingFormat(Completeness):
-    """`time list --format json`."""
+    """The document of `time list --format json`."""
 
     model_config = ConfigDict(title="syncengine posted time")
     format: Literal["syncengine.posted-time/v1"]
-    groups: list[dict[str, Any]] = Field(description="As the service sent them, newest first.")
+    groups: list[dict[str, Any]] = Field(description="The groups as the service sent them, newest first.")
 
 
 class LackingItem(Format):
-    """Posted there, and the sink has no receipt."""
+    """A group that the service lists as posted, but for which a sink has no receipt."""
 
     group_id: str
     sink: str
-    tag: str | None = Field(description="The tag that is lacking, if there are several; null: the whole group.")
-    submitted: int | None = Field(description="Milliseconds since epoch.")
+    tag: str | None = Field(description="The missing tag of a group with several; null for the whole group.")
+    submitted: int | None = Field(description="The time of submission, in milliseconds since epoch.")
 
 
 class UnpostedItem(Format):
-    """Taken by a sink, and pending there, or not listed (status null)."""
+    """A group that a sink took, but that the service lists as pending or does not list (status null)."""
 
     group_id: str
     sink: str
@@ -157,22 +159,22 @@ class UnpostedItem(Format):
 
 
 class OtherItem(Format):
-    """A group that is listed with another status than SUCCESS, with its state in the inbox."""
+    """A group that the service lists with another status than SUCCESS, and its state in the inbox."""
 
     group_id: str
     status: str | None
     submitted: int | None
-    state: State | None = Field(description="Its state in the inbox; null: it is not there.")
-    answer: Answer | None = Field(description="The last status that was or will be sent to the service.")
-    sinks: list[str] = Field(description="Sinks that took it.")
+    state: State | None = Field(description="The state of the group in the inbox; null if it is not in the inbox.")
+    answer: Answer | None = Field(description="The last status that was or will be sent to the service; null if none.")
+    sinks: list[str] = Field(description="The sinks that took the group.")
 
 
 class AuditFormat(Completeness):
-    """`time audit --format json`."""
+    """The document of `time audit --format json`."""
 
     model_config = ConfigDict(title="syncengine audit")
     format: Literal["syncengine.audit/v1"]
-    unread: list[str] = Field(description="Sinks whose database could not be read, so that the inbox was used instead.")
+    unread: list[str] = Field(description="Sinks whose database could not be read, so the inbox was used instead.")
     listed: int
     posted: int
     lacking: list[LackingItem]
@@ -181,60 +183,60 @@ class AuditFormat(Completeness):
 
 
 class PulledItem(Format):
-    """A group that was fetched and delivered as far as that went."""
+    """A fetched group and the outcome of its delivery."""
 
     group_id: str
-    status: Answer = Field(description="The verdict.")
-    message: str | None = Field(description="For who posted.")
-    external_id: str | None = Field(description="The sink's reference.")
+    status: Answer = Field(description="The verdict on the group.")
+    message: str | None = Field(description="The message for the user who posted the time; null if there is none.")
+    external_id: str | None = Field(description="The sink's reference; null if there is none.")
     acknowledged: bool = Field(description="Whether the service accepted the verdict.")
 
 
 class AcknowledgedItem(Format):
-    """A status that the service accepted, also for groups that were fetched before."""
+    """A status that the service accepted, possibly of a group that was fetched earlier."""
 
     group_id: str
     status: Answer
 
 
 class PullFormat(Format):
-    """`time pull --format json`."""
+    """The document of `time pull --format json`."""
 
     model_config = ConfigDict(title="syncengine pull")
     format: Literal["syncengine.pull/v1"]
-    fetched: bool = Field(description="Whether groups were fetched: none are while a sink is down.")
+    fetched: bool = Field(description="Whether groups were fetched; none are fetched while a sink is down.")
     groups: list[PulledItem]
     acknowledged: list[AcknowledgedItem]
     troubles: list[str] = Field(description="Messages about failures.")
 
 
 class SelectionFormat(Format):
-    """`time retry` and `time redeliver` of groups that they did not deliver at once."""
+    """The document of `time retry` and `time redeliver` for groups that they did not deliver at once."""
 
     model_config = ConfigDict(title="syncengine selection")
     format: Literal["syncengine.selection/v1"]
     act: Literal["settled", "rehearsed", "asked"] = Field(
-        description="`settled`: by `--accept`. `rehearsed`: without `-y`."
-        " `asked`: left to the process that holds the inbox."
+        description="`settled`: by `--accept`. `rehearsed`: nothing was done without `-y`."
+        " `asked`: left to the process that uses the inbox."
     )
-    groups: list[str] = Field(description="Their ids.")
+    groups: list[str] = Field(description="The ids of the selected groups.")
 
 
 class MechanismFormat(Format):
-    """`time register --format json` and `time unregister --format json`."""
+    """The document of `time register --format json` and `time unregister --format json`."""
 
     model_config = ConfigDict(title="syncengine mechanism")
     format: Literal["syncengine.mechanism/v1"]
     registered: Literal["fetch", "webhook"] | None = Field(
-        None, description="What is registered now; absent from `unregister`."
+        None, description="The mechanism that is registered now; absent from `unregister`."
     )
     unregistered: Literal["fetch client", "webhook"] | None = Field(
-        None, description="The registration that was ended; null if there was none, absent from `register`."
+        None, description="The registration that was ended; null if there was none; absent from `register`."
     )
-    messages: list[str] = Field(description="Messages about what was done.")
+    messages: list[str] = Field(description="Messages about the actions that were taken.")
 
 
 def document(model: Format) -> dict[str, Any]:
-    """Return a model as JSON has it, its format first."""
+    """Return a model as a JSON object with `format` as its first key."""
     names = model.model_dump(by_alias=True)
     return {"format": names.pop("format"), **names}

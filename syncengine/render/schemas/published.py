@@ -1,4 +1,4 @@
-"""models → JSON Schemas 2020-12 of everything that people and machines write and read; pure."""
+"""Generate JSON Schemas 2020-12 of all files and documents from their models. Pure."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SUFFIX = ".schema.json"
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without titles of fields, which would only repeat their names."""
+    """A generator that gives fields no titles, which would only repeat their names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 class _Written(_Untitled):
-    """The schema of a file that people write: an absent field is absent, never null (docs/manifests.md)."""
+    """A generator for files that people write, in which a field may be absent but never null (docs/manifests.md)."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -53,7 +53,7 @@ class _Written(_Untitled):
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """JSON Schemas by file name."""
+    """Return all published JSON Schemas by file name."""
     project = _schema(ProjectFile, _Written)
     project["$defs"] |= (defaults := _schema(Defaults, _Written)).pop("$defs", {})
     del defaults["$schema"]
@@ -87,12 +87,12 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _name(project: dict[str, Any], section: str, field: str, names: Iterable[str]) -> None:
-    """List the names that a mapping may have: its own model takes any."""
+    """Restrict the keys of a mapping to `names`, because its own model accepts any."""
     project["$defs"][section]["properties"][field]["propertyNames"] = {"enum": sorted(names)}
 
 
 def _linked(schema: Any) -> Any:
-    """The same, with a reference in place of each `part_of` another file's schema."""
+    """Return the schema with a reference in place of each part that another file's schema defines."""
     if isinstance(schema, dict):
         linked = {key: _linked(value) for key, value in schema.items() if key != PART or not isinstance(value, str)}
         return {**linked, "$ref": f"#/$defs/{schema[PART]}"} if len(linked) < len(schema) else linked
@@ -100,13 +100,13 @@ def _linked(schema: Any) -> Any:
 
 
 def _parts(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """The definitions of a schema, and the schema itself under this name."""
+    """Return the definitions of a schema, and the schema itself under `name`."""
     whole = {key: value for key, value in schema.items() if key not in ("$schema", "$defs")}
     return {**schema["$defs"], name: whole}
 
 
 def _with_labels(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the label that each activity type needs where the file's defaults have none."""
+    """Return the schema of manifests with a required label of activity types unless the defaults have one."""
     has_label = _object("defaults", _object("activityTypes", _object("label", True)))
     labelled = {"type": "array", "items": _object("label", True)}
     blocks = {"type": "array", "items": {"type": "object", "properties": {"activityTypes": labelled}}}
@@ -121,7 +121,7 @@ TEMPLATE = {"type": "string", "pattern": r"\{\{|\{%", "description": "A template
 
 
 def _with_templates(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The same, with resources of `generate` blocks described: as outside, and any value may be a template."""
+    """Return the schema of manifests in which each value of a resource in a `generate` block may be a template."""
     definitions, block = manifest["$defs"], manifest["$defs"]["Generate"]["properties"]
     for section in SECTIONS:
         name = manifest["properties"][section]["items"]["$ref"].rpartition("/")[2]
