@@ -36,7 +36,7 @@ class Comparison(Generic[Name]):
 
 
 def compare(before: Mapping[Name, object], after: Mapping[Name, object]) -> Comparison[Name]:
-    """Return the differences between two sets of values with names."""
+    """Return the differences between two sets of named values."""
     common = [name for name in after if name in before]
     different = [name for name in common if before[name] != after[name]]
     return Comparison(

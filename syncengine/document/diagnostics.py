@@ -73,7 +73,7 @@ class Collector:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Sort by file, line and column; diagnostics without a file come first."""
+    """Return diagnostics sorted by file, line and column. Those without a file come first."""
     return sorted(diagnostics, key=lambda d: (d.file or "", d.line or 0, d.column or 0))
 
 

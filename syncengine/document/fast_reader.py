@@ -35,7 +35,7 @@ from syncengine.document.fast_values import (
 
 MAX_INDENT = 16
 MAX_LAYOUTS = 48
-"""The most orders of keys in a file. Each takes milliseconds to compile, so with more of them libyaml is faster."""
+"""The most different orders of keys in a file. Each takes milliseconds to compile, so with more, libyaml is faster."""
 
 
 class PlainShape(Enum):
@@ -92,7 +92,7 @@ def read(text: str, sections: Sections) -> Plain | None:
 
 
 def _read(text: str, sections: Sections) -> Plain | None:
-    """Read text in which every line is between two line feeds."""
+    """Return the items of text in which every line is between two line feeds, or `None` when any is uncertain."""
     reading = _Reading(text, sections)
     try:
         reading.run()
@@ -203,7 +203,7 @@ class _Grid:
 
 
 def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the order with the missing keys inserted, each after its predecessor; None if the two orders conflict."""
+    """Return the order with missing keys inserted, each after its predecessor, or `None` when the orders conflict."""
     if order[0] != keys[0]:
         return None
     result, after = list(order), 0

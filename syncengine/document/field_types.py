@@ -107,7 +107,7 @@ _DATE = (
 )
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 _INSTANT: Final = rf"^(?!0000){_DATE}[Tt ]{_TIME}:[0-5][0-9]([.][0-9]{{1,9}})?([Zz]|[+-]{_TIME})$"
-"""RFC 3339, with the days that each month has."""
+"""The pattern of an RFC 3339 date-time, with the number of days of each month."""
 
 Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
 WebLink = Annotated[str, Reads(web_link, plain_link), JsonSchema(_LINK)]

@@ -60,7 +60,7 @@ class Table:
         return values
 
     def missing(self, present: Iterable[str], node: Mapping, findings: Collector, address: str | None = None) -> bool:
-        """Report required fields that are absent, unless a misspelt key explains one; return whether any is."""
+        """Report absent required fields, except those that a misspelt key explains. Return whether any is absent."""
         absent = [name for name in self.readers if name in self.required.difference(present)]
         misspelt = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
         for name in absent:

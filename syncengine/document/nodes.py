@@ -21,7 +21,7 @@ class Mark(Protocol):
 
 
 class Position(NamedTuple):
-    """A mark, for text that libyaml has not read."""
+    """A place in text that libyaml has not read."""
 
     line: int = 0
     column: int = 0

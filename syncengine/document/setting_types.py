@@ -172,7 +172,7 @@ def base_url(name: str) -> Reader:
 
 
 def parse_reader(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader]:
-    """Return a factory of readers of text in a certain form. `parse` returns `None` for text in another form."""
+    """Return a factory of readers that convert text by `parse`, which returns `None` for text in another form."""
 
     def make(name: str) -> Reader:
         def read(node: Node, findings: Collector) -> Any:

@@ -110,7 +110,7 @@ def _request_row(request: Json) -> Json:
 
 
 def _lateness(late: Json | None) -> str | None:
-    """Return whether a late call has been executed, and with which status, in words."""
+    """Return words for the state of a late call and its status, or `None` for a call that is not late."""
     if late is None:
         return None
     return "not executed yet" if late["executed"] is None else f"executed late: {late['status']}"
