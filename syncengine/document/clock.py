@@ -1,4 +1,4 @@
-"""The monotonic clock of this machine, whatever its wall clock is set to."""
+"""Read the machine's monotonic clock, which is independent of its wall clock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import time
 
 
 def machine_seconds() -> float:
-    """Seconds since this machine was started, including suspended time where the system counts it."""
+    """Return the seconds since the machine started, including suspended time where the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)

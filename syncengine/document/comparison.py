@@ -1,7 +1,7 @@
-"""Two sets of values by name → what is new, gone and different, and the parts in which values differ; pure.
+"""Compare two sets of values by name: which are new, gone or different, and in which parts they differ. Pure.
 
-Equal values, and equal parts of mappings, are found with `==`. deepdiff looks at the values that differ, one at a time:
-whole sets take it a hundred times as long. It is imported where it is used: loading it takes as long as many a plan.
+Equal values, and equal parts of mappings, are found with `==`. deepdiff only gets the values that differ, one at a
+time, because it takes a hundred times as long for whole sets. It is imported late, because loading it is slow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 class ValueChange(NamedTuple):
-    """One part that differs, by its path; None where one of the two has none."""
+    """A part in which two values differ. `before` or `after` is `None` when that value lacks the part."""
 
     path: tuple[str | int, ...]
     before: Any
@@ -23,7 +23,7 @@ class ValueChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Generic[Name]):
-    """The differences of two sets, and the number of equal values. `different` is in the order of the second."""
+    """The differences between two sets, and the number of equal values. `different` has the second set's order."""
 
     new: tuple[Name, ...]
     gone: tuple[Name, ...]
@@ -36,7 +36,7 @@ class Comparison(Generic[Name]):
 
 
 def compare(before: Mapping[Name, object], after: Mapping[Name, object]) -> Comparison[Name]:
-    """Compare values that have the same name."""
+    """Return the differences between two sets of named values."""
     common = [name for name in after if name in before]
     different = [name for name in common if before[name] != after[name]]
     return Comparison(
@@ -48,8 +48,8 @@ def compare(before: Mapping[Name, object], after: Mapping[Name, object]) -> Comp
 
 
 def value_changes(before: object, after: object, **more: Any) -> tuple[ValueChange, ...]:
-    """The parts in which two values differ, by path. `more`: further options of deepdiff."""
-    from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
+    """Return the parts in which two values differ, sorted by path. `more` has further options for deepdiff."""
+    from deepdiff.diff import DeepDiff  # loads pydantic, so only when there is something to compare
 
     found = DeepDiff(*_unlike(before, after), view="tree", threshold_to_diff_deeper=0, **more)
     changes = (_change(level) for levels in found.values() for level in levels)
@@ -59,7 +59,7 @@ def value_changes(before: object, after: object, **more: Any) -> tuple[ValueChan
 
 
 def _unlike(before: Any, after: Any) -> tuple[Any, Any]:
-    """Both values without the parts of mappings that are equal."""
+    """Return both values without the equal parts of mappings."""
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return before, after
     differing = {
@@ -79,7 +79,7 @@ def _unlike(before: Any, after: Any) -> tuple[Any, Any]:
 
 
 def _change(level: Any) -> ValueChange:
-    """One difference as deepdiff found it; of a repeated item that is there more or less often: one."""
+    """Return a difference that deepdiff found. An item that is repeated more or less often counts as one difference."""
     from deepdiff.helper import notpresent
 
     before, after = (None if value is notpresent else value for value in (level.t1, level.t2))

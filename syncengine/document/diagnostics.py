@@ -1,4 +1,4 @@
-"""Diagnostics while they are being collected, and the nearest name to one that is misspelt."""
+"""Collect the diagnostics of a file, and find the known name that is nearest to a misspelt one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from syncengine.document.nodes import Node, place
 from syncengine.errors import Diagnostic, Row, Severity, with_row
 
 MANY = 2000
-"""Candidates above which only a difference in case is looked for: a comparison with each would take seconds."""
+"""The most candidates that are compared with a misspelt name; among more, only a difference in case is recognised."""
 
 
 SUGGESTIONS = 25
-"""Findings of a run for which a similar name is looked for, where there are many; each costs a comparison with all."""
+"""The most findings of a run that suggest a similar name, since each suggestion costs a comparison with all names."""
 
 
 class Invalid(Enum):
-    """The result of a reader that has reported why there is no value."""
+    """The result of a reader that has reported a problem and has no value."""
 
     INVALID = 0
 
@@ -30,9 +30,9 @@ INVALID = Invalid.INVALID
 
 @dataclass(slots=True)
 class Collector:
-    """The diagnostics of one file so far. `file` is relative to the project's folder.
+    """The diagnostics collected so far for one file. Its path `file` is relative to the project's folder.
 
-    `line_of` maps a line to the one that messages name, if a template wrote the text.
+    `line_of` maps a line of text that a template wrote to the line that messages name.
     """
 
     file: str
@@ -56,7 +56,7 @@ class Collector:
         data: Row | None = None,
         more: int = 0,
     ) -> None:
-        """Report a problem. `data` is its row, and `more` rows have it too; the message names them."""
+        """Report a problem. The message names its row `data`, and the number of `more` rows with the same problem."""
         message = with_row(message, data, more)
         self.found.append(
             Diagnostic(
@@ -73,13 +73,13 @@ class Collector:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Sort by file, line and column; diagnostics without a file come first."""
+    """Return diagnostics sorted by file, line and column. Those without a file come first."""
     return sorted(diagnostics, key=lambda d: (d.file or "", d.line or 0, d.column or 0))
 
 
 @lru_cache(maxsize=4096)
 def nearest(word: str, names: tuple[str, ...]) -> str | None:
-    """The known name that `word` was probably meant to be."""
+    """Return the known name that `word` probably misspells, or `None`."""
     folded = {name.casefold(): name for name in names}
     if (same := folded.get(word.casefold())) is not None:
         return same
@@ -90,6 +90,6 @@ def nearest(word: str, names: tuple[str, ...]) -> str | None:
 
 
 def suggestion(word: str, names: Iterable[str]) -> str:
-    """`; did you mean …?`, or nothing."""
+    """Return `; did you mean …?` for a misspelt name, or an empty string."""
     near = nearest(word, tuple(names))
     return "" if near is None or near == word else f"; did you mean `{near}`?"

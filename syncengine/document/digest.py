@@ -1,6 +1,7 @@
-"""Content → its digest: equal for equal bytes, on every machine. Pure.
+"""Compute digests, which are equal for equal content on every machine. Pure.
 
-Digests are stored (cache, state, inbox, lines of sinks) and shown (approvals, fingerprints): none may ever change.
+Digests are stored (cache, state, inbox, lines of sinks) and shown (approvals, fingerprints), so the digest of a content
+must never change.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import msgspec
 
 
 def sha256_of(content: bytes | str) -> str:
-    """Return SHA-256 in hexadecimal; text counts as its UTF-8."""
+    """Return the SHA-256 of bytes, or of text as UTF-8, in hexadecimal."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
 def sha256_of_parts(parts: Iterable[bytes]) -> str:
-    """Return the digest of all parts in a row, which are never in memory together."""
+    """Return the SHA-256 of all parts joined, in hexadecimal. Only one part at a time is in memory."""
     total = hashlib.sha256()
     for part in parts:
         total.update(part)
@@ -27,7 +28,7 @@ def sha256_of_parts(parts: Iterable[bytes]) -> str:
 
 
 class GrowingSha256:
-    """SHA-256 of all parts so far."""
+    """The SHA-256 of parts that are added one by one."""
 
     def __init__(self) -> None:
         self._total = hashlib.sha256()
@@ -36,20 +37,20 @@ class GrowingSha256:
         self._total.update(part)
 
     def text(self) -> str:
-        """Return it in hexadecimal."""
+        """Return the SHA-256 of all parts so far, in hexadecimal."""
         return self._total.hexdigest()
 
 
 def sha256_of_file(file: FileIO | BytesIO) -> str:
-    """Return the digest of the rest of a file."""
+    """Return the SHA-256 of a file from its current position on, in hexadecimal."""
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_values(values: Any) -> str:
-    """Return the digest of plain values, independent of the order of their keys."""
+    """Return the SHA-256 of plain values in hexadecimal, whatever the order of their keys."""
     return sha256_of(msgspec.json.encode(values, order="deterministic"))
 
 
 def short_digest(content: str, size: int) -> bytes:
-    """Return `size` bytes, for digests that are kept by the million."""
+    """Return a BLAKE2b digest of `size` bytes, for digests that are stored by the million."""
     return hashlib.blake2b(content.encode(), digest_size=size).digest()

@@ -1,13 +1,13 @@
-"""text of one manifest → items with values and places if the file is boring, else None; pure.
+"""Read a plain manifest fast: text → items with values and places, or `None` if the file is not plain. Pure.
 
-Boring is a subset of YAML in which nothing needs judgement: sections at the left margin, their items as block mappings
-in a constant indentation, values of one kind each. An item is matched by one regular expression that is compiled for
-the order of its keys; nearly all items of a file share one.
+A plain file uses a subset of YAML that needs no judgement: sections at the left margin, their items as block mappings
+with constant indentation, and values of one kind each. One regular expression, compiled for an order of keys, matches
+an item; nearly all items of a file share one expression.
 
-Any text that does not match makes the result None for the whole file, and `reader` reads it then, which alone decides
-the meaning of YAML and reports errors. So this may leave out anything, and must never read anything differently.
+Any text that does not match makes the result `None` for the whole file. `reader`, which alone decides the meaning of
+YAML and reports errors, then reads it. So this module may give up on any file, but must never read one differently.
 
-Repetitions are possessive and alternatives differ in their first characters: time is linear in the text.
+Repetitions are possessive and alternatives differ in their first characters, so that time is linear in the text.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from syncengine.document.fast_values import (
 
 MAX_INDENT = 16
 MAX_LAYOUTS = 48
-"""Orders of keys in one file; each costs some milliseconds to compile, after which libyaml would be done."""
+"""The most different orders of keys in a file. Each takes milliseconds to compile, so with more, libyaml is faster."""
 
 
 class PlainShape(Enum):
-    """How the value of a field is written."""
+    """The form in which a field's value is written."""
 
     TEXT = "text"
     LIST = "list"
@@ -48,10 +48,10 @@ class PlainShape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that can be read here. Without `convert` a text is the value.
+    """A field that can be read without nodes. Without `convert`, its value is the text, list or dict as written.
 
-    It makes the value from a text and whether it is quoted, from a list of texts, or from a dict; None: not certain.
-    The texts hold no control characters, and the keys of a dict are interned.
+    `convert` takes a text and whether it is quoted, a list of texts, or a dict, and returns the field's value, or
+    `None` when the value is uncertain. The texts contain no control characters, and the keys of a dict are interned.
     """
 
     shape: PlainShape
@@ -62,7 +62,7 @@ Sections = Mapping[str, Mapping[str, Field]]
 
 
 class PlainItem(NamedTuple):
-    """One resource as it is written; `line` and `column` of its first key, from 1."""
+    """A resource as written. `line` and `column` are the place of its first key, counted from 1."""
 
     section: str
     line: int
@@ -71,16 +71,16 @@ class PlainItem(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """The items of a file, and the text of its `defaults` for the full reader, at the line where they are."""
+    """The items of a file, and its `defaults` section as text for the full reader, moved to the section's line."""
 
     items: list[PlainItem]
     defaults: str | None
 
 
 def read(text: str, sections: Sections) -> Plain | None:
-    """Read all items of the file; None if anything in it is uncertain.
+    """Return all items of a file, or `None` when anything in it is uncertain.
 
-    `text` comes from `text.decoded`: without control characters and foreign ends of lines, except tabs and returns.
+    `text` comes from `text.decoded`, so tabs and line ends are its only control characters.
     """
     if "\t" in text or "\r" in text or ("\\u" in text and _SURROGATE.search(text)):
         return None
@@ -92,7 +92,7 @@ def read(text: str, sections: Sections) -> Plain | None:
 
 
 def _read(text: str, sections: Sections) -> Plain | None:
-    """Read text in which every line is between two line feeds."""
+    """Return the items of text in which every line is between two line feeds, or `None` when any is uncertain."""
     reading = _Reading(text, sections)
     try:
         reading.run()
@@ -112,11 +112,11 @@ _compiled = lru_cache(maxsize=256)(re.compile)
 
 
 Take = Callable[[str], Any]
-"""The value of a field as it is written; None: not certain."""
+"""A function from a field's text in the file to its value, or to `None` when the value is uncertain."""
 
 
 def _take(field: Field) -> Take | None:
-    """A converter of a field's text; None where `_values` needs none."""
+    """Return the function that takes a field's value from its text, or `None` when `_values` needs no function."""
     convert = field.convert
     if convert is None:
         return _TAKES[field.shape]
@@ -131,7 +131,7 @@ _TAKES: dict[PlainShape, Take | None] = {PlainShape.TEXT: None, PlainShape.LIST:
 
 
 class _Layout(NamedTuple):
-    """An order of keys, and how items are read whose keys come in it."""
+    """An order of keys, with the expression and the converters for items that have this order."""
 
     order: tuple[str, ...]
     match: Callable[[str, int], re.Match[str] | None]
@@ -140,10 +140,10 @@ class _Layout(NamedTuple):
 
 @dataclass(slots=True)
 class _Grid:
-    """The form of a section's items: the text before the first key of each, and the indentation of the others.
+    """The form of a section's items: the text before an item's first key, and the indentation of its other keys.
 
-    `between` are the lines that may be anywhere, and `double` is a double-quoted scalar, both as in this file. Each of
-    the `layouts` is made when the first item asks for it.
+    The expressions `between`, for empty lines and comments, and `double`, for double-quoted scalars, are as simple as
+    the file permits. `layouts` grows when an item needs a new layout.
     """
 
     fields: Mapping[str, Field]
@@ -154,7 +154,7 @@ class _Grid:
     layouts: list[_Layout] = field(default_factory=list)
 
     def layout_at(self, text: str, start: int) -> _Layout:
-        """The layout of the item that starts here; its keys must be known, and each of them there once."""
+        """Return the layout of the item at `start`. Raise `NotPlain` for unknown or repeated keys."""
         keys = self._keys(text, start)
         if not keys or not self.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
             raise NotPlain
@@ -173,16 +173,16 @@ class _Grid:
         return layout
 
     def _pattern(self, order: tuple[str, ...]) -> re.Pattern[str]:
-        """One whole item that has the first of these keys, and any of the others in this order."""
+        """Return the expression for a whole item that has the first key, and any other keys in this order."""
         first, *others = (f"{name}:{self._value(self.fields[name].shape)}" for name in order)
         line = f"{self.between}\n{self.indent}"
         optional = "".join(f"(?:{line}{other})?" for other in others)
         return _compiled(f"{self.dash}{first}{optional}(?=\n)(?!{line}[^ ])")
 
     def _value(self, shape: PlainShape) -> str:
-        """The expression of a field's value after its `:`, as one group.
+        """Return the expression for a field's value after its `:`, as one group.
 
-        Flow lists and maps are checked when they are taken apart. The second form of those is for texts with a bracket.
+        Flow lists and maps are checked when they are parsed. Their second alternative allows brackets in texts.
         """
         if shape is PlainShape.TEXT:
             return f" ++({scalar(self.indent, self.double)})"
@@ -191,19 +191,19 @@ class _Grid:
         return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{KEY}: ++', '  ', '    ')})"
 
     def _blocks(self, entry: str, *further: str) -> str:
-        """Entries one below the other at this indentation; `entry` is the text before each scalar."""
+        """Return the expression for entries on lines of their own. `entry` is the text before each entry's scalar."""
         indents = [self.indent + more for more in further]
         return "|".join(f"(?>(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})+)" for indent in indents)
 
     def _keys(self, text: str, start: int) -> tuple[str, ...]:
-        """The keys of the item that starts here."""
+        """Return the keys of the item at `start`."""
         following = _compiled(rf"\n {{0,{self.dash.index('-') - 1}}}[^ #\n]").search(text, start + 1)
         end = following.start() if following else len(text)
         return tuple(_compiled(rf"(?:{self.dash}|\n{self.indent})([A-Za-z]+):").findall(text, start, end))
 
 
 def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the order with the missing keys inserted, each after its predecessor; None if the two orders conflict."""
+    """Return the order with missing keys inserted, each after its predecessor, or `None` when the orders conflict."""
     if order[0] != keys[0]:
         return None
     result, after = list(order), 0
@@ -217,7 +217,7 @@ def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | 
 
 
 class _Reading:
-    """The reader, at `pos`, the line feed before line `line`."""
+    """The progress of reading a file. `pos` is the line feed before line `line`, which is read next."""
 
     __slots__ = ("between", "defaults", "double", "items", "line", "met", "pos", "sections", "text")
 
@@ -287,7 +287,7 @@ class _Reading:
             pos = end
 
     def _grid(self, fields: Mapping[str, Field]) -> _Grid:
-        """The layout of the first item, which all others must have."""
+        """Return the form of the section's first item, which all its items must have."""
         first = _FIRST_ITEM.match(self.text, self.pos)
         if first is None:
             raise NotPlain
@@ -296,7 +296,7 @@ class _Reading:
 
 
 def _values(layout: _Layout, match: re.Match[str]) -> dict[str, Any]:
-    """The values of an item in the order of the file."""
+    """Return the values of an item in the order of the file."""
     values: dict[str, Any] = {}
     for name, take, text in zip(layout.order, layout.takes, match.groups(), strict=True):
         if text is None:

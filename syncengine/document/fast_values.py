@@ -1,6 +1,6 @@
-"""A value as it is written in a boring file → text, list or map; pure.
+"""Parse the values that `fast_reader` matched in a plain file: text → text, list or map. Pure.
 
-Matches of `fast_reader` are taken apart here; `NotPlain` if anything is uncertain.
+Raise `NotPlain` when anything is uncertain.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 
 class NotPlain(Exception):
-    """The text is outside the plain subset; the full reader must read it."""
+    """Text outside the plain subset of YAML, which the full reader must read."""
 
 
 QUOTES = frozenset("\"'")
@@ -31,22 +31,22 @@ _FLOW_ITEMS = re.compile(f" *+({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
 _FLOW_PAIRS = re.compile(
     rf""" *+("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
 )
-"""Consecutive items; text that does not fit is in the last group of the last. `_name` checks keys."""
+"""The next pair of a flow map. Its last group is text that does not fit, which ends the map. `_name` checks keys."""
 _BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?>(?:[^']|'')*)'|[^\n]++)""")
-"""A less strict form, for text that is known to be a block."""
+"""The next pair of a block map, in a less strict form for text that is known to be a block."""
 _A_KEY = re.compile(KEY)
 BETWEEN = r"(?:\n(?: *+\#[^\n]*+)?(?=\n))"
-"""A line that is empty or a comment, so that there is a `#` or two line feeds side by side."""
+"""An empty line or a comment. Only text that contains a `#` or two adjacent line feeds has any."""
 SKIPPED = re.compile(f"(?>{BETWEEN}+)")
 
 
 def scalar(indent: str, double: str = DOUBLE_UNESCAPED) -> str:
-    """A scalar whose further lines, if any, are indented deeper than `indent`; those of quoted ones: see `_folded`."""
+    """Return the expression for a scalar. Further lines must be indented deeper than `indent`, or pass `_folded`."""
     return rf"(?:{_FIRST}{_REST}(?>(?:\n{indent} ++(?![#:]){_REST})*)|{double}|{_SINGLE})"
 
 
 def text_of(token: str) -> str:
-    """The text of a scalar."""
+    """Return the text of a scalar, without quotes and in one line."""
     if token[0] == '"':
         token = token[1:-1]
     elif token[0] == "'":
@@ -55,7 +55,7 @@ def text_of(token: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Several lines as one. No line may be empty or start at the left margin, and only the last may end in blanks."""
+    """Join lines into one. No line may be empty or start at the left margin, and only the last may end in blanks."""
     first, *others = text.split("\n")
     if " \n" in text or not all(line.startswith(" ") and line.strip(" ") for line in others):
         raise NotPlain
@@ -63,7 +63,7 @@ def _folded(text: str) -> str:
 
 
 def list_of(text: str) -> list[str]:
-    """The texts of a list."""
+    """Return the texts of a flow or block list."""
     if text[0] == "\n":
         return _block_list(text)
     if text[:3] == ' ["' and text[-2] == '"' and "\\" not in text and "\n" not in text:
@@ -87,7 +87,7 @@ def _block_list(text: str) -> list[str]:
 
 
 def map_of(text: str) -> dict[str, str]:
-    """The names and texts of a mapping."""
+    """Return the names and texts of a flow or block mapping."""
     if text[0] == "\n":
         return _block_map(text)
     pairs = _FLOW_PAIRS.findall(text, text.index("{") + 1, len(text) - 1)
@@ -113,14 +113,14 @@ def _block_map(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _name(token: str) -> str:
-    """Interned, as thousands of items share them."""
+    """Return the text of a key, interned because thousands of items share it."""
     if not _A_KEY.fullmatch(token):
         raise NotPlain
     return sys.intern(text_of(token))
 
 
 def _indent_of(text: str) -> str:
-    """The indentation of a block's entries, which comments may precede."""
+    """Return the indentation of a block's entries, which comments may precede."""
     start = skipped.end() if (skipped := SKIPPED.match(text)) else 0
     return text[start + 1 : len(text) - len(text[start + 1 :].lstrip(" "))]
 

@@ -1,6 +1,6 @@
-"""The annotated types of models' fields: how each is read, also where there are no nodes, and its JSON Schema. Pure.
+"""The annotated types of models' fields, each with its reader, with or without nodes, and its JSON Schema. Pure.
 
-A field's type in a model names its reader (`Reads`), so that models stay the one place for names, types and limits.
+A field's type in a model names its reader (`Reads`), so that only models define names, types and limits.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from syncengine.document.scalar_readers import (
 )
 
 AsPlain = Callable[[Reader], PlainField | None]
-"""How text becomes a value where there are no nodes, of a field with this reader; None: not without nodes."""
+"""A function from a field's reader to the way to read the field without nodes, or to `None` when it needs nodes."""
 
 
 def needs_nodes(reader: Reader) -> None:
-    """Values that are judged with their places: files that have them are read in full."""
+    """Return `None` for a field whose values are judged with their places. Files that have it are read in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """An annotation of a field: `make` builds its reader from its name; `plain`: see `AsPlain`."""
+    """An annotation for the way a field is read. `make` builds its reader from its name; for `plain` see `AsPlain`."""
 
     make: Callable[[str], Reader]
     plain: AsPlain = needs_nodes
 
 
 def by_reader(reader: Reader) -> PlainField:
-    """Return a field that asks `reader` once for each text, and keeps its answers: for fields with few values."""
+    """Return a field that calls `reader` once for each text and caches the values, for fields with few values."""
 
     @lru_cache(maxsize=1024)
     def convert(text: str, quoted: bool) -> Any:
@@ -63,7 +63,7 @@ def by_reader(reader: Reader) -> PlainField:
 
 
 def plain_text(reader: Reader) -> PlainField:
-    """A line or prose: without control characters there is nothing to ask."""
+    """Return a field that accepts any text. A line or prose is valid unless it has control characters."""
     return PlainField(PlainShape.TEXT)
 
 
@@ -80,17 +80,17 @@ def plain_identity(reader: Reader) -> PlainField:
 
 
 def plain_words(reader: Reader) -> PlainField:
-    """A list of filled lines."""
+    """Return a field for a list of lines that are not blank."""
     return PlainField(PlainShape.LIST, lambda texts: distinct(texts) if all(map(says_something, texts)) else None)
 
 
 def plain_texts(reader: Reader) -> PlainField:
-    """The names must be filled, the texts can be any."""
+    """Return a field for a mapping of names, which must not be blank, to any texts."""
     return PlainField(PlainShape.MAP, lambda entries: entries if all(map(says_something, entries)) else None)
 
 
 def scalar_schema(pattern: str) -> dict[str, Any]:
-    """Return the JSON Schema of text, which readers of YAML may take for a number or a flag."""
+    """Return the JSON Schema of text, which other YAML readers may take for a number or a boolean."""
     return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "number"}, {"type": "boolean"}]}
 
 
@@ -107,7 +107,7 @@ _DATE = (
 )
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 _INSTANT: Final = rf"^(?!0000){_DATE}[Tt ]{_TIME}:[0-5][0-9]([.][0-9]{{1,9}})?([Zz]|[+-]{_TIME})$"
-"""RFC 3339, with the days that each month has."""
+"""The pattern of an RFC 3339 date-time, with the number of days of each month."""
 
 Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
 WebLink = Annotated[str, Reads(web_link, plain_link), JsonSchema(_LINK)]

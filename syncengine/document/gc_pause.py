@@ -1,4 +1,4 @@
-"""Pauses of the cyclic garbage collector."""
+"""Control when the cyclic garbage collector runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Nodes, resources and plans make no cycles; up to two fifths of the time would go into looking for some."""
+    """Pause the garbage collector. It can take 40 % of the time, although nodes, resources and plans form no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -20,21 +20,21 @@ def no_collection() -> Iterator[None]:
 
 
 def keep_imports() -> None:
-    """Let the collector begin, where it waits for the program to be imported, which it then never looks through."""
+    """Start a collector that was off during imports, and exempt all imported objects from its searches."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
 
 
 def keep_all() -> None:
-    """Look for garbage only among what comes from now on; what lives now is nevertheless freed once nobody uses it."""
+    """Exempt all present objects from the collector's searches. They are still freed when no reference is left."""
     gc.freeze()
 
 
 RARELY = (50_000, 20, 20)
-"""Allocations, and younger collections, before the collector looks at each generation."""
+"""The collector's thresholds, one for each generation: allocations, then collections of the next younger generation."""
 
 
 def rare_collection() -> None:
-    """Collect rarely from now on: an apply makes few cycles, of its calls, among very many values that live on."""
+    """Collect garbage rarely from now on, because an apply makes few cycles among very many long-lived values."""
     gc.set_threshold(*RARELY)

@@ -1,4 +1,4 @@
-"""Milliseconds since epoch → RFC 3339, as files write an instant. Pure."""
+"""Format a time as files write it: milliseconds since the epoch → RFC 3339. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from syncengine.document.scalar_readers import EPOCH
 
 
 def instant(milliseconds: int) -> str | None:
-    """Format milliseconds since epoch as RFC 3339; None for a year that `datetime` cannot hold."""
+    """Return milliseconds since the epoch as RFC 3339, or `None` for a year that `datetime` does not support."""
     try:
         at = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

@@ -1,7 +1,7 @@
-"""The base of the models of files, and the JSON Schema in a field's annotation. Data only.
+"""The base class of the models of files, and the annotation for a field's JSON Schema. Data only.
 
-Models are msgspec structs, since every command begins with some of them; `schema` makes pydantic models of them, and
-those make the JSON Schemas.
+Models are msgspec structs, because every command loads some of them. `schema` turns them into pydantic models, which
+make the JSON Schemas.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec import Struct
 
 
 class Model(Struct, frozen=True, rename="camel"):
-    """The base of all models of files: names in the file are camelCase, and there are no others.
+    """The base class of all models of files. Names in the file are camelCase.
 
-    Fields are given by keyword and not validated: readers have done that. `beyond_fields` is the part of the JSON
-    Schema for the mapping as a whole, `schema_name` the name of the schema, if it differs.
+    The constructor does not validate values, because readers have done so. `beyond_fields` is the part of the JSON
+    Schema for the mapping as a whole, and `schema_name` the schema's name if it differs from the model's.
     """
 
     schema_name: ClassVar[str] = ""
@@ -25,12 +25,12 @@ class Model(Struct, frozen=True, rename="camel"):
 
 
 def names_of(model: type[Model]) -> dict[str, str]:
-    """The fields' names in the file, in order, with the names of the attributes."""
+    """Return the names of a model's attributes by their names in the file, in order."""
     return dict(zip(model.__struct_encode_fields__, model.__struct_fields__, strict=True))
 
 
 def constructed(model: type[Model], values: Mapping[str, Any]) -> Any:
-    """An instance from values by their names in the file; missing ones are None."""
+    """Return an instance of `model` with values by their names in the file. Missing fields get their defaults."""
     names = names_of(model)
     return model(**{names[name]: value for name, value in values.items()})
 
@@ -39,13 +39,13 @@ PART = "part"
 
 
 def part_of(name: str) -> dict[str, str]:
-    """Stand for the JSON Schema of this name, which another file's model makes (`schemas.published`)."""
+    """Return a placeholder for the JSON Schema `name`, which another file's model makes (`schemas.published`)."""
     return {PART: name}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonSchema:
-    """An annotation of a field: its JSON Schema, where its type does not give it."""
+    """An annotation with a field's JSON Schema, for fields whose type does not determine it."""
 
     schema: Mapping[str, Any]
 

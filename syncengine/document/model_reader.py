@@ -1,7 +1,7 @@
-"""models → tables of readers, by which mappings are read field by field; pure.
+"""Turn models into tables of readers, which read mappings field by field. Pure.
 
-A field's name, type and description are only in its model: the tables and the JSON Schemas come from there. Validation
-is our own, since an error needs its line and 100,000 tags need the time.
+A field's name, type and description are only in its model; the tables and the JSON Schemas are made from it. Validation
+is our own, because an error needs its line and 100,000 tags must be read fast.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ M = TypeVar("M", bound="Model")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The readers of a model's fields by the name in the file, each with that name, which all values read share.
+    """The readers of a model's fields by the name in the file, each with the name as one shared string.
 
-    `synonyms` are other names that people use for fields.
+    `synonyms` maps other names that people use to the names of fields.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Table:
         )
 
     def read(self, node: Mapping, findings: Collector) -> dict[str, Any]:
-        """The fields that are there, those that could not be read as INVALID."""
+        """Return the values of the fields that `node` has. The value of a field that cannot be read is `INVALID`."""
         values, readers = {}, self.readers
         for key, value in zip(node.keys, node.values, strict=True):
             reader = readers.get(key.text)
@@ -60,7 +60,7 @@ class Table:
         return values
 
     def missing(self, present: Iterable[str], node: Mapping, findings: Collector, address: str | None = None) -> bool:
-        """Report required fields that are absent, unless a misspelt key explains one; return whether any is."""
+        """Report absent required fields, except those that a misspelt key explains. Return whether any is absent."""
         absent = [name for name in self.readers if name in self.required.difference(present)]
         misspelt = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
         for name in absent:
@@ -78,7 +78,7 @@ class Table:
 
 
 def model_reader(model: type[M], title: str) -> Reader:
-    """A mapping as an instance of `model`; INVALID when any of its fields is."""
+    """Return a reader of a mapping as an instance of `model`. Its result is `INVALID` when any field is."""
     table = Table.of(model, title)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -93,7 +93,7 @@ def model_reader(model: type[M], title: str) -> Reader:
 
 
 def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
-    """The fields of a model that can be read without nodes, by their names in the file."""
+    """Return the fields of a model that can be read without nodes, by their names in the file."""
     result: dict[str, PlainField] = {}
     for info in fields(model):
         _, reads = _bare(info.type)
@@ -103,7 +103,7 @@ def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
 
 
 def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:
-    """Each field's name in the file, with its bare type and the factory of its reader, if its annotation has one."""
+    """Return each field's bare type, and the factory of its reader if it is annotated, by its name in the file."""
     bare = {info.encode_name: _bare(info.type) for info in fields(model)}
     return {name: (annotation, reads.make if reads else None) for name, (annotation, reads) in bare.items()}
 
@@ -121,7 +121,7 @@ def _reader(name: str, annotation: Any) -> Reader:
 
 
 def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads | None]:
-    """A type without annotations and `None`, and its reader, if an annotation has one."""
+    """Return a type without annotations and `None`, and its `Reads` annotation if it has one."""
     for reads in metadata:
         if isinstance(reads, Reads):
             return annotation, reads
@@ -134,7 +134,7 @@ def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads 
 
 
 def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
-    """Values are called by their names in the mapping."""
+    """Return a reader of a mapping whose messages name each value by its key."""
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
@@ -147,7 +147,7 @@ def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
 
 
 def unexamined(name: str) -> Reader:
-    """Return a reader that keeps the node of a section unread, for a later station."""
+    """Return a reader that keeps the node of a section unread, for a later stage."""
 
     def read(node: Node, findings: Collector) -> Any:
         return INVALID if isinstance(node, RefusedNode) else node

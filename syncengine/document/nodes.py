@@ -1,4 +1,4 @@
-"""The light tree of one document: scalars as written, lists and mappings, each with its place. Values only; pure."""
+"""The light node tree of a document: scalars as written, lists and mappings, each with its place. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class Mark(Protocol):
-    """A place as libyaml counts it, from 0."""
+    """A place in a file, with lines and columns counted from 0 as libyaml does."""
 
     @property
     def line(self) -> int: ...
@@ -21,7 +21,7 @@ class Mark(Protocol):
 
 
 class Position(NamedTuple):
-    """A mark, for text that libyaml has not read."""
+    """A place in text that libyaml has not read."""
 
     line: int = 0
     column: int = 0
@@ -29,7 +29,7 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Scalar:
-    """Text as written. `style` is empty for a plain scalar, else its quote or block indicator."""
+    """A scalar as written. `style` is empty for a plain scalar, otherwise its quote or block indicator."""
 
     text: str
     mark: Mark
@@ -49,7 +49,7 @@ class Sequence:
 
 @dataclass(slots=True)
 class Mapping:
-    """`keys` and `values` run in parallel, in the order of the file; no key is there twice."""
+    """A mapping. `keys` and `values` run in parallel, in the order of the file, and keys are unique."""
 
     text: ClassVar[None] = None
     keys: list[Scalar]
@@ -57,13 +57,13 @@ class Mapping:
     mark: Mark
 
     def get(self, name: str) -> Node | None:
-        """The value under `name`, by a search from the top: for the few, not for every field."""
+        """Return the value of the key `name`, or `None`. The search is linear, so use it for a few names only."""
         return next((value for key, value in zip(self.keys, self.values, strict=True) if key.text == name), None)
 
 
 @dataclass(slots=True)
 class RefusedNode:
-    """A node that the reader has already complained about, so that nobody does it again."""
+    """A node whose problem the reader has reported, so that it is not reported again."""
 
     text: ClassVar[None] = None
     mark: Mark
@@ -73,30 +73,30 @@ Node = Scalar | Sequence | Mapping | RefusedNode
 
 
 def place(node: Node) -> tuple[int, int]:
-    """Line and column, from 1. A mapping is at its first key (docs/manifests.md)."""
+    """Return a node's line and column, counted from 1. A mapping is at its first key (docs/manifests.md)."""
     mark = node.keys[0].mark if isinstance(node, Mapping) and node.keys else node.mark
     return mark.line + 1, mark.column + 1
 
 
 def at(node: Node | None, *names: str) -> Node | None:
-    """The node under these names, one in the other."""
+    """Return the node at the path `names` of nested mapping keys, or `None`."""
     for name in names:
         node = node.get(name) if isinstance(node, Mapping) else None
     return node
 
 
 def scalars(root: Node) -> Iterator[Scalar]:
-    """Every scalar value below `root`, keys left out."""
+    """Yield every scalar value in the tree, without keys."""
     return (node for node in _nodes(root) if isinstance(node, Scalar))
 
 
 def is_whole(root: Node) -> bool:
-    """Whether nothing in it was refused."""
+    """Return whether the tree has no node that was refused."""
     return not any(isinstance(node, RefusedNode) for node in _nodes(root))
 
 
 def _nodes(root: Node) -> Iterator[Node]:
-    """Every value; one that has aliases is met once."""
+    """Yield every node of the tree. Lists and mappings with aliases come once."""
     waiting, met = [root], set[int]()
     while waiting:
         node = waiting.pop()
@@ -109,7 +109,7 @@ def _nodes(root: Node) -> Iterator[Node]:
 
 
 def described(node: Node) -> str:
-    """A description for a sentence: `the text "x"`, `a list`, `a mapping`."""
+    """Return a description of a node for a sentence: `the text "x"`, `a list`, `a mapping`."""
     match node:
         case Scalar():
             return "nothing" if node.is_null else f"the text {quoted(node.text)}"
@@ -120,7 +120,7 @@ def described(node: Node) -> str:
 
 
 def quoted(text: str, limit: int = 60) -> str:
-    """Text for a message: short, its own quotes escaped, and without anything that could disturb a terminal."""
+    """Return text in quotes for a message: shortened, with quotes and all that could disturb a terminal escaped."""
     visible = text if len(text) <= limit else text[: limit - 1] + "…"
     escaped = visible.replace("\\", "\\\\").replace('"', '\\"') if '"' in visible else visible
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in f'"{escaped}"')

@@ -1,7 +1,7 @@
-"""text of one file → documents as light node trees, with every structural problem; pure.
+"""Parse a file into documents, which are light node trees, and report every structural problem. Pure.
 
-This decides the meaning of YAML: libyaml's events, YAML 1.2 without merge keys, tags or surprises. Whether a scalar is
-a number or a flag is not decided here but by the type of its field (`scalar_readers`). Nothing recurses, and depth and
+This module decides the meaning of YAML: YAML 1.2 from libyaml's events, without merge keys and with few tags. The type
+of a field decides whether a scalar is a number or a boolean (`scalar_readers`). Nothing recurses, and depth and
 expanded aliases are bounded, so that hostile input costs no more than friendly input.
 """
 
@@ -24,10 +24,10 @@ from syncengine.document.text import Repaired, decoded, lines_of, repaired
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_EXPANDED = 200_000
-"""The most nodes of all expanded aliases of a file."""
+"""The most nodes that all aliases of a file may expand to."""
 
 Event = Any
-"""One of `yaml.events`. Their stubs allow for marks that are missing, and libyaml's never are."""
+"""An event of `yaml.events`. The stubs allow for missing marks, which libyaml never leaves out."""
 
 _TAGS = {
     "tag:yaml.org,2002:str": (Scalar, '"'),
@@ -44,7 +44,7 @@ _CUT_AFTER = re.compile(r" +#\w")
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one file that could be read. `whole`: nothing was lost to a syntax error."""
+    """The documents of a file that could be read. `whole` is false when a part was lost, such as to a syntax error."""
 
     roots: tuple[Node, ...] = ()
     cut: tuple[Scalar, ...] = ()
@@ -52,9 +52,9 @@ class Documents:
 
 
 def read(data: bytes, findings: Collector) -> Documents:
-    """Read the documents of a file; problems go to the findings.
+    """Return the documents of a file, and report its problems to `findings`.
 
-    `cut` are plain scalars that end at a ` #` which looks like text, not like a comment (docs/planning.md 2.9).
+    `cut` has the plain scalars that end at a ` #` that looks like text, not like a comment (docs/planning.md 2.9).
     """
     if len(data) > MAX_BYTES:
         findings.at("file-too-large", 1, 1, f"the file is larger than {MAX_BYTES // 1024 // 1024} MB; split it")
@@ -83,7 +83,7 @@ def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
 
 
 class _Hopeless(Exception):
-    """Ends a file that is not worth reading on; the reason is among the findings."""
+    """The end of a file that is not worth reading on, for a reason that has been reported."""
 
 
 _Open = tuple[list[Node], Event, int]
@@ -92,14 +92,14 @@ _Open = tuple[list[Node], Event, int]
 
 @dataclass(slots=True)
 class _Anchored:
-    """The node of an anchor, and its number of nodes; no node while it is still open."""
+    """The node of an anchor and its number of nodes. `node` is `None` while a list or mapping is still open."""
 
     node: Node | None
     size: int = 1
 
 
 class _Building:
-    """The tree as the events come. `items` are those of the innermost open list or mapping."""
+    """The tree under construction from events. `items` belong to the innermost open list or mapping."""
 
     __slots__ = ("anchors", "expanded", "findings", "items", "nodes", "parser", "roots", "source", "stack")
 
@@ -114,7 +114,7 @@ class _Building:
         self.expanded = 0
 
     def run(self) -> bool:
-        """False when a syntax error or hostile input ended the file early."""
+        """Read all events. Return `False` when a syntax error or hostile input ended the file early."""
         try:
             self._events()
         except _Hopeless:
@@ -132,7 +132,7 @@ class _Building:
         return event.start_mark if event is not None and event.flow_style else None
 
     def _events(self) -> None:
-        """Read the events: plain scalars, nearly all of them, directly; the others by the table."""
+        """Read the events: simple scalars, which are most, directly, and the others by `_HANDLERS`."""
         next_event: Callable[[], Event] = self.parser.get_event
         scalar_event: Any = events.ScalarEvent
         simple = not self.source.originals
@@ -166,7 +166,7 @@ class _Building:
 
     def _opens(self, event: Event) -> None:
         if len(self.stack) >= MAX_DEPTH:
-            self._hopeless("too-deep", event.start_mark, f"lists and mappings are nested more than {MAX_DEPTH} deep")
+            self._hopeless("too-deep", event.start_mark, f"lists and mappings are nested over {MAX_DEPTH} levels deep")
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchored(None)
         self.stack.append((self.items, event, self.nodes))
@@ -180,7 +180,7 @@ class _Building:
         names = {key.text for key in keys}
         if len(names) < len(keys) or not _UNUSUAL_KEYS.isdisjoint(names):
             keys, values = self._checked(keys, values)
-        # An unquoted {{ … }} is one mistake: what is left of it is not worth another.
+        # An unquoted {{ … }} is one mistake, so its remains are not reported again.
         is_lost = names == {None} and not keys
         self._closes(RefusedNode(mark) if is_lost else Mapping(cast("list[Scalar]", keys), values, mark))
 
@@ -201,7 +201,7 @@ class _Building:
                 "unknown-alias", mark, f"there is no anchor &{name} before this alias; quote text that starts with `*`"
             )
         elif anchored.node is None:
-            self._hopeless("recursive-alias", mark, f"*{name} refers to itself")
+            self._hopeless("recursive-alias", mark, f"the alias *{name} refers to itself")
         else:
             self.expanded += anchored.size
             self.nodes += anchored.size
@@ -227,7 +227,7 @@ class _Building:
         return node  # fmt: skip
 
     def _checked(self, keys: list[Node], values: list[Node]) -> tuple[list[Node], list[Node]]:
-        """The valid pairs: the first of equal keys, and no merge, empty or structured ones."""
+        """Return the valid keys and their values. Report merge, empty, structured and repeated keys."""
         first: dict[str, Scalar] = {}
         nodes: list[Node] = []
         for key, value in zip(keys, values, strict=True):
@@ -254,7 +254,7 @@ class _Building:
             self._error("empty-key", key.mark, "a key is missing before the `:`")
         elif key.text in first:
             line = self.findings.line_of(first[key.text].mark.line + 1)
-            self._error("duplicate-key", key.mark, f"{quoted(key.text)} is already in line {line}")
+            self._error("duplicate-key", key.mark, f"the key {quoted(key.text)} is already on line {line}")
         else:
             return True
         return False  # fmt: skip

@@ -1,6 +1,6 @@
-"""Node → value, by the type of a field: the leaf readers. Pure.
+"""Read a leaf by the type of its field: node → value. Pure.
 
-A reader returns INVALID after it has reported a problem; strings stay strings (docs/manifests.md).
+A reader returns `INVALID` after it has reported a problem. Strings stay strings (docs/manifests.md).
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ Reader = Callable[[Node, Collector], Any]
 
 
 def refused(node: Node, findings: Collector, name: str, expected: str, empty: str = '""') -> Invalid:
-    """Report a node of the wrong type; `empty` is how the field is written when it holds nothing."""
+    """Report a node of the wrong type. `empty` is the YAML of the field's empty value, if it has an empty value."""
     if isinstance(node, RefusedNode):
         return INVALID
     if isinstance(node, Scalar) and node.is_null:
-        cure = f"write {empty} to clear it, or remove the line" if empty else "give it one, or remove the line"
+        cure = f"write {empty} to clear it, or remove the line" if empty else "add a value, or remove the line"
         return findings.error("null-value", node, f"{called(name)} has no value: {cure}")
     return findings.error("wrong-type", node, f"{called(name)} must be {expected}, not {described(node)}")
 
 
 def called(name: str) -> str:
-    """A field in code marks; a description, or a name with marks, is unchanged."""
+    """Return a field's name in backticks. A description, or a name that has backticks, is unchanged."""
     return name if " " in name or name.startswith("`") else f"`{name}`"
 
 
 def display(name: str) -> str:
-    """A key for a message: short and printable."""
+    """Return a key for a message, shortened and printable."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:60])
 
 
@@ -58,7 +58,7 @@ def fits(text: str, forbidden: re.Pattern[str]) -> bool:
 
 
 says_something: Callable[[str], object] = str.strip
-"""True of texts that are more than blanks."""
+"""A test for text that is not blank."""
 
 
 def has_no_blanks_around(text: str) -> bool:
@@ -66,7 +66,7 @@ def has_no_blanks_around(text: str) -> bool:
 
 
 def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
-    """The scalar as written, without the characters that `forbidden` finds."""
+    """Return a reader of a scalar as written, which must not contain characters that `forbidden` matches."""
 
     def read(node: Node, findings: Collector) -> str | Invalid:
         if type(node) is not Scalar or (not node.style and node.text in PLAIN_NULLS):
@@ -75,13 +75,13 @@ def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
         if fits(text, forbidden):
             return text
         problem = character(forbidden.findall(text)[0])
-        return findings.error("control-character", node, f"{called(name)} holds {problem}; {hint}")
+        return findings.error("control-character", node, f"{called(name)} contains {problem}; {hint}")
 
     return read
 
 
 def line(name: str) -> Reader:
-    return text_reader(name, CONTROL, "it must be one line of visible text")
+    return text_reader(name, CONTROL, "it must be a single line of visible text")
 
 
 WEB_LINK = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#].*"
@@ -89,14 +89,17 @@ _WEB_LINK = re.compile(WEB_LINK)
 
 
 def is_web_link(text: str) -> bool:
-    """Whether the text is a link to a web page (not `javascript:`, not a path), or empty, which clears the link."""
+    """Return whether a text is a link to a web page (not `javascript:`, not a path), or empty, which clears a link."""
     return not text or _WEB_LINK.fullmatch(text) is not None
 
 
 def tested(
     make: Callable[[str], Reader], passes: Callable[[Any], object], code: str, words: str | Callable[[Any], str]
 ) -> Callable[[str], Reader]:
-    """The value of `make`, if it passes; `words` follow the field's name in the message about one that does not."""
+    """Return a factory of readers like those of `make`, which also report a value that does not pass the test.
+
+    In the message, `words` follows the field's name.
+    """
 
     def of(name: str) -> Reader:
         value_of = make(name)
@@ -118,23 +121,23 @@ web_link = tested(
     "bad-value",
     lambda value: f"must be a link that starts with https:// or http://, not {quoted(value)}",
 )
-"""A line that is a link to a page, or empty."""
+"""A factory of readers of a line that is empty or a link to a web page."""
 
 
 def prose(name: str) -> Reader:
-    """Text of any number of lines."""
+    """Return a reader of text of any number of lines."""
     return text_reader(name, CONTROL_IN_PROSE, "remove it")
 
 
 filled = tested(line, says_something, "empty-value", "must not be empty")
-"""A line that says something."""
+"""A factory of readers of a line that is not blank."""
 identity = tested(
     tested(line, says_something, "empty-name", "must not be empty"),
     has_no_blanks_around,
     "surrounding-blanks",
     lambda value: f"must not start or end with blanks: {quoted(value)}",
 )
-"""A line that can name something: not empty, no blanks around it."""
+"""A factory of readers of a name: a line that is not empty and has no blanks around it."""
 
 
 _FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -166,18 +169,19 @@ def whole_number(low: int, high: int) -> Callable[[str], Reader]:
 
 
 def choice(values: Iterable[str]) -> Callable[[str], Reader]:
-    """Make a reader of one of some texts; of an enum, it returns the member."""
+    """Return a factory of readers that accept one of `values`. For an enum, the readers return its member."""
     by_text = {str(value): value for value in values}
+    *others, last = by_text
+    expected = f"{', '.join(others)} or {last}" if others else last
 
     def make(name: str) -> Reader:
         def read(node: Node, findings: Collector) -> Any:
             if isinstance(node, Scalar) and (value := by_text.get(node.text)) is not None:
                 return value
             if not is_text(node):
-                return refused(node, findings, name, " or ".join(by_text), empty="")
-            hint = suggestion(node.text or "", by_text)
-            expected = f"{called(name)} must be {' or '.join(by_text)}"
-            return findings.error("bad-value", node, f"{expected}, not {quoted(node.text or '')}{hint}")
+                return refused(node, findings, name, expected, empty="")
+            problem = f"{called(name)} must be {expected}, not {quoted(node.text or '')}"
+            return findings.error("bad-value", node, problem + suggestion(node.text or "", by_text))
 
         return read
 
@@ -193,7 +197,7 @@ RFC3339 = re.compile(
 
 
 def milliseconds(text: str) -> int | None:
-    """An RFC 3339 date-time as milliseconds since epoch; None when it is none."""
+    """Return an RFC 3339 date-time as milliseconds since the epoch, or `None` for other text."""
     if (match := RFC3339.fullmatch(text)) is None:
         return None
     *parts, fraction, sign, hours, minutes = match.groups()
@@ -230,14 +234,14 @@ def distinct(items: list[str]) -> tuple[str, ...]:
 
 
 def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
-    """A list of texts in its order, without repeats."""
+    """Return a factory of readers of a list of texts, which keep its order and drop duplicates."""
 
     def make(name: str) -> Reader:
         one = item(f"an item of {name}")
 
         def read(node: Node, findings: Collector) -> tuple[str, ...] | Invalid:
             if type(node) is not Sequence:
-                return refused(node, findings, name, "a list of texts", empty="[]")
+                return refused(node, findings, name, "a list of strings", empty="[]")
             items = [one(entry, findings) for entry in node.items]
             return distinct([value for value in items if value is not INVALID])
 
@@ -247,7 +251,7 @@ def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
 
 
 def list_reader(name: str, item: Reader, expected: str = "a list", empty: str = "[]") -> Reader:
-    """A list of values, none of which may be wrong."""
+    """Return a reader of a list. Its result is `INVALID` when any item is."""
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Sequence):
@@ -259,7 +263,7 @@ def list_reader(name: str, item: Reader, expected: str = "a list", empty: str = 
 
 
 def texts(name: str) -> Reader:
-    """A mapping of names to texts; names are interned, as thousands of resources share them."""
+    """Return a reader of a mapping of names to texts. Names are interned, because thousands of resources share them."""
     value_of, name_of = prose(name), filled(f"{name} name")
 
     def one_of(key: Scalar) -> Reader:
@@ -267,7 +271,7 @@ def texts(name: str) -> Reader:
 
     def read(node: Node, findings: Collector) -> dict[str, str] | Invalid:
         if type(node) is not Mapping:
-            return refused(node, findings, name, "a mapping of names to texts", empty="{}")
+            return refused(node, findings, name, "a mapping of names to strings", empty="{}")
         entries = {}
         before: Scalar | None = None
         for key, value in zip(node.keys, node.values, strict=True):
@@ -285,14 +289,14 @@ def texts(name: str) -> Reader:
 
 
 def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:
-    """Whether a name without value in braces is the rest of the text before it: `{Client: Smith, Jones & Co}`."""
+    """Return whether a key without a value is the rest of the text before it, as in `{Client: Smith, Jones & Co}`."""
     nothing = isinstance(value, Scalar) and not value.style and not value.text
     return nothing and not before.style and not key.style and before.mark.line == key.mark.line
 
 
 def _cut_off(before: Scalar, key: Scalar) -> str:
     whole = quoted(f"{before.text}, {key.text}")
-    return f"{quoted(key.text)} has no value: the comma ends the text before it; put it in quotes if {whole} is meant"
+    return f"{quoted(key.text)} has no value: the comma ends the text before it; if you mean {whole}, put it in quotes"
 
 
 def _name_is_good(key: Scalar, findings: Collector, name_of: Reader) -> bool:

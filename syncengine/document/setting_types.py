@@ -1,6 +1,6 @@
-"""Node → value for settings: secrets and their places, URLs, durations, paths; and the types of models. Pure.
+"""Read settings: references to secrets, URLs, durations and paths, with the types for models. Pure.
 
-These are shared by the models of the project file. Nothing here repeats a value that might be a secret.
+The models of the project file share these types. No message quotes a value that might be a secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from syncengine.document.text import either_case
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The place of a secret: an environment variable or a file, never the secret."""
+    """The place of a secret, an environment variable or a file. It never contains the secret itself."""
 
     env: str | None = None
     file: str | None = None
@@ -34,14 +34,14 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
 _SECRET_NAMES = "|".join(map(either_case, ("password", "passwd", "pwd", "token", "api_?key")))
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
-"""Characters that urlsplit drops or ignores, and no request can contain."""
+"""Characters that `urlsplit` drops or ignores, and that no request can contain."""
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 USE_REFERENCE = "write {env: NAME} or {file: PATH} instead"
 
 
 def split_url(text: str) -> SplitResult | None:
-    """The parts of a URL, None when it has no sense."""
+    """Return the parts of a URL, or `None` when it is malformed."""
     try:
         parts = urlsplit(text)
         _ = parts.port, parts.hostname
@@ -54,8 +54,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def canonical_url(text: str) -> str:
-    """A form that is the same for all spellings of a service's URL: case of scheme and host, the usual port, a slash at
-    the end."""
+    """Return the form that all spellings of a service's URL share, whatever their case, default port or final slash."""
     parts = split_url(text)
     if parts is None or not parts.hostname:
         return text
@@ -64,7 +63,7 @@ def canonical_url(text: str) -> str:
 
 
 def has_password(text: str) -> bool:
-    """Whether a URL carries credentials, before its host or among its parameters."""
+    """Return whether a URL contains credentials, before its host or among its parameters."""
     if not URL.match(text := text.removeprefix("git+ref://")):
         return False
     userinfo = text.split("://", 1)[1].rpartition("@")[0]
@@ -73,7 +72,7 @@ def has_password(text: str) -> bool:
 
 
 def base_url_trouble(text: str) -> str | None:
-    """The problem of a base URL, without repeating it."""
+    """Return the problem of a base URL without quoting it, or `None` when the URL is valid."""
     if _BLANK.search(text):
         return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)
@@ -87,7 +86,7 @@ def base_url_trouble(text: str) -> str | None:
 
 
 def web_url_trouble(text: str) -> str | None:
-    """The problem of the URL of an HTTP service, without repeating it."""
+    """Return the problem of an HTTP service's URL without quoting it, or `None` when the URL is valid."""
     if _BLANK.search(text):
         return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)
@@ -99,7 +98,7 @@ def web_url_trouble(text: str) -> str | None:
 
 
 def reference(name: str, node: Node, findings: Collector) -> Reference | Invalid:
-    """`{env: NAME}` or `{file: PATH}`."""
+    """Read a reference to a secret: `{env: NAME}` or `{file: PATH}`."""
     if not isinstance(node, Mapping):
         return refused(node, findings, name, "{env: NAME} or {file: PATH}", empty="")
     unknown = [key for key in node.keys if key.text not in REFERENCE_KEYS]
@@ -108,11 +107,11 @@ def reference(name: str, node: Node, findings: Collector) -> Reference | Invalid
         return findings.error("bad-value", at, f"{called(name)} must be either {{env: NAME}} or {{file: PATH}}")
     (key,), (value,) = node.keys, node.values
     if not isinstance(value, Scalar) or not is_text(value) or not value.text.strip():
-        return findings.error("bad-value", value, f"{called(name)} needs text after `{key.text}:`")
+        return findings.error("bad-value", value, f"{called(name)} needs a value after `{key.text}:`")
     if key.text == "file":
         return Reference(file=value.text)
     if not _ENV_NAME.fullmatch(value.text):
-        return findings.error("bad-value", value, f"{called(name)}: `env:` takes the name of an environment variable")
+        return findings.error("bad-value", value, f"{called(name)}: `env:` must name an environment variable")
     return Reference(env=value.text)
 
 
@@ -128,7 +127,7 @@ def secret(name: str) -> Reader:
 
 
 def _address(name: str, of_text: Callable[[Scalar, Collector], Any]) -> Reader:
-    """A reader of text without a password, or of a reference to one with."""
+    """Return a reader of text without a password, or of a reference to text that may have a password."""
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):
@@ -141,7 +140,7 @@ def _address(name: str, of_text: Callable[[Scalar, Collector], Any]) -> Reader:
 
 
 def place(name: str) -> Reader:
-    """A reader of a database: a path, a URL without a password, or a reference to one with."""
+    """Return a reader of a database's place: a path, a URL without a password, or a reference."""
 
     def path_or_url(node: Scalar, findings: Collector) -> Any:
         if not node.text.strip():
@@ -152,7 +151,7 @@ def place(name: str) -> Reader:
 
 
 def web_url(name: str) -> Reader:
-    """A reader of an HTTP service: a URL without credentials, or a reference to one."""
+    """Return a reader of an HTTP service's URL without credentials, or of a reference to a URL."""
 
     def url(node: Scalar, findings: Collector) -> Any:
         trouble = web_url_trouble(node.text)
@@ -173,7 +172,7 @@ def base_url(name: str) -> Reader:
 
 
 def parse_reader(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader]:
-    """Text in a form of its own; `parse` returns None for text in another."""
+    """Return a factory of readers that convert text by `parse`, which returns `None` for text in another form."""
 
     def make(name: str) -> Reader:
         def read(node: Node, findings: Collector) -> Any:
@@ -188,19 +187,19 @@ def parse_reader(parse: Callable[[str], Any], expected: str) -> Callable[[str], 
 
 
 def duration(text: str) -> float | None:
-    """Seconds; more than none."""
+    """Return the seconds of a duration such as `5m`, or `None` for zero and for text that is no duration."""
     match = _DURATION.fullmatch(text)
     return float(match[1]) * _SECONDS[match[2]] or None if match else None
 
 
 def span(text: str) -> float | None:
-    """Seconds, or none."""
+    """Return the seconds of a duration such as `5m` or `0s`, or `None` for text that is no duration."""
     match = _DURATION.fullmatch(text)
     return float(match[1]) * _SECONDS[match[2]] if match else None
 
 
 def or_off(values: type[StrEnum]) -> Callable[[str], Reader]:
-    """Make a reader of values with `off` among them, which readers of YAML 1.1, as in some editors, take for false."""
+    """Return a factory of readers of an enum with `off`. They accept `false` as well, which `off` means in YAML 1.1."""
     one_of = choice(values)
 
     def make(name: str) -> Reader:
@@ -227,7 +226,7 @@ _WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@:]+(:[0-9]{0,5})?|[Hh][Tt][Tt][Pp][Ss]?
 _AFTER_SCHEME = r"^(?:git\+ref://)?(?!git\+ref:)[A-Za-z][A-Za-z0-9+.-]*://"
 _SECRET_IN_URL = rf"{_AFTER_SCHEME}(?:(?![^:/]*:[0-9]*/).*:.*@|.*[?&;](?:{_SECRET_NAMES})=)"
 NO_PASSWORD: dict[str, Any] = {"not": {"type": "string", "pattern": _SECRET_IN_URL}}
-"""JSON Schema of text that is not a URL with a password."""
+"""The JSON Schema of text that is not a URL with a password."""
 BASE_URL_SCHEMA = {"type": "string", "pattern": f"^(sandbox|({_WEB})(/[^?#]*)?)$"}
 WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][^#]*)?$", **NO_PASSWORD}
 BaseUrl = Annotated[str, Reads(base_url), JsonSchema(BASE_URL_SCHEMA)]
@@ -254,7 +253,7 @@ Span = Annotated[
     Reads(parse_reader(span, "a duration like 6m or 0s")),
     JsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
 ]
-"""A duration that may be none at all."""
+"""A duration that may be zero."""
 REFERENCE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -1,6 +1,6 @@
-"""Node → value for the settings of delivery: templates with their places, JSON, headers, addresses. Pure.
+"""Read the settings of delivery: templates with their places, JSON, headers and paths. Pure.
 
-Templates are kept as they were written: `posted_time` compiles them, and says where they are wrong.
+Templates are kept as written. `posted_time` compiles them and reports where they are wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Written:
 
 
 Json = Any
-"""JSON whose texts are Written: None, bool, int, float, Written, tuples and dicts of them."""
+"""JSON whose strings are `Written`: `None`, bool, int, float or `Written`, or a tuple or dict of them."""
 
 _SINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -55,7 +55,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
-    """The text of another reader, with its place."""
+    """Return a factory of readers like those of `make`, which return the text with its place."""
 
     def placed(name: str) -> Reader:
         text = make(name)
@@ -70,11 +70,11 @@ def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
 
 
 text_with_place = with_place(tested(prose, says_something, "empty-value", "must not be empty"))
-"""Text of any number of lines, with its place; a plain number or flag is the text that it was written as."""
+"""A factory of readers of text with its place. A plain number or boolean is kept as the text in the file."""
 
 
 def json_template(name: str) -> Reader:
-    """Any JSON whose texts are templates: plain numbers, true, false and null keep their types."""
+    """Return a reader of JSON whose strings are templates. Plain numbers, true, false and null keep their types."""
 
     def read(node: Node, findings: Collector) -> Any:
         match node:
@@ -105,7 +105,7 @@ def _json_scalar(node: Scalar) -> Json:
 
 
 def parameters(name: str) -> Reader:
-    """A mapping of names to templates, or to plain numbers, flags and nulls."""
+    """Return a reader of a mapping of names to templates, or to plain numbers, booleans and nulls."""
     value_of = json_template(name)
 
     def read(node: Node, findings: Collector) -> Any:
@@ -121,7 +121,7 @@ def parameters(name: str) -> Reader:
 
 
 def headers(name: str) -> Reader:
-    """Header names to templates or references; values that look like credentials must be references."""
+    """Return a reader of headers, whose values are templates or references. Headers for credentials need references."""
     template = text_with_place(f"a header of {name}")
 
     def one(key: Scalar, node: Node, findings: Collector) -> Any:
@@ -146,18 +146,23 @@ def headers(name: str) -> Reader:
 
 
 def statuses(name: str) -> Reader:
-    """HTTP statuses that are errors."""
+    """Return a reader of a list of HTTP statuses from 400 to 599, which are errors."""
     return list_reader(name, whole_number(400, 599)(f"an item of {name}"), "a list of HTTP statuses")
 
 
 plain_name = with_place(
-    tested(identity, _SINK_NAME.fullmatch, "bad-value", "must be letters, digits, `-`, `_` or `.`, at most 63")
+    tested(
+        identity,
+        _SINK_NAME.fullmatch,
+        "bad-value",
+        "must be at most 63 letters, digits, `-`, `_` or `.`, and start with a letter or digit",
+    )
 )
-"""A name that is valid in a header (Idempotency-Key) and in a table of receipts."""
+"""A factory of readers of a name that is valid in a header (Idempotency-Key) and in a table of receipts."""
 
 
 def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
-    """A mapping in which exactly one of `kinds` is given."""
+    """Return a factory of readers of a `model` in which exactly one of `kinds` is given."""
     names = _listed(kinds)
 
     def make(_: str) -> Reader:
@@ -182,8 +187,8 @@ def _listed(kinds: tuple[str, ...]) -> str:
 
 
 def one_of_schema(*kinds: str) -> dict[str, Any]:
-    """The schema for editors, with a sentence."""
-    sentence = f"One of {_listed(kinds)} is needed."
+    """Return the JSON Schema of a mapping with exactly one of `kinds`. Editors show its description as the error."""
+    sentence = f"Set one of {_listed(kinds)}."
     return {
         "anyOf": [{"required": [kind], "properties": {kind: True}, "description": sentence} for kind in kinds],
         **at_most_one(*kinds),
@@ -191,8 +196,8 @@ def one_of_schema(*kinds: str) -> dict[str, Any]:
 
 
 def at_most_one(*kinds: str) -> dict[str, Any]:
-    """The JSON Schema of a mapping with at most one of `kinds`; the error is at the later one."""
-    sentence = f"Only one of {_listed(kinds)} is possible."
+    """Return the JSON Schema of a mapping with at most one of `kinds`. The later key gets the error."""
+    sentence = f"Set only one of {_listed(kinds)}."
     later = {kind: dict.fromkeys(kinds[at + 1 :], False) for at, kind in enumerate(kinds[:-1])}
     return {"dependentSchemas": {kind: {"properties": no, "description": sentence} for kind, no in later.items()}}
 

@@ -1,7 +1,7 @@
-"""bytes → text that YAML may be read from, or one finding with its place. Pure.
+"""Decode a file for the YAML reader: bytes → text, or one finding with its place. Pure.
 
 Text that libyaml rejects, or counts differently from an editor, is refused here: bytes that are not UTF-8, control
-characters, and the separators (NEL, LS, PS) that end lines in YAML 1.1 and not in YAML 1.2.
+characters, and the separators (NEL, LS, PS) that end lines in YAML 1.1 but not in YAML 1.2.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from syncengine.document.diagnostics import Collector
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Characters that no name or single line of text may contain."""
 CONTROL_IN_PROSE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""The same for text of several lines, which may contain tabs and line feeds."""
+"""Characters that no text of several lines may contain. Tabs and line feeds are allowed."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
-"""Characters of ASCII text."""
+"""The bytes of ASCII text, with tabs and line ends."""
 LINE_END = re.compile("\r\n|\r|\n")
 """A line break as libyaml and editors see it."""
 LONGEST_FOLDED = 1_000
-"""Characters, since sorting accents to compare Unicode forms takes the square of their number."""
+"""The most characters of text that is normalised, since sorting accents takes time quadratic in their number."""
 _OTHER_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -37,7 +37,7 @@ _REPAIRED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
 
 
 def decoded(data: bytes, findings: Collector) -> str | None:
-    """The file's text without a byte order mark, or None once the reason why not is among the findings."""
+    """Return a file's text without a byte order mark, or report a problem and return `None`."""
     for mark, name in _OTHER_ENCODINGS:
         if data.startswith(mark):
             findings.at("not-utf8", 1, 1, f"the file is encoded as {name}; save it as UTF-8")
@@ -48,7 +48,7 @@ def decoded(data: bytes, findings: Collector) -> str | None:
         line, column = _place(data[: error.start].decode("utf-8", "replace"))
         findings.at("not-utf8", line, column, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
         return None
-    # Two quick answers for nearly all files; the pattern looks at each character.
+    # Two quick tests pass nearly all files; the pattern looks at each character.
     if not data.translate(None, _FIT) or text.replace("\n", "").isprintable():
         return text
     unfit = _UNFIT.search(text)
@@ -60,7 +60,7 @@ def decoded(data: bytes, findings: Collector) -> str | None:
 
 
 def character(text: str) -> str:
-    """A control character, in words."""
+    """Return a control character in words."""
     name = _NAMES.get(text) or unicodedata.name(text, "").lower()
     return f"the control character U+{ord(text):04X}" + (f" ({name})" if name else "")
 
@@ -70,43 +70,43 @@ def _place(before: str) -> tuple[int, int]:
 
 
 def folded(text: str) -> str:
-    """Return the same text for all that differ by case or Unicode form; beyond LONGEST_FOLDED, by case only."""
+    """Return equal text for texts that differ in case or Unicode form only; beyond `LONGEST_FOLDED`, in case only."""
     if text.isascii() or len(text) > LONGEST_FOLDED:
         return text.casefold()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def either_case(text: str) -> str:
-    """Return a regular expression of a text in any case, for dialects without a flag for it."""
+    """Return a regular expression for a text in any case, for dialects without a flag to ignore case."""
     return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in text)
 
 
 def to_camel(name: str) -> str:
-    """Return a snake_case name as files and JSON have it."""
+    """Return a snake_case name in camelCase, as in files and JSON."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines as libyaml and editors count them."""
+    """Return the lines of a text as libyaml and editors count them."""
     return LINE_END.split(text)
 
 
 class Repaired(NamedTuple):
-    """Text whose surrogate pairs are one escape each; `undone` gives other text its own spelling back."""
+    """Text whose escaped surrogate pairs became single escapes. `undone` restores the spelling of other scalars."""
 
     text: str
     originals: dict[str, str]
 
     def undone(self, text: str) -> str:
-        """The original text of a scalar that is not double-quoted: there, a backslash is a backslash."""
+        """Return the original text of a scalar that is not double-quoted, in which a backslash is no escape."""
         if not self.originals:
             return text
         return _REPAIRED.sub(lambda m: self.originals.get(m.group(), m.group()), text)
 
 
 def repaired(text: str) -> Repaired:
-    r"""JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands; text that has both kinds is unchanged."""
+    r"""Write JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands. Text with both kinds is unchanged."""
     if "\\u" not in text or not re.search(r"\\u[dD][89abAB]", text) or _REPAIRED.search(text):
         return Repaired(text, {})
     originals: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""libyaml's complaints as sentences for people who do not know its inside, and the place that helps them. Pure."""
+"""Report libyaml's syntax errors in plain sentences, at the place that helps most. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from syncengine.document.text import lines_of
 
 
 class Sentence(NamedTuple):
-    """The sentence for libyaml's errors that say `problem`; `at_start`: it points at the start of the construct.
+    """The message for libyaml's errors that contain `problem`, placed at the start of the construct if `at_start`.
 
-    `unclosed`: an error at a `:` or at the end of the file means that a bracket was left open.
+    If `unclosed`, an error at a `:` or at the end of the file means that a bracket was left open.
     """
 
     problem: str
@@ -32,11 +32,11 @@ SENTENCES = (
     Sentence("tab character", "a tab is used as indentation; YAML is indented with spaces only"),
     Sentence("unexpected end of stream", "the quote that opens here is never closed", at_start=True),
     Sentence("unexpected document indicator", "the quote that opens here is never closed", at_start=True),
-    Sentence("expected ',' or ']'", "`,` or `]` is missing before this", unclosed=True),
-    Sentence("expected ',' or '}'", "`,` or `}` is missing before this", unclosed=True),
+    Sentence("expected ',' or ']'", "`,` or `]` is missing before this character", unclosed=True),
+    Sentence("expected ',' or '}'", "`,` or `}` is missing before this character", unclosed=True),
     Sentence("could not find expected ':'", "this line has no `:` after its key", at_start=True),
     Sentence(
-        "did not find expected key", "this line is not valid here: check its indentation, and quotes that end too early"
+        "did not find expected key", "this line is not valid here; check its indentation, and for quotes that end early"
     ),
     Sentence("expected '-' indicator", "this is a list: start this line with `- `, or check its indentation"),
     Sentence("block sequence entries are not allowed", "a list item cannot start here; begin it on a line of its own"),
@@ -45,11 +45,11 @@ SENTENCES = (
     Sentence("did not find expected node content", "a value is missing before this character"),
     Sentence(
         "did not find expected <document start>",
-        "text after the end of the document; check the indentation, or separate documents with ---",
+        "there is text after the end of the document; check the indentation, or separate documents with ---",
     ),
     Sentence(
         "invalid Unicode character escape code",
-        "the escape is not a character: half of a surrogate pair, or beyond U+10FFFF",
+        "the escape is not a character: it is half of a surrogate pair, or beyond U+10FFFF",
     ),
     Sentence(
         "unknown escape character",
@@ -58,11 +58,11 @@ SENTENCES = (
     Sentence("did not find expected hexdecimal number", "the escape has too few hexadecimal digits"),
     Sentence(
         "incompatible YAML document",
-        "the %YAML directive names a version that cannot be read; write %YAML 1.2 or remove it",
+        "the %YAML directive names an unsupported version; write %YAML 1.2 or remove the directive",
     ),
     Sentence("undefined tag handle", "tags (`!…`) are not supported; put the text in quotes if it starts with `!`"),
     Sentence("alphabetic or numeric character", "`*` and `&` start an alias or an anchor; put the text in quotes"),
-    Sentence("could not determine a simple key", "the key is too long or runs over several lines"),
+    Sentence("could not determine a simple key", "the key is too long or spans several lines"),
 )
 _STARTERS = {
     "\t": "a tab is used as indentation; YAML is indented with spaces only",
@@ -73,7 +73,7 @@ _STARTERS = {
 
 
 def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
-    """One diagnostic for a syntax error; `innermost` is the place of the innermost open `[` or `{`."""
+    """Report a syntax error as one diagnostic. `innermost` is the place of the innermost open `[` or `{`."""
     mark, message = _judged(error, text, innermost)
     findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
 

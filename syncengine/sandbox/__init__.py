@@ -1,4 +1,4 @@
-"""The embedded service: its interface over HTTP on loopback, with a world of its own (docs/sandbox.md).
+"""The embedded sandbox: the service's connector interface over HTTP on loopback, with its own data (docs/sandbox.md).
 
-Import `sandbox.app` only where a sandbox is started: it brings the web server with it.
+Import `sandbox.app` only where a sandbox is started, because it loads the web server.
 """

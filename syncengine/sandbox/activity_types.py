@@ -19,7 +19,7 @@ SESSION = {"syncSessionId": TEXT}
 
 
 def start(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Start a sync session; several may be open at once."""
+    """Start a sync session. Several sessions may be open at once."""
     session = SyncSession(request.new_id(), request.now)
     draft.sessions.put(session.id, session)
     return RuleAnswer(200, {"syncSessionId": session.id})
@@ -41,12 +41,12 @@ def _put(draft: Draft, item: Any, request: RuleRequest) -> None:
 
 
 def _created(code: str, label: str, values: Json) -> ActivityType:
-    """Create a type. `label` and `enableIfNew` are used only here."""
+    """Create an activity type. Later uploads ignore `label` and `enableIfNew`."""
     return ActivityType(code, label, values.get("description", ""), enabled=values.get("enableIfNew", False))
 
 
 def _updated(before: ActivityType, values: Json) -> ActivityType:
-    """A deleted one stays deleted, although the upload is acknowledged, unless it is to be revived."""
+    """Update an activity type. A deleted type stays deleted unless `reenableIfArchived` is set."""
     after = replace(before, description=values.get("description", before.description))
     if before.deleted and values.get("reenableIfArchived"):
         return replace(after, deleted=False, enabled=True)
@@ -56,7 +56,7 @@ def _updated(before: ActivityType, values: Json) -> ActivityType:
 def complete(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Delete every activity type last created or updated before the session's start (docs/interface.md 3).
 
-    Types that were uploaded since then stay, within the session or not; without any upload, none stays.
+    Types that were uploaded since then stay, even if the upload did not name the session.
     """
     session = _closing(draft, request)
     for code, activity_type in draft.world.activity_types.items():
@@ -70,7 +70,7 @@ def cancel(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def expire(draft: Draft, session_id: str | None) -> None:
-    """The service loses its patience with a session; without an id, with all of them."""
+    """Expire a sync session, or every open session when `session_id` is `None`."""
     ids = [session_id] if session_id else list(draft.world.sessions)
     for session in map(draft.sessions.get, ids):
         if session and session.state == "open":
@@ -78,7 +78,7 @@ def expire(draft: Draft, session_id: str | None) -> None:
 
 
 def delete(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Delete an activity type as a person can in the console; a connector can only within a sync session."""
+    """Delete an activity type as a person does in the console. A connector needs a sync session to delete it."""
     code = required(read_fields(request.body, {"code": TEXT}), "code")
     activity_type = draft.activity_types.get(code)
     if activity_type is None or activity_type.deleted:

@@ -1,4 +1,4 @@
-"""The sandbox as a server: in the foreground for people, in a thread beside an apply or a test."""
+"""Run the sandbox as a server: in the foreground for people, in a thread beside an apply or a test."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounde
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
 READ_SECONDS = 60.0
-"""How long a request may take to come, head and body."""
+"""The most seconds that a request may take to arrive, with head and body."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
-    """The addresses of a running sandbox: the interface, the control API, and the console page."""
+    """The URLs of a running sandbox, for the interface, the control API and the console page, and its API key."""
 
     url: str
     control_url: str
@@ -43,7 +43,7 @@ class RunningSandbox:
 
 
 def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
-    """The application. `stopping` is set when replies under way should wait no longer."""
+    """Return the ASGI application. Setting `stopping` ends the waiting of replies under way."""
     interface = Interface(sandbox, api_key, stopping, bell)
     routes = [*console.routes(sandbox), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
     return Starlette(routes=routes)
@@ -59,8 +59,8 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, then return.
 
-    Port 0 takes a free one, which `ready` is called with. Raises SyncengineError if the address or the file cannot be
-    used, LockHeld if another sandbox has the file.
+    Port 0 chooses a free port; `ready` is called with the resulting URLs. Raise `SyncengineError` when the address or
+    the file cannot be used, and `LockHeld` when another sandbox uses the file.
     """
     with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
         server = _Server(sandbox, api_key, log_level="error", on_ready=lambda: ready(_running(listening, api_key)))
@@ -76,7 +76,7 @@ def running_sandbox(
     port: int = 0,
     read_seconds: float = READ_SECONDS,
 ) -> Iterator[RunningSandbox]:
-    """A sandbox in a thread of this process, answering when the block is entered, gone when it is left."""
+    """Run a sandbox in a thread of this process while the block runs. It answers when the block is entered."""
     with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
         started = threading.Event()
         server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set, read_seconds=read_seconds)
@@ -98,7 +98,8 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         cause = str(error.strerror).partition(" (while")[0]
         message = (
-            f"cannot listen on {host}:{port}: {cause}. Choose another with --host and --port; port 0 takes a free one"
+            f"cannot listen on {host}:{port}: {cause}; choose another address with --host and --port, or any free port"
+            " with --port 0"
         )
         raise SyncengineError(message, code="sandbox-address") from error
 
@@ -110,21 +111,21 @@ def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
 
 
 class _Protocol(BoundedProtocol):
-    """HTTP/1.1 whose requests can reach their connection, which ASGI has no word for, and have a time to come in."""
+    """HTTP/1.1 that gives requests their raw connection, which ASGI lacks, and limits the time in which they arrive."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
-        # Head and body leave in two writes: without this, each answer waits 40 ms for the client's acknowledgement.
+        # Head and body are two writes: without this option, each answer waits 40 ms for the client's acknowledgement.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.app_state = {**self.app_state, WIRE: Wire(transport.write, transport.close, transport.abort)}
 
     def cut(self) -> None:
-        """End without an answer, as a service that has died."""
+        """Cut the connection without an answer, as a dying service does."""
         self.transport.abort()
 
 
 class _Server(uvicorn.Server):
-    """A server that reports when it answers, ends delayed replies when it stops, and returns on a signal."""
+    """A server that calls `on_ready` once it answers, ends delayed replies when it stops, and returns on a signal."""
 
     def __init__(
         self,

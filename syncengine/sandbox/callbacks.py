@@ -1,4 +1,4 @@
-"""The calls of the registered webhook: each posted time group as it becomes due, a few at once."""
+"""Call the registered webhook with each posted time group as it becomes due, a few at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
 from syncengine.service.exchange import HEADERS, Unfinished, exchange
 
 AT_ONCE = 4
-"""Calls under way at the same time, at most."""
+"""The most webhook calls at the same time."""
 
 LARGEST = 1024 * 1024
-"""Bytes of an answer, whose text is shown to a user."""
+"""The most bytes of a webhook's answer, whose text is shown to a user."""
 
 _NO_FAULT = Fault(WEBHOOK_CALL)
 
@@ -28,11 +28,11 @@ class Callbacks:
         self._sandbox, self._bell = sandbox, bell
 
     async def run(self) -> None:
-        """Call until cancelled."""
+        """Call the registered webhook until cancelled."""
         while not self._has_webhook():
             await self._bell.wait(None)
-        # Made only now: a client loads certificates, which most sandboxes never need.
-        # The receiver is the developer's own: no proxy of the environment lies between.
+        # Created only now: a client loads certificates, which most sandboxes never need.
+        # The receiver is the developer's own, so proxies in the environment are ignored.
         async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": HEADERS["accept-encoding"]}) as http:
             await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
 
@@ -50,13 +50,13 @@ class Callbacks:
         return self._sandbox.world.connection[CONNECTION].mechanism == WEBHOOK
 
     def _pause(self) -> float | None:
-        """Seconds until the next check, even if nothing changes."""
+        """Return the seconds until the next call is due, or `None` when no call will be unless the data change."""
         connection = self._sandbox.world.connection[CONNECTION]
         calls = connection.mechanism == WEBHOOK and not connection.key_is_lost
         return seconds_until_due(self._sandbox) if calls else None
 
     async def _called(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
-        """The status and text of the receiver's answer, or of a fault instead; None without an answer."""
+        """Make a call and return the status and text of its answer or fault. The status is `None` without an answer."""
         fault = self._sandbox.faults.take(WEBHOOK_CALL) or _NO_FAULT
         await asyncio.sleep(fault.delay)
         answer = await self._sent(http, call) if fault.processes else (None, "the call was dropped")
@@ -70,7 +70,7 @@ class Callbacks:
             request = http.build_request("POST", call["url"], json=call["payload"], timeout=seconds)
             reply = await exchange(http, request, seconds=seconds, most=LARGEST)
         except (httpx.TimeoutException, Unfinished):
-            return None, f"no answer within {seconds:g} seconds"
+            return None, f"no answer within {seconds:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return None, f"no answer: {type(error).__name__}"
         kind = {"content-type": reply.headers.get("content-type", "")}

@@ -14,7 +14,7 @@ UPSERT = {"id": TEXT, "externalId": TEXT, **FIELDS}
 
 
 def upsert_categories(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Create or update categories, all or none of them: the first item that is refused refuses the batch."""
+    """Create or update categories, all or none: the first invalid item has the whole batch refused."""
     upserted: list[str] = []
     displaced: set[str] = set()
     for index, item in enumerate(items(draft, request, "tagCategories")):
@@ -41,7 +41,7 @@ def _upserted(draft: Draft, item: Any, request: RuleRequest) -> Category:
 
 
 def _identified(draft: Draft, values: Json) -> Category | None:
-    """Find a category by its id if one is sent, so that a new externalId renames it; else by externalId."""
+    """Find a category by its `id` if given, so that a new `externalId` renames it, otherwise by its `externalId`."""
     if not values.get("id"):
         return draft.categories.get(draft.category_ids.get(required(values, "externalId")) or "")
     category = draft.categories.get(values["id"])
@@ -51,7 +51,7 @@ def _identified(draft: Draft, values: Json) -> Category | None:
 
 
 def _put(draft: Draft, category: Category) -> set[str]:
-    """Put it into the draft; the answer is the category whose externalId it took."""
+    """Put `category` into the draft and return the id of the category that had its `externalId` before, if any."""
     before = draft.categories.get(category.id)
     if before and draft.category_ids.get(before.external_id) == category.id:
         draft.category_ids.drop(before.external_id)
@@ -62,7 +62,7 @@ def _put(draft: Draft, category: Category) -> set[str]:
 
 
 def _each_external_id_once(draft: Draft, ids: Iterable[str]) -> None:
-    """Check external ids at the end of the batch, so that two categories can swap theirs."""
+    """Refuse an `externalId` that two categories share. Only checked after the batch, so that two can swap theirs."""
     for category in map(draft.categories.get, ids):
         if category and draft.category_ids.get(category.external_id) != category.id:
             raise ApiError(400, f"externalId {category.external_id} belongs to another category")
@@ -73,7 +73,7 @@ def as_json(category: Category) -> Json:
 
 
 def delete_category(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Delete a category with every tag that is still in it (docs/service.md §1)."""
+    """Delete a category and every tag that is still in it (docs/service.md §1)."""
     external_id = required(read_fields(request.body, {"externalId": TEXT}), "externalId")
     id_ = draft.category_ids.get(external_id)
     if id_ is None:

@@ -17,7 +17,7 @@ MESSAGES = {
     "TARGET_PERMISSIONS_FAILURE": "The connector is not allowed to post time in the connected system.",
     "TARGET_SUBSCRIPTION_FAILURE": "The subscription of the connected system has a problem.",
 }
-"""Type of a failure → message to users, unless the report has its own."""
+"""The message to users by type of failure, for reports without a message of their own."""
 
 CREDENTIALS_LAST = timedelta(hours=12)
 
@@ -36,26 +36,25 @@ _REGISTRATION = {
 
 
 def report(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Report a failure, in effect until it is rescinded; a second report replaces the first."""
+    """Report a health failure, which stays in effect until it is rescinded or another report replaces it."""
     values = read_fields(request.body, _FAILURE)
     draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **values, "reported": request.now}))
     return RuleAnswer(204, None)
 
 
 def rescind(draft: Draft, _request: RuleRequest) -> RuleAnswer:
-    """Rescind a failure; no error if there is none."""
+    """Rescind the health failure, if there is one."""
     draft.connect(replace(draft.connection, health=None))
     return RuleAnswer(204, None)
 
 
 def message(health: Mapping[str, Any] | None) -> str | None:
-    """The message to a user who posts time; None if there is no failure."""
+    """Return the message shown to users who post time, or `None` without a health failure."""
     return None if health is None else health.get("userErrorMessage") or MESSAGES[health["errorType"]]
 
 
 def register(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Register a connector. Its credentials are new each time and are not kept, since the interface has no use for them
-    (docs/interface.md 5.4)."""
+    """Register a connector. Its new credentials are not kept, since nothing uses them (docs/interface.md 5.4)."""
     before = draft.connection.connector or {"serviceId": request.new_id()}
     values = read_fields(request.body, _REGISTRATION)
     connector = {"serviceId": before["serviceId"], **values, "registered": request.now}

@@ -1,4 +1,4 @@
-"""The control API under /sandbox: look inside, act as somebody else, ask for faults. For this machine only; no key."""
+"""The control API under /sandbox: inspect the data, act as somebody else, set faults. Needs no key; local only."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
 
 
 def _execute(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    """Execute one late call by its number (`seq`), or all that wait, in the order in which they came."""
+    """Execute the late call of request `seq`, or all waiting calls in order of arrival when `seq` is not given."""
     chosen = read_fields(request.body, {"seq": COUNT}).get("seq")
     numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
     if chosen is not None and not numbers:
-        raise ApiError(404, f"no call {chosen} is waiting to be executed")
+        raise ApiError(404, f"there is no waiting call with seq {chosen}")
     return RuleAnswer(200, {"executed": [as_json(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
 
 
@@ -104,7 +104,7 @@ _SETTINGS = {
 
 
 def _choose(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Change the settings that are named; `tagLimit: null` removes the limit."""
+    """Change the settings that the body names. `tagLimit: null` removes the limit."""
     values = read_known(request.body, _SETTINGS, nullable="tagLimit")
     chosen = replace(draft.chosen, **attributes(values, SandboxSettings))
     draft.settings.put(SETTINGS, chosen)
@@ -117,7 +117,7 @@ _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
     "activity-type": (activity_types.delete, {"name": "code"}),
     "keyword": (RULES["deleteKeyword"], {"tag": "tagName", "name": "keyword"}),
 }
-"""Deletions by hand: kind → the rule, and the field of its body for each field of the request."""
+"""The rule that deletes each kind of resource, and the field of the rule's body for each field of the request."""
 
 
 def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
@@ -130,7 +130,7 @@ def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
 
 
 def _by_rule(rule: Rule) -> Handler:
-    """Something that another connector or a person does: by the same rules, but not logged and without faults."""
+    """Return a handler that applies `rule` as another connector or a person would: not logged and without faults."""
 
     def handler(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
         return sandbox.do(rule, _object(request.body))
@@ -140,7 +140,7 @@ def _by_rule(rule: Rule) -> Handler:
 
 def _object(body: Any) -> Json:
     if not isinstance(body, dict):
-        raise ApiError(400, "an object is expected")
+        raise ApiError(400, "the body must be an object")
     return body
 
 

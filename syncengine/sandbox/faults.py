@@ -1,4 +1,4 @@
-"""Faults that a test requests: their effects, the requests that meet them, and their answers. No I/O."""
+"""Faults that a test asks for: which requests they hit, and how a hit request is answered. No I/O."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from syncengine.sandbox.world import Json
 from syncengine.service.operations import OPERATIONS
 
 ANY_OPERATION = "*"
-"""Any operation of the interface."""
+"""The operation of a fault that hits requests to any operation of the interface."""
 
 WEBHOOK_CALL = "webhookCall"
-"""The sandbox's own request: a call of the registered webhook."""
+"""The operation of a fault that hits the sandbox's own calls of the registered webhook."""
 
 
 CUT, HOLD = "cut", "hold"
@@ -36,10 +36,10 @@ CUT, HOLD = "cut", "hold"
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A call that is executed after its time; until then the world is as if it had not come.
+    """The late execution of a call, which has no effect until then.
 
-    `seconds` None: only when the control API says so. `answer`: a status that is answered at once, `cut` for a
-    connection that is cut at once, or `hold`: nothing until the call is executed, and then its own answer.
+    `seconds` is the delay, or `None` to wait for the control API. `answer` is a status to answer at once, `cut` to cut
+    the connection at once, or `hold` to keep the client waiting until the call is executed and answered.
     """
 
     seconds: float | None = None
@@ -47,15 +47,15 @@ class Late:
 
     @property
     def status(self) -> int | None:
-        """Answered at once; None: the connection is cut."""
+        """The status that is answered at once, or `None` when there is no immediate answer."""
         return self.answer if isinstance(self.answer, int) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How an answer travels. `size`: bytes that it is filled up to with blanks, before it is compressed.
+    """The way an answer is sent. `size` is the number of bytes to pad its body to, before compression.
 
-    `drip`: seconds between two bytes of its body, or of its head, too.
+    `drip` is the pause in seconds between two bytes of the body, and with `drip_head` of the head as well.
     """
 
     size: int = 0
@@ -66,13 +66,13 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An effect on a request.
+    """A fault that hits requests to `operation`.
 
-    `times` None: for ever. The first `after` requests are spared. `status` or `body`: answered instead, without a
-    change of the world unless `apply`. `drop`: the connection is cut, before or after the request is processed.
-    `item_errors`: these items fail and the others are applied. `delay`: seconds between the change and its answer.
-    `late`: the request is executed later, and `body` and `headers` are sent with the immediate answer. `transfer`: how
-    any answer travels.
+    It spares the first `after` requests and hits the next `times`, or all when `times` is `None`. `status` and `body`
+    replace the answer, and the request changes nothing unless `apply` is set. `drop` cuts the connection before or
+    after the request is processed. `item_errors` makes items fail while the others are applied. `delay` is the number
+    of seconds between the change and its answer. `late` executes the request later, with `body` and `headers` in the
+    immediate answer. `transfer` is the way in which any answer is sent.
     """
 
     operation: str
@@ -91,7 +91,7 @@ class Fault:
 
     @property
     def answers(self) -> bool:
-        """Whether the answer is the fault's own. With item errors, `status` is only theirs."""
+        """Whether the fault replaces the whole answer. With item errors, `status` only changes the answer's status."""
         return self.body is not None or (self.status is not None and not self.item_errors)
 
     @property
@@ -101,7 +101,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """A reply. `status` None: the connection is cut without one. A text `body` is sent unchanged."""
+    """An HTTP reply, or a connection that is cut when `status` is `None`. A `body` of text is sent unchanged."""
 
     status: int | None
     body: Any = None
@@ -111,7 +111,7 @@ class HttpReply:
 
 
 def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], RuleAnswer]) -> HttpReply:
-    """The reply to a request that meets `fault`; `handle` processes it, with the items that are to fail."""
+    """Return the reply to a request that `fault` hits. `handle` processes the request, given the items to fail."""
     answer = handle(fault.item_errors) if fault.processes else RuleAnswer(0, None)
     if fault.drop:
         return HttpReply(None, delay=fault.delay)
@@ -134,7 +134,7 @@ class Faults:
         self._waiting.clear()
 
     def take(self, operation: str) -> Fault | None:
-        """The fault that a request to this operation meets. Every fault counts every request that it could meet."""
+        """Return the fault that hits a request to `operation`, or `None`. Every matching fault counts the request."""
         met = [waiting for waiting in self._waiting if waiting.meets(operation)]
         due = next((waiting for waiting in met if waiting.is_due()), None)
         if due is None:
@@ -188,9 +188,9 @@ _WITH_LATE = {"operation", "times", "after", "headers", "body", "late"}
 
 
 def faults_from(body: Any) -> list[Fault]:
-    """Read a list of faults as JSON. ApiError when one is not understood: a fault that never happens tests nothing."""
+    """Read faults from JSON. Raise `ApiError` for an invalid fault, since a fault that never happens tests nothing."""
     if not isinstance(body, list):
-        raise ApiError(400, "an array of faults is expected")
+        raise ApiError(400, "the body must be an array of faults")
     return [_fault(item) for item in body]
 
 
@@ -199,7 +199,7 @@ def _fault(item: Any) -> Fault:
     operation = required(values, "operation")
     if "itemErrors" in values:
         if operation not in _WITH_ITEM_ERRORS:
-            raise ApiError(400, f"itemErrors are answered only by {', '.join(_WITH_ITEM_ERRORS)}")
+            raise ApiError(400, f"only {' and '.join(_WITH_ITEM_ERRORS)} can have itemErrors")
         values["itemErrors"] = dict(map(_item_error, values["itemErrors"]))
     if "late" in values:
         values["late"] = _late(values)
@@ -208,7 +208,7 @@ def _fault(item: Any) -> Fault:
 
 def _late(values: Json) -> Late:
     if values["operation"] == WEBHOOK_CALL:
-        raise ApiError(400, f"{WEBHOOK_CALL} cannot be late: the sandbox itself makes this call")
+        raise ApiError(400, f"{WEBHOOK_CALL} cannot be late, since the sandbox itself makes this call")
     if others := sorted(values.keys() - _WITH_LATE):
         raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
     return Late(**read_known(values["late"], _LATE, nullable="seconds"))

@@ -1,4 +1,4 @@
-"""One sandbox: its world and storage, the faults in force, late calls, and the log of requests."""
+"""One sandbox: its data and their storage, active faults, late calls and the log of requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 class Sandbox:
-    """A sandbox with its world in the folder `data`, or in memory where that is None. Not safe for several threads."""
+    """A sandbox with its data in the SQLite file `data`, or in memory when `data` is `None`. Not thread-safe."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Sandbox:
         self.on_change: Callable[[], None] = lambda: None
 
     def now(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the time in milliseconds since the epoch, never before the last request."""
         return max(self._clock(), self._last)
 
     def do(
         self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
     ) -> RuleAnswer:
-        """Apply a rule, and store its changes before anybody sees them."""
-        # No two requests are of one instant: what came before a session's start is told from what came after it.
+        """Apply a rule, store its changes and return its answer."""
+        # Each request has an instant of its own: uploads before and after the start of a session can be told apart.
         self._last = max(self._clock(), self._last + 1)
         answer, changes = decide(self.world, rule, RuleRequest(body, self._last, self._new_id, failing, query))
         self._storage.write(changes)
@@ -58,7 +58,7 @@ class Sandbox:
         return answer
 
     def expire(self, session_id: str | None) -> None:
-        """Close a sync session, or all of them, as the service does after a while."""
+        """Expire a sync session, or every open session when `session_id` is `None`, as the service does in time."""
 
         def rule(draft: Draft, _request: RuleRequest) -> RuleAnswer:
             activity_types.expire(draft, session_id)
@@ -67,7 +67,7 @@ class Sandbox:
         self.do(rule, {})
 
     def reset(self) -> None:
-        """Start anew: no data, default settings, no faults, no late calls, an empty log."""
+        """Reset the sandbox: no data, default settings, no faults, no late calls and an empty log."""
         self.late.clear()
         self._storage.clear()
         self.world = World()

@@ -1,4 +1,4 @@
-"""The connector interface over HTTP: key, path, fault, rule, answer: in this order, each request in the log."""
+"""Serve the connector interface over HTTP. Each request is logged and goes through key, path, fault and rule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFIX = "/connect/api"
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, dict[str, Operation]]:
-    """Path → method → operation."""
+    """Return the operations by path and method."""
     paths: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method] = operation
@@ -37,7 +37,7 @@ PATHS = _by_path(OPERATIONS.values())
 
 
 class _Call(NamedTuple):
-    """A complete request; `receive` reports when its client leaves."""
+    """A request that was read completely. `receive` reports when its client leaves."""
 
     body: Any
     query: Mapping[str, str]
@@ -46,7 +46,7 @@ class _Call(NamedTuple):
 
 
 class Interface:
-    """An ASGI application. `stopping` ends the waiting of replies: those that a fault delays, and long polls."""
+    """The ASGI application of the connector interface. `stopping` ends long polls and replies that a fault delays."""
 
     def __init__(self, sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> None:
         self._sandbox = sandbox
@@ -93,14 +93,14 @@ class Interface:
         )
 
     def _admitted(self, request: Request, path: str) -> Operation:
-        """Check the key before anything else: without it, not even paths are distinguished."""
+        """Return the operation of a request. The key is checked first: without it, not even paths are disclosed."""
         key = request.headers.get("x-api-key", "").encode()
         if not compare_digest(key, self._api_key):
             raise ApiError(401, "the x-api-key header is missing or wrong")
         if path not in PATHS:
             raise ApiError(404, f"there is nothing at {path}")
         if request.method not in PATHS[path]:
-            raise ApiError(405, f"{path} takes {', '.join(PATHS[path])}")
+            raise ApiError(405, f"{path} accepts only {', '.join(PATHS[path])}")
         return PATHS[path][request.method]
 
     async def _reply(self, operation: Operation, call: _Call) -> HttpReply:
@@ -130,7 +130,7 @@ class Interface:
         return HttpReply(*answer) if answer else HttpReply(None)
 
     async def _await_posted_time(self, call: _Call) -> Rule | None:
-        """Wait for posted time; the rule of the fetch that has waited, None when its client has left."""
+        """Wait for posted time and return the rule that answers the fetch, or `None` when its client has left."""
         if self._handled(posted_time.listen, call, {}).status >= 400:
             return posted_time.fetch
         seconds = self._sandbox.world.settings[SETTINGS].hold_seconds
@@ -140,7 +140,7 @@ class Interface:
         if isinstance(call.body, ApiError):
             return call.body.answer()
         if not isinstance(call.body, dict):
-            return ApiError(400, "an object is expected").answer()
+            return ApiError(400, "the body must be an object").answer()
         return self._sandbox.do(rule, call.body, failing, call.query)
 
     async def _stopped_within(self, seconds: float) -> bool:
@@ -152,7 +152,7 @@ class Interface:
 
 
 def _read(raw: bytes) -> Any:
-    """Return the parsed body, or its error, which is raised only after the key and the path are checked."""
+    """Return the parsed body, or the error to answer once the key and the path are checked."""
     try:
         return parse_body(raw)
     except ApiError as error:
@@ -160,7 +160,7 @@ def _read(raw: bytes) -> Any:
 
 
 def _count(operation: Operation | None, body: Any) -> int | None:
-    """Count the items of a batch; None if the body is not one."""
+    """Return the number of items in a batch, or `None` when the body is not a batch."""
     if operation is None or operation.items is None or not isinstance(body, dict):
         return None
     items = body.get(operation.items)

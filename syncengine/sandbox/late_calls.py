@@ -1,4 +1,4 @@
-"""Calls that wait to be executed: when they are due or a test says so, whether or not their client still waits."""
+"""Keep calls that are executed late: when due or when a test asks for it, even if their client has left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncengine.sandbox.request_log import Lateness, LoggedRequest
 
 
 class LateCall(NamedTuple):
-    """`tell` hands the answer to the client, if there still is one; None: the call is dropped."""
+    """A call to execute late. `tell` passes the answer to a client that still waits, or `None` for a dropped call."""
 
     entry: LoggedRequest
     execute: Callable[[], RuleAnswer]
@@ -18,9 +18,9 @@ class LateCall(NamedTuple):
 
 
 class LateCalls:
-    """Calls by the number of their request, in the order in which they came. `now` gives milliseconds.
+    """The waiting calls by the number of their request, in order of arrival. `now` returns milliseconds.
 
-    A rule decides when it is executed, upon the world as it is then: after all that came in between.
+    A call acts on the world at the time of its execution, after all requests that came in between.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -28,7 +28,7 @@ class LateCalls:
         self._calls: dict[int, LateCall] = {}
 
     def hold(self, call: LateCall, seconds: float | None) -> None:
-        """Keep a call until it is executed, which is due after `seconds`; None: on request."""
+        """Keep a call that is due after `seconds`, or that is executed only on request when `seconds` is `None`."""
         call.entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
         self._calls[call.entry.seq] = call
 
@@ -36,7 +36,7 @@ class LateCalls:
         return (call.entry for call in self._calls.values())
 
     def execute(self, number: int) -> LoggedRequest | None:
-        """Execute a call now; None if none of this number waits."""
+        """Execute the call of request `number` now and return its log entry, or `None` when it is not waiting."""
         call = self._calls.pop(number, None)
         if call is None:
             return None
@@ -46,7 +46,7 @@ class LateCalls:
         return call.entry
 
     def clear(self) -> None:
-        """Drop the calls that wait: they are never executed, and clients that are held get no answer."""
+        """Drop the waiting calls. They are never executed, and clients that are held get no answer."""
         while self._calls:
             call = self._calls.pop(next(iter(self._calls)))
             call.entry.late = None

@@ -1,4 +1,4 @@
-"""The sandbox's insides are for this machine only, and for its own pages: a request → nothing, or ApiError."""
+"""Restrict the console and the control API to this machine and the sandbox's own pages."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from syncengine.sandbox.request import ApiError
 
 
 def from_this_machine(request: Request) -> None:
-    """Refuse other machines, and pages of other sites in a browser of this one.
+    """Raise `ApiError` for a request from another machine, or from another site's page in a browser of this machine.
 
-    A page's origin gives it away; where its site's name was made to lead here (DNS rebinding), that name does.
+    The `Origin` header reveals such a page. After DNS rebinding, the site's name in the requested URL does.
     """
     if request.client is None or not _is_here(request.client.host):
-        raise ApiError(403, "the console and the control API answer this machine only")
+        raise ApiError(403, "the console and the control API accept requests from this machine only")
     origin = request.headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
     if foreign or not _is_here(request.url.hostname or ""):
-        raise ApiError(403, "the console and the control API answer no other site's pages")
+        raise ApiError(403, "the console and the control API accept no requests from pages of other sites")
 
 
 def endpoint(
     answer: Callable[[Request], Awaitable[Response]], refusal: Callable[[ApiError], Response]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint for this machine only; `refusal` answers others, and errors of `answer`."""
+    """Return an endpoint for this machine only. `refusal` turns an `ApiError` into a response."""
 
     async def answered(request: Request) -> Response:
         try:

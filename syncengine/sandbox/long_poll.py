@@ -1,4 +1,4 @@
-"""Waiting for the world to change, or for the time to come at which something is due."""
+"""Wait for the sandbox's data to change, or for a posted group to become due."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncengine.sandbox.world import CONNECTION
 
 
 class Bell:
-    """A bell that is rung at each change of the world and wakes all who wait."""
+    """A bell that each change of the sandbox's data rings, and that wakes all waiting tasks."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
@@ -25,7 +25,7 @@ class Bell:
         self._rung = asyncio.Event()
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Return when it is rung, or after `seconds`."""
+        """Return when the bell rings, or after `seconds` unless `None`."""
         try:
             await asyncio.wait_for(self._rung.wait(), seconds)
         except TimeoutError:
@@ -33,23 +33,23 @@ class Bell:
 
 
 def seconds_until_due(sandbox: Sandbox) -> float | None:
-    """0: something is due. None: nothing will be, unless the world changes."""
+    """Return the seconds until a group is due, or `None` when no group will be due unless the data change."""
     due = next_due(sandbox.world)
     return None if due is None else max(0.0, (due - sandbox.now()) / 1000)
 
 
 class Hold:
-    """Holds a fetch open until there is posted time, for a while at most (docs/interface.md 4, fetch rule 1)."""
+    """Keeps a fetch waiting for posted time (docs/interface.md 4, fetch rule 1), or a late call for its answer."""
 
     def __init__(self, sandbox: Sandbox, bell: Bell, stopping: asyncio.Event) -> None:
         self._sandbox, self._bell, self._stopping = sandbox, bell, stopping
 
     async def until_posted_time(self, receive: Receive, seconds: float) -> bool:
-        """Whether the client is still there. A client that has left takes no group."""
+        """Wait up to `seconds` for posted time. Return whether the client is still connected and may get groups."""
         return await self._until(asyncio.ensure_future(self._posted_time()), receive, seconds)
 
     async def until_answered(self, answers: asyncio.Queue[RuleAnswer | None], receive: Receive) -> RuleAnswer | None:
-        """The answer; None if its client has left, the sandbox stops, or it drops the call."""
+        """Return a late call's answer, or `None` when the client leaves, the sandbox stops or the call is dropped."""
         answer = asyncio.ensure_future(answers.get())
         await self._until(answer, receive)
         return answer.result() if answer.done() and not answer.cancelled() else None
@@ -65,7 +65,7 @@ class Hold:
                 task.cancel()
 
     async def _posted_time(self) -> None:
-        """Return when a group is due, or when nothing is fetched any more."""
+        """Return when a group is due, or when no fetch client is registered any more."""
         while self._sandbox.world.connection[CONNECTION].mechanism == FETCH:
             seconds = seconds_until_due(self._sandbox)
             if seconds == 0:

@@ -1,4 +1,4 @@
-"""The service's rules for how posted time comes: by fetch or webhook, not by both (docs/interface.md 3). Pure."""
+"""The service's rules for receiving posted time by fetch or by webhook, but not both (docs/interface.md 3). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def register_fetch(draft: Draft, _request: RuleRequest) -> RuleAnswer:
 
 
 def register_fetch_implicitly(draft: Draft) -> None:
-    """A fetch without earlier registration turns recording on (docs/interface.md 4, fetch rule 3)."""
+    """Register a fetch client by its first fetch, which turns recording on (docs/interface.md 4, fetch rule 3)."""
     no_webhook(draft)
     if draft.connection.mechanism is None:
         _connected(draft, replace(draft.connection, mechanism=FETCH))
@@ -44,7 +44,7 @@ def register_webhook(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def _lost_its_key(connection: Connection, url: str) -> bool:
-    """Whether it is this very webhook, which the sandbox can call no more: only its owner can repair that."""
+    """Return whether the webhook at `url` is registered but its key is lost. Registering it again restores the key."""
     return connection.mechanism == WEBHOOK and connection.callback_url == url and connection.key_is_lost
 
 
@@ -55,14 +55,14 @@ def unregister_webhook(draft: Draft, _request: RuleRequest) -> RuleAnswer:
 
 
 def _of_the_team(draft: Draft, connection: Connection) -> Connection:
-    """A connection that keeps the registration and the health in force."""
+    """Return `connection` with the team's current connector registration and health failure."""
     return replace(connection, health=draft.connection.health, connector=draft.connection.connector)
 
 
 def no_webhook(draft: Draft) -> None:
-    """Refuse operations of a fetch client while there is a webhook (docs/service.md §1)."""
+    """Refuse an operation of a fetch client while a webhook is registered (docs/service.md §1)."""
     if draft.connection.mechanism == WEBHOOK:
-        raise ApiError(409, "the team has a webhook: unsubscribe it before posted time is fetched")
+        raise ApiError(409, "the team has a webhook; unregister it before fetching posted time")
 
 
 def _none_yet(draft: Draft) -> None:

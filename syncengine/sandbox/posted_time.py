@@ -1,4 +1,4 @@
-"""The service's rules for posted time groups: offered, acknowledged, listed (docs/interface.md 3, 4). Pure."""
+"""The service's rules for offering, acknowledging and listing posted time (docs/interface.md 3, 4). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syncengine.sandbox.request import TEXT, ApiError, FieldType, RuleAnswer, Ru
 from syncengine.sandbox.world import Draft, Json, PostedTime, SandboxSettings, StatusUpdate, World
 
 FETCHED = 25
-"""Groups in the answer of a fetch without a limit, at most."""
+"""The most groups in the answer to a fetch without a limit."""
 
 LISTED, LISTED_AT_MOST = 100, 500
 
@@ -26,14 +26,14 @@ _UPDATE = {
 
 
 def listen(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Check and begin a fetch; it waits for posted time after that."""
+    """Check a fetch and register its client, before the fetch waits for posted time."""
     _fetch_limit(request)
     register_fetch_implicitly(draft)
     return RuleAnswer(200, [])
 
 
 def collect(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """End a fetch after its wait: no groups, if the fetch client was unregistered meanwhile."""
+    """Answer a fetch after its wait, without groups if the fetch client was unregistered meanwhile."""
     limit = _fetch_limit(request)
     ready = sorted(due(draft.world, request.now), key=lambda posted: posted.number)[:limit]
     if draft.connection.mechanism != FETCH:
@@ -44,7 +44,7 @@ def collect(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def fetch(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """A fetch that does not wait."""
+    """Answer a fetch without waiting for posted time."""
     listen(draft, request)
     return collect(draft, request)
 
@@ -57,7 +57,7 @@ def _fetch_limit(request: RuleRequest) -> int:
 
 
 def list_groups(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """List groups, newest first. Groups that failed for good are neither pending nor posted, and are left out."""
+    """List groups, newest first, without those that failed for good, which are neither pending nor posted."""
     limit = number(request.query, "limit")
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
         raise ApiError(400, f"limit must be from 1 to {LISTED_AT_MOST}")
@@ -77,33 +77,33 @@ def update_status(draft: Draft, request: RuleRequest) -> RuleAnswer:
     no_webhook(draft)
     posted = draft.posted_time.get(id_)
     if posted is None or not posted.recorded:
-        raise ApiError(404, f"there is no time group {id_} of this fetch client")
+        raise ApiError(404, f"the fetch client has no time group {id_}")
     update = StatusUpdate(request.now, status, values.get("message"), values.get("externalId"))
     draft.posted_time.put(id_, acknowledged(posted, update, draft.chosen))
     return RuleAnswer(200, {})
 
 
 def due(world: World, now: int) -> Iterator[PostedTime]:
-    """The groups that may be offered now, in no order."""
+    """Yield the groups that may be offered at `now` (milliseconds), in no particular order."""
     return (posted for posted in world.posted_time.values() if posted.due is not None and posted.due <= now)
 
 
 def next_due(world: World) -> int | None:
-    """The instant from which there is, or will be, a group to offer, as far as can be known."""
+    """Return the earliest time at which a group may be offered, or `None` when no group is waiting."""
     return min((posted.due for posted in world.posted_time.values() if posted.due is not None), default=None)
 
 
 def offered(posted: PostedTime, now: int, seconds: float) -> PostedTime:
-    """The group as offered now, to be offered again after `seconds` unless its outcome arrives."""
+    """Return the group as offered at `now`, and due again after `seconds` unless its outcome arrives."""
     return replace(posted, state="offered", due=now + int(seconds * 1000), offers=(*posted.offers, now))
 
 
 def acknowledged(posted: PostedTime, update: StatusUpdate, chosen: SandboxSettings) -> PostedTime:
-    """SUCCESS and FAILURE end the offering; a group that failed for a while is scheduled for retry."""
+    """Return the group after a status update. SUCCESS and FAILURE end its offers; RETRIABLE_FAILURE has it retried."""
     again = update.at + int(chosen.retry_seconds * 1000) if update.status == RETRIABLE_FAILURE else None
     return replace(posted, state=_STATE[update.status], due=again, told=(*posted.told, update))
 
 
 def as_json(posted: PostedTime) -> Json:
-    """The group as it is sent: its stored status is PENDING until it is a success (docs/interface.md 2.5)."""
+    """Return the group as the connector gets it, with status PENDING until it succeeds (docs/interface.md 2.5)."""
     return {**posted.group, "status": "SUCCESS" if posted.state == "success" else "PENDING"}

@@ -1,4 +1,4 @@
-"""Posting time as a user does: a partial group, and the world → whole time groups (docs/interface.md 2.5). Pure."""
+"""Post time as a user does: partial groups and the world → whole time groups (docs/interface.md 2.5). Pure."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ _SHAPES = {
     "matchKeywords": FLAG,
     "timeRows": ARRAY,
     "totalDurationSecs": INTEGER,
-    "tzOffsetMins": FieldType("minutes within a day", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
+    "tzOffsetMins": FieldType("from -1439 to 1439", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
     "submissionTime": INTEGER,
     "user": OBJECT,
     "activityType": FieldType("a code or an object", lambda value: isinstance(value, (str, dict))),
 }
-"""Fields from which a whole group is made. Other fields are sent as they were posted.
+"""The fields of a partial group that the sandbox interprets. All other fields are sent as posted.
 
-`matchKeywords`: without a tag, the group gets those whose keywords occur in its rows.
+`matchKeywords` gives a group without a tag all tags whose keywords occur in its rows.
 """
 
 LONG_AGO = 10**9
-"""The most seconds before now at which a row starts: rows of tests may be longer than there is history."""
+"""The most seconds before now at which a row starts. Rows of tests may be longer than the calendar reaches back."""
 
 DURATION = 3600
-"""Seconds of a row without a duration."""
+"""The duration of a row that is posted without one, in seconds."""
 
 
 def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Post one group, or `groups` that a user posts in one operation, so that they share a submission time.
+    """Post a group, or several as `groups`, which share a submission time as if posted in one operation.
 
-    An existing group is posted again: the connector is offered it anew, whatever its status.
+    A group that exists is posted again, which offers it to the connector anew, whatever its status.
     """
     groups = request.body.get("groups", [request.body])
     if not isinstance(groups, list):
@@ -77,7 +77,7 @@ def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def offer(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Make a group one that is offered now: before its time, a second time, or although nobody recorded it."""
+    """Offer a group now: before it is due, a second time, or although it was posted before a connector registered."""
     id_ = required(read_fields(request.body, {"groupId": TEXT}), "groupId")
     posted = draft.posted_time.get(id_)
     if posted is None:
@@ -108,9 +108,9 @@ def _posted(draft: Draft, item: Any, number: int, request: RuleRequest) -> Poste
 
 
 def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
-    """A whole group: missing fields are filled in, and null fields are left out.
+    """Return a whole group: missing fields are filled in, and null fields are left out.
 
-    Inside tags, rows and users a null stays, as a service sends one for an empty title (docs/service.md §2).
+    A null inside tags, rows and users stays, since the service sends null for an empty title (docs/service.md §2).
     """
     values = read_fields(item, _SHAPES)
     offset = values.get("tzOffsetMins", 0)
@@ -141,7 +141,7 @@ def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
 
 
 _NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
-"""Fields of the sandbox, or set when the group is sent."""
+"""Fields that are not part of the posted content: the sandbox's own, and those set when the group is sent."""
 
 
 def _names(draft: Draft, values: Json, rows: list[Json]) -> list[str]:
@@ -157,7 +157,7 @@ def _total(values: Json) -> int:
 
 def _row(item: Any, offset: int, now: int) -> Json:
     if not isinstance(item, dict):
-        raise ApiError(400, "timeRows: an object is expected")
+        raise ApiError(400, "timeRows must be an array of objects")
     start = _instant(now) - timedelta(seconds=min(abs(_seconds(item) or DURATION), LONG_AGO))
     return {
         "activity": "Microsoft Word",
@@ -167,7 +167,7 @@ def _row(item: Any, offset: int, now: int) -> Json:
         "durationSecs": DURATION,
         "submittedDate": int(_instant(now).strftime("%Y%m%d%H%M%S") + f"{now % 1000:03}"),
         "source": "WT_DESKTOP",
-        # Which zone an offset belongs to cannot be told, but for none.
+        # Several zones share an offset, so only the zone of offset 0 is given.
         **({} if offset else {"timezone_name": "UTC"}),
         "timezone_offset_min": offset,
         **item,
@@ -180,10 +180,9 @@ def _seconds(row: Mapping[str, Any]) -> int:
 
 
 def _tag(draft: Draft, item: Any) -> Json:
-    """A tag with the fields that the service has of it: the external id is sent when time is posted (docs/interface.md
-    2.1)."""
+    """Return a posted tag with the stored path, description and external id added (docs/interface.md 2.1)."""
     if not isinstance(item, dict):
-        raise ApiError(400, "tags: an object is expected")
+        raise ApiError(400, "tags must be an array of objects")
     tag = draft.tags.get(str(item.get("name")))
     fields = (
         {name: tag.fields[name] for name in ("path", "description", "externalId") if name in tag.fields} if tag else {}
@@ -192,7 +191,7 @@ def _tag(draft: Draft, item: Any) -> Json:
 
 
 def _activity_type(draft: Draft, values: Json, tags: list[Json]) -> Json | None:
-    """The one that was chosen, else the default of the tag (docs/interface.md 2.1)."""
+    """Return the chosen activity type, otherwise the default of the first tag (docs/interface.md 2.1)."""
     chosen = values.get("activityType")
     if chosen is None:
         tag = draft.tags.get(str(tags[0].get("name"))) if tags else None
@@ -208,10 +207,10 @@ def _instant(now: int) -> datetime:
 
 
 def matching(tags: Iterable[Tag], rows: Iterable[Json]) -> list[str]:
-    """Names of the tags whose keywords occur in a row's activity or its description (docs/interface.md 2.1), sorted.
+    """Return the sorted names of tags with a keyword in a row's activity or description (docs/interface.md 2.1).
 
-    Where the interface leaves it open, more is matched rather than less: case is ignored, and a keyword may be a part
-    of a word, as the lints of manifests assume.
+    Where the interface leaves matching open, more is matched rather than less: case is ignored, and a keyword may be
+    part of a word, as the lints of manifests assume.
     """
     texts = [_folded(row[name]) for row in rows for name in ("activity", "description") if isinstance(row[name], str)]
     return sorted(tag.name for tag in tags if any(_is_in(word, texts) for word in tag.keywords))

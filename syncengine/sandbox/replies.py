@@ -1,4 +1,4 @@
-"""Replies as HTTP: JSON in, JSON or text out, and the reply that is none."""
+"""Read request bodies as JSON, and turn replies into responses of JSON or text, or into a cut connection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from syncengine.sandbox.request import ApiError
 from syncengine.sandbox.transfer import WIRE, travelling
 
 BODY_BYTES = 64_000_000
-"""The most bytes of a request, far more than a full batch has."""
+"""The most bytes of a request's body, far more than a full batch needs."""
 
 
 class Cut(Response):
-    """No answer: the connection ends, as with a service that dies or a proxy that gives up."""
+    """A response that cuts the connection without an answer, as a dying service or a proxy that gives up does."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"][WIRE].cut()
@@ -28,7 +28,7 @@ class Cut(Response):
 
 
 async def body_of(request: Request) -> bytes:
-    """The whole body; ApiError if it is too large, raised at its end, since no client listens before."""
+    """Return the whole body. Raise `ApiError` when it is too large, but only at its end: no client listens earlier."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -39,11 +39,11 @@ async def body_of(request: Request) -> bytes:
 
 
 def parse_body(raw: bytes) -> Any:
-    """The body as JSON; no body is an empty object (docs/service.md §1)."""
+    """Return the parsed JSON body. An empty body counts as an empty object (docs/service.md §1)."""
     try:
         return orjson.loads(raw) if raw.strip() else {}
     except orjson.JSONDecodeError as error:
-        raise ApiError(400, f"not JSON: {error}") from error
+        raise ApiError(400, f"the body is not valid JSON: {error}") from error
 
 
 def response(reply: HttpReply) -> Response:
@@ -56,7 +56,7 @@ def response(reply: HttpReply) -> Response:
 
 
 def _content(body: Any) -> tuple[bytes, str | None]:
-    """Text is sent unchanged: a gateway's page, or JSON that is cut."""
+    """Return a body's bytes and media type. Text is sent unchanged, such as a gateway's page or truncated JSON."""
     if body is None:
         return b"", None
     if isinstance(body, str):

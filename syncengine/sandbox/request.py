@@ -1,4 +1,4 @@
-"""A request as the rules see it, and reading its body: fields of the wrong type are refused. Pure."""
+"""The request that a rule gets, and functions that read its body and refuse fields of the wrong type. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncengine.sandbox.world import Draft, Json
 
 
 class ApiError(Exception):
-    """The request, or the item at hand, is not done."""
+    """The refusal of a request, or of one item of a batch, with the HTTP status to answer."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RuleRequest:
-    """One request: body, when it came, where new ids come from, the items that a fault makes fail, and the query."""
+    """A request to a rule. `now` is in milliseconds; `failing` maps items that a fault makes fail to their errors."""
 
     body: Json
     now: int
@@ -34,14 +34,14 @@ class RuleRequest:
 
 
 class RuleAnswer(NamedTuple):
-    """An answer. With a `status` below 400, the changes of the draft are made."""
+    """A rule's answer. The changes of the draft are applied when its `status` is below 400."""
 
     status: int
     body: Any
 
 
 class FieldType(NamedTuple):
-    """The type of a field, in words and as a test. Null always passes: it means "not given"."""
+    """A type of field: its words for messages, and its test. Null passes any test, since it means "not given"."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -56,7 +56,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number, 0 or more."""
+    """Return whether a value is a non-negative number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
 
@@ -66,16 +66,16 @@ TEXTS = FieldType("an array of strings", lambda value: isinstance(value, list) a
 TEXT_MAP = FieldType("an object of strings", lambda value: isinstance(value, dict) and _are_texts(value.values()))
 INTEGER = FieldType("an integer", _is_integer)
 VISIBILITY = FieldType("PUBLIC or PRIVATE", lambda value: value in ("PUBLIC", "PRIVATE"))
-COUNT = FieldType("an integer from 0", lambda value: _is_integer(value) and value >= 0)
+COUNT = FieldType("a non-negative integer", lambda value: _is_integer(value) and value >= 0)
 OBJECT = FieldType("an object", lambda value: isinstance(value, dict))
 ARRAY = FieldType("an array", lambda value: isinstance(value, list))
 SECONDS = FieldType("a number of seconds", is_number)
 
 
 def read_fields(item: Any, shapes: Mapping[str, FieldType]) -> Json:
-    """The item's fields that are given and known. An unknown field is passed over, as JSON readers of services do."""
+    """Return the known fields of a JSON object, without nulls. Ignore unknown fields; refuse values of a wrong type."""
     if not isinstance(item, dict):
-        raise ApiError(400, "an object is expected")
+        raise ApiError(400, "expected an object")
     values = {name: item[name] for name in shapes if item.get(name) is not None}
     for name, value in values.items():
         if not shapes[name].fits(value):
@@ -84,21 +84,21 @@ def read_fields(item: Any, shapes: Mapping[str, FieldType]) -> Json:
 
 
 def read_known(item: Any, shapes: Mapping[str, FieldType], nullable: str) -> Json:
-    """The item's fields, all of which must be known; null is a value of the one field `nullable`."""
+    """Return the fields of a JSON object as `read_fields` does, but refuse unknown fields. `nullable` may be null."""
     values = read_fields(item, shapes)
     if unknown := sorted(item.keys() - shapes.keys()):
-        raise ApiError(400, f"unknown: {', '.join(unknown)}")
+        raise ApiError(400, f"unknown {'field' if len(unknown) == 1 else 'fields'}: {', '.join(unknown)}")
     return {**values, nullable: item[nullable]} if nullable in item else values
 
 
 def attributes(values: Json, of: type[Any]) -> dict[str, Any]:
-    """Values by the names of the attributes of a class, which are those of JSON in snake case."""
+    """Return the values for fields of the dataclass `of`, with JSON names turned into attribute names."""
     names = {to_camel(each.name): each.name for each in fields(of)}
     return {names[name]: value for name, value in values.items() if name in names}
 
 
 def required(values: Json, name: str) -> Any:
-    """A field that must be there and not blank."""
+    """Return the value of a field. Raise `ApiError` when it is missing or blank."""
     value = values.get(name)
     if value is None or (isinstance(value, str) and not value.strip()):
         raise ApiError(400, f"{name} is missing")
@@ -106,7 +106,7 @@ def required(values: Json, name: str) -> Any:
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
-    """An integer of the query, None where it is not given."""
+    """Return an integer parameter of the query, or `None` when it is not given."""
     text = query.get(name)
     if text is None:
         return None
@@ -117,20 +117,20 @@ def number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def items(draft: Draft, request: RuleRequest, name: str) -> list[Any]:
-    """The batch's items; more than the limit are refused whole."""
+    """Return the items of a batch. Refuse a batch above the limit as a whole."""
     batch = request.body.get(name)
     if not isinstance(batch, list):
         raise ApiError(400, f"{name} must be an array")
     limit = draft.chosen.batch_limit
     if len(batch) > limit:
-        raise ApiError(400, f"{name}: {len(batch)} items, at most {limit} are allowed")
+        raise ApiError(400, f"{name} has {len(batch)} items; the limit is {limit}")
     return batch
 
 
 def each(draft: Draft, request: RuleRequest, name: str, rule: Callable[[Draft, Any, RuleRequest], None]) -> RuleAnswer:
-    """A batch whose items fail one by one (docs/interface.md 7.1).
+    """Apply `rule` to each item of a batch, and answer with the errors of single items (docs/interface.md 7.1).
 
-    A service that answers 400 for them (docs/service.md §1) has applied nothing of the batch.
+    A service that answers 400 for item errors (docs/service.md §1) applies nothing of the batch.
     """
     refused: dict[int, str] = {}
     for index, item in enumerate(items(draft, request, name)):

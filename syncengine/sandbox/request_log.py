@@ -1,4 +1,4 @@
-"""The requests to the interface, in order, without keys: of headers only the user agent is kept."""
+"""The log of requests to the interface. Of the headers only the user agent is kept, so the log has no API keys."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from syncengine.sandbox.world import Json
 from syncengine.service.answers import HIDDEN
 
 ENTRIES = 100_000
-"""Requests remembered, at most."""
+"""The most requests that the log keeps."""
 
 SECRETS = {"callerKey"}
-"""Fields of requests whose value is not shown."""
-
+"""Request fields whose values are not shown."""
 
 SHOWN = ("seq", "operation", "method", "path", "query", "user_agent", "at", "status", "open", "items", "session")
 
 BODY_BYTES = 32_000_000
-"""Bodies remembered, in all: the newest of them."""
+"""The most bytes of request bodies that the log keeps. The oldest bodies are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """The state of a late call: when it is `due` and was `executed`, and its own `status`."""
+    """The state of a late call: the times when it is `due` and was `executed`, and the `status` of its answer."""
 
     due: int | None
     executed: int | None = None
@@ -38,7 +37,7 @@ class Lateness:
 
 @dataclass(slots=True)
 class LoggedRequest:
-    """One request. `operation` None: no such path or method. `status` None: not answered, or still `open`."""
+    """A logged request. `operation` is `None` for an unknown path or method, `status` while there is no answer."""
 
     seq: int
     operation: str | None
@@ -78,7 +77,7 @@ class RequestLog:
         user_agent: str,
         at: int,
     ) -> LoggedRequest:
-        """Remember a request that came `at` (milliseconds); `ended` says how it was answered."""
+        """Log a request that arrived `at` (milliseconds) and return its entry. Call `ended` on the entry later."""
         self._seq += 1
         entry = LoggedRequest(self._seq, operation, method, path, items, session, body, query, user_agent, at)
         self._entries.append(entry)
@@ -94,16 +93,16 @@ class RequestLog:
         entry.body = None
 
     def latest(self, count: int) -> Iterator[Json]:
-        """The newest requests, newest first."""
+        """Yield the newest `count` requests as JSON, newest first."""
         return map(as_json, islice(reversed(self._entries), count))
 
     def since(self, seq: int) -> Iterator[Json]:
-        """The requests after number `seq`."""
+        """Yield the requests after request number `seq` as JSON, oldest first."""
         first = self._entries[0].seq if self._entries else 1
         return map(as_json, islice(self._entries, max(0, seq + 1 - first), None))
 
     def clear(self) -> None:
-        """Forget the requests; numbers go on, so that "since" keeps its meaning."""
+        """Forget all requests. The numbering continues, so that `since` keeps its meaning."""
         self._entries.clear()
         self._with_body.clear()
         self._held_bytes = 0

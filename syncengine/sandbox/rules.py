@@ -1,4 +1,4 @@
-"""The table of rules: operation id → the service's behaviour. Data, and one pure function."""
+"""The service's rules by operation id, and the function that applies a rule to a world. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RULES: dict[str, Rule] = {
 
 
 def decide(world: World, rule: Rule, request: RuleRequest) -> tuple[RuleAnswer, Changes]:
-    """The answer and its changes; a refusal changes nothing. The world itself is not changed."""
+    """Return a rule's answer and its changes, which are empty for a refusal. `world` itself is not modified."""
     draft = Draft(world)
     try:
         answer = rule(draft, request)

@@ -1,4 +1,4 @@
-"""All data of a world, as JSON for tests and people. Pure."""
+"""Show all data of the sandbox as JSON, for tests and people. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncengine.sandbox.world import (
 
 
 def state(world: World) -> Json:
-    """The world as JSON, sorted by name, code or externalId, so that two states can be compared."""
+    """Return all data as JSON, sorted by name, code or externalId so that two snapshots can be compared."""
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
         "tags": [tag(world, row) for _, row in sorted(world.tags.items())],
@@ -36,7 +36,7 @@ def state(world: World) -> Json:
 
 
 def tag(world: World, row: Tag) -> Json:
-    """A tag as the snapshot shows it; `category` is the externalId of the category whose id is `tagCategoryId`."""
+    """Return a tag as JSON. `category` is the externalId of the category whose id is `tagCategoryId`."""
     category = world.categories.get(row.category_id or "")
     return {
         "name": row.name,
@@ -52,7 +52,7 @@ def _session(session: SyncSession) -> Json:
 
 
 def posted_time(posted: PostedTime) -> Json:
-    """A group. `status` and its fields are from the last update; `told` has all updates."""
+    """Return a group as JSON. `message` and `externalId` are from the last status update; `told` has all updates."""
     updates = [{to_camel(name): value for name, value in asdict(each).items()} for each in posted.told]
     last = updates[-1] if updates else {}
     return {
@@ -69,8 +69,7 @@ def posted_time(posted: PostedTime) -> Json:
 
 
 def connection(row: Connection) -> Json:
-    """The connection. Of the webhook's key, only its presence is shown. `healthMessage` is the message to a user who
-    posts."""
+    """Return the connection as JSON, without the webhook's key. `healthMessage` is shown to users who post time."""
     return {
         "mechanism": row.mechanism,
         "callbackUrl": row.callback_url,

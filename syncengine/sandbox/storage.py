@@ -1,7 +1,7 @@
-"""The storage of the sandbox's world: one SQLite file, or only memory. World ↔ rows of JSON.
+"""Store the sandbox's world as rows of JSON in one SQLite file, or only in memory.
 
-Changes are stored before their answer is sent. A killed process loses none of them: SQLite has handed them to the
-operating system, so no commit waits for the disk.
+Changes are stored before the answer is sent. A killed process loses no change, because SQLite has handed it to the
+operating system; no commit waits for the disk.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from syncengine.sandbox.world import (
 )
 
 VERSION = 3
-"""Version 1 had no posted time and no connection, 2 the open sessions of activity types. Their rows are read unchanged.
-"""
+"""The version of the file's content. Version 1 had no posted time and no connection, and version 2 kept sessions in
+activity types; both can still be read."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key)) WITHOUT ROWID
@@ -56,9 +56,9 @@ _READERS: dict[str, Callable[[Json], Row]] = {
 
 
 class Storage:
-    """`path` None keeps everything in memory.
+    """The sandbox's data in the SQLite file at `path`, or in memory when `path` is `None`.
 
-    The file is held exclusively: two sandboxes with a world each would overwrite one another.
+    The file is locked exclusively, because two sandboxes would overwrite each other's data.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -96,10 +96,10 @@ def _json(row: Row) -> str:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Sets, in an order that does not change from run to run."""
+    """Return a set's items in sorted order, so that equal rows are written as equal text."""
     if isinstance(value, frozenset):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} has no place in a row")
+    raise TypeError(f"a row cannot contain a value of type {type(value).__name__}")
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
@@ -129,7 +129,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
-        raise SyncengineError(f"its data has version {version}, this sandbox reads {VERSION}")
+        raise SyncengineError(f"the data has version {version}, above {VERSION}, the latest known; upgrade syncengine")
     connection.execute(_SCHEMA)
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -137,7 +137,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def _trouble(path: Path | None, error: Exception) -> SyncengineError:
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
         return LockHeld(
-            f"{path} is in use by another sandbox: wait for it, or stop it",
+            f"{path} is in use by another sandbox; wait for it to end, or stop it",
             code="sandbox-in-use",
         )
     return SyncengineError(f"{path}: {error}", code="sandbox-data")

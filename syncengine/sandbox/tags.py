@@ -79,14 +79,15 @@ def _upsert(draft: Draft, item: Any, _request: RuleRequest) -> None:
 
 
 def _fields(before: Tag, values: Json) -> Json:
-    """An empty value clears, but an empty description is ignored (docs/interface.md 2.1)."""
+    """Return a tag's fields after an upsert. An empty value clears a field other than the description, where it is
+    ignored (docs/interface.md 2.1)."""
     changes = {name: value for name, value in values.items() if name in FIELDS and (value or name != "description")}
     fields = {**before.fields, **changes}
     return {**DEFAULTS, **{name: value for name, value in fields.items() if value not in ("", [])}}
 
 
 def _keywords(name: str, values: Json) -> frozenset[str]:
-    """The new keywords; excluding the name does not remove one that is already there (docs/interface.md 2.1)."""
+    """Return the keywords that an upsert adds, which include the tag's name unless excluded (docs/interface.md 2.1)."""
     keywords = frozenset(values.get("additionalKeywords", ()))
     return keywords if values.get("excludeTagNameKeyword") else keywords | {name}
 
@@ -116,7 +117,7 @@ def delete_keyword(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def delete_metadata(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Delete metadata; no error if a name has none (docs/service.md §1)."""
+    """Delete metadata of a tag by name. Unknown names are ignored (docs/service.md §1)."""
     values = read_fields(request.body, {"tagName": TEXT, "metadataNames": TEXTS})
     tag, names = _named(draft, required(values, "tagName")), set(required(values, "metadataNames"))
     metadata = {name: value for name, value in tag.metadata.items() if name not in names}

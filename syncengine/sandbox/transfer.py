@@ -1,4 +1,4 @@
-"""How an answer travels when a fault has a say in it: filled up with blanks, compressed, or a byte at a time."""
+"""Send an answer as a fault demands: padded with blanks, compressed, or a byte at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncengine.sandbox.faults import Transfer
 from syncengine.sandbox.long_poll import disconnected
 
 WIRE = "wire"
-"""The key of a `Wire` in each request's state, where the server puts it."""
+"""The key under which the server puts a `Wire` into each request's state."""
 
 CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS
@@ -24,7 +24,7 @@ GZIP = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A connection below HTTP: write bytes to it, end it, or cut it."""
+    """A raw connection below HTTP, with functions to write bytes to it, close it and cut it."""
 
     write: Callable[[bytes], None]
     close: Callable[[], None]
@@ -32,7 +32,7 @@ class Wire:
 
 
 def travelling(answer: Response, transfer: Transfer) -> Response:
-    """The answer with its way of travelling; unchanged by default."""
+    """Return an answer that is sent as `transfer` demands. The default transfer leaves the answer unchanged."""
     if transfer == Transfer():
         return answer
     chunks = filled(bytes(answer.body), transfer.size)
@@ -47,7 +47,7 @@ def travelling(answer: Response, transfer: Transfer) -> Response:
 
 
 def filled(body: bytes, size: int) -> Iterator[bytes]:
-    """The body, and blanks up to `size`: JSON keeps its meaning, and little memory is used."""
+    """Yield the body, then blanks up to `size` bytes in chunks that need little memory. JSON keeps its meaning."""
     yield body
     for start in range(len(body), size, CHUNK):
         yield b" " * min(CHUNK, size - start)
@@ -67,7 +67,8 @@ async def _each(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 class _Dripping(Response):
-    """A response written below HTTP, which has no word for half a head; it ends where the connection ends."""
+    """A response written a byte at a time to the raw connection, since ASGI cannot send half a head. It ends with the
+    connection."""
 
     def __init__(
         self, status: int, headers: list[tuple[bytes, bytes]], chunks: Iterable[bytes], transfer: Transfer

@@ -1,4 +1,4 @@
-"""The service's rules for webhook calls: the next one, and the meaning of its answer (docs/service.md §2). Pure."""
+"""The service's rules for webhook calls: the next call, and the meaning of its answer (docs/service.md §2). Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from syncengine.sandbox.request import RuleAnswer, RuleRequest
 from syncengine.sandbox.world import Draft, Json, SandboxSettings, StatusUpdate
 
 SHOWN_CHARACTERS = 500
-"""How much of an answer is shown to the user."""
+"""The most characters of a webhook's answer that are shown to the user."""
 
 
 def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """The group to call with, where to, and for how long: null when there is none.
+    """Return the URL and the payload of the next webhook call, or a null body when no call is due.
 
-    It is marked as offered first, for longer than a call may last: a sandbox that dies in it calls again.
+    The group counts as offered for longer than a call may last, so that a sandbox that dies during the call repeats it.
     """
     connection, chosen = draft.connection, draft.chosen
     posted = min(due(draft.world, request.now), key=lambda posted: (posted.due, posted.number), default=None)
@@ -29,7 +29,7 @@ def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """`status` null: no answer. Of a group that was posted again meanwhile, nothing is learnt."""
+    """Record the outcome of a webhook call; a null `status` means no answer. Ignore a group posted again meanwhile."""
     id_, status, text = request.body["groupId"], request.body["status"], request.body["text"]
     posted = draft.posted_time.get(id_)
     if posted is not None and posted.state == "offered":
@@ -39,11 +39,11 @@ def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def _meaning(status: int | None, text: str, calls: int, chosen: SandboxSettings) -> StatusUpdate:
-    """2xx: processed. 4xx but 408: refused for good. Anything else: again, a number of times."""
+    """Return the status update for an answer: 2xx is success, 4xx except 408 a failure, anything else a retry."""
     if status is not None and 200 <= status < 300:
         return StatusUpdate(0, SUCCESS)
     if status is not None and 400 <= status < 500 and status != 408:
         return StatusUpdate(0, FAILURE, text)
     if calls >= chosen.webhook_calls:
-        return StatusUpdate(0, FAILURE, f"given up after {calls} calls: {text}")
+        return StatusUpdate(0, FAILURE, f"gave up after call {calls}: {text}")
     return StatusUpdate(0, RETRIABLE_FAILURE, text)

@@ -1,4 +1,4 @@
-"""The data of the service, and a draft with the changes of one request. Plain values; pure."""
+"""The service's data as plain values, and the draft that collects the changes of one request. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from syncengine.service.operations import BATCH_LIMIT
 
 Json = dict[str, Any]
-"""An object of a request or an answer."""
+"""A JSON object of a request or an answer."""
 
 SETTINGS = "settings"
 """The key of the only row of the table `settings`."""
@@ -20,7 +20,7 @@ CONNECTION = "connection"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A tag. `fields` has the values that are set, by the interface's names; a cleared field is absent."""
+    """A tag. `fields` maps the interface's names to the values that are set; a cleared field is absent."""
 
     name: str
     fields: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """`id` is the service's, `external_id` the connected system's; `fields` are label, description, keywords."""
+    """A tag category, with the service's `id`, the connected system's `external_id`, and its other `fields`."""
 
     id: str
     external_id: str
@@ -43,7 +43,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class ActivityType:
-    """`touched` is the last upload, in milliseconds."""
+    """An activity type. `touched` is the time of its last upload, in milliseconds since the epoch."""
 
     code: str
     label: str
@@ -55,7 +55,7 @@ class ActivityType:
 
 @dataclass(frozen=True, slots=True)
 class SyncSession:
-    """A sync session: `state` is open, completed, cancelled or expired."""
+    """A sync session. Its `state` is open, completed, cancelled or expired."""
 
     id: str
     started: int
@@ -64,10 +64,11 @@ class SyncSession:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """How this service behaves where it is free to choose. `tag_limit` None: the plan has none.
+    """The sandbox's settings: its behaviour where the interface leaves the service a choice.
 
-    Seconds: how long a fetch without posted time is held; after how many a group that was fetched and not
-    acknowledged, or failed for a while, is offered again; how long a webhook may take, and how often it is called.
+    `tag_limit` is `None` when the team's plan has no limit. A fetch is held for `hold_seconds`. A group is offered
+    again `reoffer_seconds` after a fetch without acknowledgement, and `retry_seconds` after a retriable failure. A
+    webhook is called up to `webhook_calls` times for a group, and may take `webhook_timeout_seconds` each time.
     """
 
     team_name: str = "Sandbox"
@@ -84,7 +85,7 @@ class SandboxSettings:
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """A status from the connector, in a status update or (`http`) as the answer of its webhook."""
+    """A group's status, from the connector's status update or from its webhook's answer (HTTP status `http`)."""
 
     at: int
     status: str
@@ -95,12 +96,12 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True)
 class PostedTime:
-    """A time group.
+    """A posted time group.
 
-    `group` is the posted content, by the interface's names; `number` the order of posting. `recorded`: somebody
-    fetched, or had a webhook, when it was posted (docs/interface.md 3). `state` is posted, offered, success, failed or
-    retrying; `due` the instant from which it is offered, None when it is offered no more; `offers` the instants at
-    which it was, `calls` the number of webhook calls since it was posted.
+    `group` is the posted content by the interface's names, and `number` the order of posting. `recorded` is whether
+    a fetch client or a webhook was registered at that time (docs/interface.md 3). `state` is posted, offered, success,
+    failed or retrying. `due` is the time from which the group is offered, or `None` when it is no longer offered.
+    `offers` lists the times of its offers; `calls` counts the webhook calls since it was posted.
     """
 
     id: str
@@ -121,9 +122,10 @@ class PostedTime:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The team's connector. `mechanism` is fetch, webhook or None; `health` and `connector` are as they were sent.
+    """The team's connector. `mechanism` is fetch, webhook or `None`.
 
-    `keyed`: the webhook was registered with a key, which is a secret of the connector and so held in memory only.
+    `health` is the reported failure and `connector` the registration, both as sent. `keyed` is whether the webhook
+    was registered with a key, which is the connector's secret and is kept in memory only.
     """
 
     mechanism: str | None = None
@@ -135,7 +137,7 @@ class Connection:
 
     @property
     def key_is_lost(self) -> bool:
-        """Whether the sandbox was restarted: the webhook would refuse calls without its key."""
+        """Whether the webhook's key was lost in a restart of the sandbox. The webhook would refuse calls without it."""
         return self.keyed and self.caller_key is None
 
 
@@ -143,11 +145,11 @@ Row = Tag | Category | ActivityType | SyncSession | SandboxSettings | PostedTime
 R = TypeVar("R")
 
 Changes = dict[str, dict[str, Row | None]]
-"""Table → key → the row as it is now; None: it is gone."""
+"""The changed rows by table and key. `None` stands for a deleted row."""
 
 
 class World:
-    """All data of the service, with the two indexes of its rules."""
+    """All data of the service. Two indexes find category ids by external id, and a category's tags by its id."""
 
     def __init__(self) -> None:
         self.tags: dict[str, Tag] = {}
@@ -161,7 +163,7 @@ class World:
         self.members: dict[str, set[str]] = {}
 
     def apply(self, changes: Changes) -> None:
-        """Take the changes over, and keep the indexes true."""
+        """Apply the changes to the tables and the indexes."""
         for table, rows in changes.items():
             stored: dict[str, Row] = getattr(self, table)
             for key, row in rows.items():
@@ -187,7 +189,7 @@ class World:
 
 
 class DraftTable(Generic[R]):
-    """One table as a request sees it: its own changes over the stored rows."""
+    """A table as one request sees it: the stored rows, overlaid with the request's changes."""
 
     def __init__(self, stored: Mapping[str, R]) -> None:
         self.stored = stored
@@ -203,12 +205,12 @@ class DraftTable(Generic[R]):
         self.changes[key] = None
 
     def growth(self) -> int:
-        """Rows more than are held."""
+        """Return the number of rows added, less the number of rows deleted."""
         return sum((row is not None) - (key in self.stored) for key, row in self.changes.items())
 
 
 class Draft:
-    """The changes of one request to the world. A refused batch is thrown away as a whole."""
+    """The changes that one request makes to the world. They are discarded when the request is refused."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -234,7 +236,7 @@ class Draft:
         self.connections.put(CONNECTION, connection)
 
     def changes(self) -> Changes:
-        """The changed rows; the indexes follow from them."""
+        """Return the changed rows of all tables. The indexes are derived from them."""
         tables: dict[str, Mapping[str, Row | None]] = {
             "tags": self.tags.changes,
             "categories": self.categories.changes,

@@ -121,7 +121,7 @@ def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
 def test_time_that_nobody_records_can_be_offered_all_the_same(console: Console) -> None:
     """A newcomer posts before the connector runs: the page says so, and mends it."""
     console.open()
-    assert "Nobody receives posted time" in console.text("#mechanism")
+    assert "No connector receives posted time" in console.text("#mechanism")
     console.press("Post time")
     assert "not recorded" in console.until(lambda: console.text("tr[data-group]"))
     console.press("Offer now")
@@ -160,7 +160,7 @@ def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
     """A page shows a hundred of them, says how many there are, and looks for the others."""
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(1500)]})
     console.open()
-    assert "1400 more tags are not shown." in console.text("section[aria-labelledby=tags]")
+    assert "Tags not shown: 1400" in console.text("section[aria-labelledby=tags]")
     console.fill("find", "149")
     console.press("Show")
     console.until(lambda: console.text("section[aria-labelledby=tags] .count") == "12")
@@ -172,7 +172,7 @@ def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
     console.browser.execute_cdp_cmd("Network.enable", {})
     conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     console.browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
-    console.until(lambda: console.text("#link") == "The sandbox does not answer.")
+    console.until(lambda: console.text("#link") == "The sandbox is not responding.")
     back = {**conditions, "offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
     console.browser.execute_cdp_cmd("Network.emulateNetworkConditions", back)
     console.until(lambda: console.text("#link") == "")

@@ -31,7 +31,7 @@ generate:
 def test_a_message_about_two_lines_names_both_of_the_template(tmp_path: Path) -> None:
     """The result has other lines, which nobody sees."""
     (found,) = problems(tmp_path, {"manifests/m.yaml.j2": TWICE})
-    assert (found.code, found.line, found.message) == ("duplicate-key", 8, '"description" is already in line 7')
+    assert (found.code, found.line, found.message) == ("duplicate-key", 8, 'the key "description" is already on line 7')
 
 
 def test_a_name_that_looks_like_a_place_is_none(tmp_path: Path) -> None:

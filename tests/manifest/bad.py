@@ -87,7 +87,7 @@ BAD: dict[str, Bad] = {
     # --- values
     "list for text": Bad("tags:\n  - name: [a]\n", (("wrong-type", 2, 11),), "a list"),
     "mapping for text": Bad("tags:\n  - name: a\n    description: {{ x }}\n", (("complex-key", 3, 19),), "in quotes"),
-    "text for list": Bad("tags:\n  - name: a\n    keywords: x\n", (("wrong-type", 3, 15),), "a list of texts"),
+    "text for list": Bad("tags:\n  - name: a\n    keywords: x\n", (("wrong-type", 3, 15),), "a list of strings"),
     "text for metadata": Bad("tags:\n  - name: a\n    metadata: x\n", (("wrong-type", 3, 15),)),
     "nested metadata": Bad("tags:\n  - name: a\n    metadata:\n      A: {B: c}\n", (("wrong-type", 4, 11),)),
     "text for a section": Bad("tags: a\n", (("wrong-type", 1, 7),), "a list"),

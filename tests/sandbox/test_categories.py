@@ -60,7 +60,7 @@ def test_two_categories_swap_their_external_ids_in_one_batch(service: Asking) ->
         ({"externalId": 1}, "externalId must be a string"),
         ({"id": "no", "externalId": "x"}, "there is no category with id no"),
         ({"externalId": "x", "keywords": "k"}, "keywords must be an array of strings"),
-        ("x", "an object is expected"),
+        ("x", "expected an object"),
     ],
 )
 def test_one_wrong_item_refuses_the_whole_batch(service: Asking, item: Any, words: str) -> None:

@@ -149,16 +149,16 @@ def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> 
 @pytest.mark.parametrize(
     ("faults", "words"),
     [
-        ({"operation": "*"}, "an array of faults is expected"),
-        (["*"], "an object is expected"),
+        ({"operation": "*"}, "the body must be an array of faults"),
+        (["*"], "expected an object"),
         ([{}], "operation is missing"),
         ([{"operation": "upsertTagz"}], "operation must be the id of an operation or *"),
-        ([{"operation": "*", "satus": 500}], "unknown: satus"),
+        ([{"operation": "*", "satus": 500}], "unknown field: satus"),
         ([{"operation": "*", "status": 99}], "status must be a status from 200 to 599"),
         ([{"operation": "*", "drop": "now"}], "drop must be before or after"),
         ([{"operation": "*", "delay": -1}], "delay must be a number of seconds"),
-        ([{"operation": "*", "times": -1}], "times must be an integer from 0"),
-        ([{"operation": "upsertTag", "itemErrors": []}], "itemErrors are answered only by"),
+        ([{"operation": "*", "times": -1}], "times must be a non-negative integer"),
+        ([{"operation": "upsertTag", "itemErrors": []}], "can have itemErrors"),
         ([{"operation": "upsertTags", "itemErrors": [{}]}], "index is missing"),
     ],
 )

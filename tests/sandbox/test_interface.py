@@ -139,7 +139,7 @@ def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
-            pytest.raises(SyncengineError, match=rf"127.0.0.1:{port}: Address already in use\. .* --port"),
+            pytest.raises(SyncengineError, match=rf"127.0.0.1:{port}: Address already in use; .* --port"),
             running_sandbox(port=port),
         ):
             pass

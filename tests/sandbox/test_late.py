@@ -132,7 +132,7 @@ def test_a_call_can_be_lost_for_good(running: Talking) -> None:
     ("fault", "words"),
     [
         ({"late": 5}, "late must be an object"),
-        ({"late": {"second": 5}}, "unknown: second"),
+        ({"late": {"second": 5}}, "unknown field: second"),
         ({"late": {"seconds": -1}}, "seconds must be a number of seconds"),
         ({"late": {"answer": "no"}}, "answer must be a status, cut or hold"),
         ({"late": {"answer": 99}}, "answer must be a status, cut or hold"),

@@ -127,7 +127,7 @@ WRONG = [
     ({"name": "T", "excludeTagNameKeyword": "yes"}, "excludeTagNameKeyword must be true or false"),
     ({"name": "T", "createdTimestamp": "now"}, "createdTimestamp must be an integer"),
     ({"name": "T", "createdTimestamp": True}, "createdTimestamp must be an integer"),
-    ("T", "an object is expected"),
+    ("T", "expected an object"),
 ]
 
 

@@ -88,7 +88,7 @@ def test_the_calls_of_a_group_come_to_an_end(running: Talking, receiver: Receive
     receiver.answers.extend([(500, "no room")] * 3)
     running.control("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "failed")
-    assert (len(receiver.calls), posted["message"]) == (3, "given up after 3 calls: no room")
+    assert (len(receiver.calls), posted["message"]) == (3, "gave up after call 3: no room")
     running.control("/posted-time", {"groupId": "g"})
     became(running, "success")
     assert len(receiver.calls) == 4
@@ -103,7 +103,7 @@ def test_a_receiver_that_does_not_answer_in_time_is_called_again(running: Talkin
     running.control("/settings", {"webhookTimeoutSeconds": 30})
     receiver.holding.set()
     (posted,) = became(running, "success")
-    assert told(posted)[0] == (None, "RETRIABLE_FAILURE", "no answer within 0.05 seconds")
+    assert told(posted)[0] == (None, "RETRIABLE_FAILURE", "no answer within 0.05 s")
 
 
 def test_a_receiver_that_is_not_there_is_called_again(running: Talking) -> None:
@@ -180,7 +180,7 @@ def test_an_answer_that_drips_is_none(running: Talking, before: bytes) -> None:
         assert running.post("/postedtime/subscribe", {"callbackUrl": server.url}).status_code == 200
         running.control("/posted-time", {})
         (posted,) = became(running, "failed")
-    assert "no answer within 0.2 seconds" in str(told(posted))
+    assert "no answer within 0.2 s" in str(told(posted))
 
 
 def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:

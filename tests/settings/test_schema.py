@@ -288,17 +288,17 @@ ALTERNATIVES = [
     (
         "tags: [{name: a, category: b, tagCategoryId: c}]",
         ("Tag", "dependentSchemas", "category"),
-        "Only one of `category` or `tagCategoryId` is possible.",
+        "Set only one of `category` or `tagCategoryId`.",
     ),
     (
         "generate: [{forEach: {csv: a, json: b}, tags: [{name: x}]}]",
         ("ForEach", "dependentSchemas", "csv"),
-        f"Only one of {KINDS} is possible.",
+        f"Set only one of {KINDS}.",
     ),
     (
         "generate: [{forEach: {encoding: utf-8}, tags: [{name: x}]}]",
         ("ForEach", "anyOf", 0),
-        f"One of {KINDS} is needed.",
+        f"Set one of {KINDS}.",
     ),
 ]
 

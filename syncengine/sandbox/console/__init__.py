@@ -1,1 +1,1 @@
-"""The sandbox's page in a browser: a team's console, and posting time as a user does."""
+"""The sandbox's console page, which shows the team's data in a browser and posts time as a user does."""

@@ -1,4 +1,4 @@
-"""The form that posts time: fields from a browser → posted time, or problems. Pure."""
+"""Read the form that posts time: fields from a browser → a group to post, or problems to show. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 from syncengine.sandbox.world import Json
 
 LONGEST = 24 * 3600
-"""The most seconds of one group: those of a day."""
+"""The most seconds of one group, which are those of a day."""
 
 FARTHEST = 14 * 60
-"""Minutes between UTC and any local time, at most."""
+"""The most minutes between UTC and any local time."""
 
 _HOURS = re.compile(r"(?:(\d{1,4})\s*h)?\s*(?:(\d{1,4})\s*m(?:in)?)?\s*(?:(\d{1,5})\s*s)?")
 _CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)")
@@ -30,11 +30,11 @@ EMPTY: Mapping[str, str] = {
     "zone": "",
     "offset": "",
 }
-"""The fields, as the form first shows them. The browser fills in its time zone and the minutes it is ahead of UTC."""
+"""The initial fields of the form. The browser sets `zone` to its time zone and `offset` to its minutes ahead of UTC."""
 
 
 class Filled(NamedTuple):
-    """The result of a form: `body` is posted if there are no `problems` (field → sentence)."""
+    """A submitted form. `body` is posted unless there are `problems`, which are sentences by field."""
 
     body: Json
     problems: dict[str, str]
@@ -45,9 +45,9 @@ def read(fields: Mapping[str, str]) -> Filled:
     problems: dict[str, str] = {}
     seconds = duration(texts["duration"])
     if seconds is None:
-        problems["duration"] = "Write a duration like 1h 30m, 0:45 or 90 (minutes), up to 24 hours."
+        problems["duration"] = "Enter a duration such as 1h 30m, 0:45 or 90 (minutes), up to 24 hours."
     if not texts["user"]:
-        problems["user"] = "Say who posts."
+        problems["user"] = "Enter the user's name."
     body: Json = {
         "user": user(texts["user"]),
         "description": texts["description"],
@@ -61,7 +61,7 @@ def read(fields: Mapping[str, str]) -> Filled:
 
 
 def duration(text: str) -> int | None:
-    """The seconds of `1h 30m`, `0:45` or `90` (minutes); None for other text, zero, or more than a day."""
+    """Return the seconds of `1h 30m`, `0:45` or `90` (minutes), or `None` for other text, zero or more than a day."""
     if clock := _CLOCK.fullmatch(text):
         seconds = int(clock[1]) * 3600 + int(clock[2]) * 60
     elif _MINUTES.fullmatch(text):
@@ -74,7 +74,7 @@ def duration(text: str) -> int | None:
 
 
 def offset(text: str) -> int:
-    """Minutes ahead of UTC; 0 where there is none that a place on earth has."""
+    """Return the minutes ahead of UTC, or 0 when the text is not the offset of a real time zone."""
     minutes = int(text) if _OFFSET.fullmatch(text) else 0
     return minutes if abs(minutes) <= FARTHEST else 0
 
@@ -84,7 +84,7 @@ def zone(text: str) -> Json:
 
 
 def user(name: str) -> Json:
-    """A person of that name: two names are two people, with ids and initials of their own."""
+    """Return a user of this name, with an id, an e-mail address and initials made from the name."""
     words = re.findall(r"\w+", name.casefold())
     return {
         "userId": f"user-{'-'.join(words)}",
@@ -95,7 +95,7 @@ def user(name: str) -> Json:
 
 
 def rows(activities: str, seconds: int) -> list[Json]:
-    """A row for each line, or one: the time is divided among them, and the remainder is added to the first."""
+    """Return a row per line, or a single row without lines. The rows share the time; the first gets the remainder."""
     lines = [line.strip() for line in activities.splitlines() if line.strip()]
     count = max(1, len(lines))
     shares = [seconds // count + (seconds % count if number == 0 else 0) for number in range(count)]

@@ -1,4 +1,4 @@
-"""The content of the console: the world and the newest requests → plain values for the templates. Pure."""
+"""Prepare the console's content: the data and the newest requests → plain values for the templates. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from syncengine.sandbox.categories import as_json as category_as_json
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json, PostedTime, World
 
 ROWS = 100
-"""Rows of each table, at most: a browser is not made for 100,000 tags."""
+"""The most rows of each table, since a browser cannot cope with 100,000 tags."""
 
 BODY_CHARACTERS = 4_000
-"""How much of a request's body is shown."""
+"""The most characters of a request's body that are shown."""
 
 
 def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
-    """The part of the page that changes by itself. `find` selects tags by a part of their name."""
+    """Return the values for the part of the page that updates itself. `find` selects tags by a part of their name."""
     names = [name for name in world.tags if find.casefold() in name.casefold()]
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
@@ -56,7 +56,7 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
 
 
 def choices(world: World) -> Json:
-    """The choices of the form: names of tags, and the activity types that users may choose (docs/interface.md 2.3)."""
+    """Return the form's choices: tag names, and the activity types that users may choose (docs/interface.md 2.3)."""
     types = (activity_type for _, activity_type in sorted(world.activity_types.items()))
     return {
         "tag_names": nsmallest(ROWS, world.tags),
@@ -71,7 +71,7 @@ def _table(rows: Sequence[Json], total: int) -> Json:
 
 
 def posted_row(posted: PostedTime) -> Json:
-    """A group for people. Groups may lack anything, and hold anything (docs/service.md §2)."""
+    """Return a group's row for the page. Groups may lack any field and contain any value (docs/service.md §2)."""
     group, last = posted.group, posted.told[-1] if posted.told else None
     return {
         **snapshot.posted_time(posted),
@@ -91,7 +91,7 @@ def _tag_row(world: World, name: str) -> Json:
 
 
 def _leads_to_a_page(url: str) -> bool:
-    """A link may be anything that a manifest says; one that runs script is no link."""
+    """Return whether a URL is http or https. A manifest's URL may be anything, even a script."""
     try:
         return urlsplit(url).scheme in ("http", "https")
     except ValueError:
@@ -110,7 +110,7 @@ def _request_row(request: Json) -> Json:
 
 
 def _lateness(late: Json | None) -> str | None:
-    """Whether a late call has been executed, and its result."""
+    """Return words for the state of a late call and its status, or `None` for a call that is not late."""
     if late is None:
         return None
     return "not executed yet" if late["executed"] is None else f"executed late: {late['status']}"
@@ -124,7 +124,7 @@ def _body(body: Any) -> str | None:
 
 
 def instant(milliseconds: int) -> str:
-    """Return an instant in UTC, to the second; one beyond the calendar as its number."""
+    """Return a time in UTC to the second, or its plain number when it is beyond the calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
@@ -132,7 +132,7 @@ def instant(milliseconds: int) -> str:
 
 
 def duration(seconds: Any) -> str:
-    """`2h 46m 40s`, without zeros."""
+    """Return seconds as `2h 46m 40s`, leaving out zeros."""
     if not isinstance(seconds, int) or seconds < 0:
         return "" if seconds is None else str(seconds)
     parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))

@@ -1,4 +1,4 @@
-"""The console over HTTP: the page, the part of it that changes by itself, and its two forms. For this machine only."""
+"""Serve the console to this machine only: the page, its part that updates itself, and its two forms."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ HEADERS = {
 }
 
 REQUESTS = 50
-"""Requests of the log that are shown."""
+"""The number of logged requests that the page shows."""
 
 BODY_BYTES = 100_000
-"""A form that is larger was not filled in by a person."""
+"""The most bytes of a form. A larger one was not filled in by a person."""
 
 _KINDS = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
 @cache
 def environment() -> Environment:
-    """Imported when the page is first asked for: an apply against the sandbox needs no templates."""
+    """Return the template environment. Jinja is imported here, since most uses of the sandbox need no templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -102,7 +102,7 @@ async def _offer(sandbox: Sandbox, request: Request) -> Response:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """The fields of a form that this page has sent."""
+    """Return the fields of a submitted form. Raise `ApiError` when the form is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -1,5 +1,5 @@
 "use strict";
-// Asks for the parts of the page that change, each second, and puts them in where they differ: not the forms between.
+// Fetches the live parts of the page every second and replaces them when they have changed. The forms stay untouched.
 const link = document.getElementById("link");
 let shown = "";
 
@@ -29,7 +29,7 @@ async function refresh() {
     }
     link.textContent = "";
   } catch {
-    link.textContent = "The sandbox does not answer.";
+    link.textContent = "The sandbox is not responding.";
   }
   window.setTimeout(refresh, 1000);
 }
