@@ -101,7 +101,7 @@ def apply(
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
-    targets = report_targets(reports, list(REPORT_FORMATS))
+    targets = report_targets(reports, list(REPORT_FORMATS), options.folder)
     applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +35,7 @@ def environments(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
     with suppress(Exception):
         options = Globals.of(_options(ctx))
-        path = options.folder / FILE_NAME if options.config is None else Path(options.config)
+        path = options.folder / (options.config or FILE_NAME)
         return [_item(name) for name in environment_names(path) if name.startswith(incomplete)]
     return []
 

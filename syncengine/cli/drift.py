@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -106,16 +105,7 @@ def _rendered(result: Drift, format: str, options: Globals, output: Output) -> s
 
     published = bool(os.environ.get("CI"))
     if format == "markdown":
-        return drift_markdown(result, _place(options))
+        return drift_markdown(result, options.place())
     if format == "json":
         return dumped(drift_document(result, published=published))
-    return drift_text(result, output.look(), published=published, options=_place(options))
-
-
-def _place(options: Globals) -> str:
-    """The options that name the project, as words of a shell. Values of variables may be anybody's secret."""
-    flags = {"-C": options.directory, "--config": options.config, "--env": options.environment}
-    words = [word for flag, value in flags.items() if value for word in (flag, value)]
-    words += ["--sandbox"] if options.sandbox else []
-    words += [word for file in options.variable_files for word in ("--var-file", file)]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return drift_text(result, output.look(), published=published, options=options.place())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
@@ -59,6 +60,14 @@ class Globals:
     def folder(self) -> Path:
         return Path(self.directory or ".")
 
+    def place(self) -> str:
+        """Return the options that name the project, quoted for a shell; never `--var`, whose value may be secret."""
+        flags = {"-C": self.directory, "--config": self.config, "--env": self.environment}
+        words = [word for flag, value in flags.items() if value for word in (flag, value)]
+        words += ["--sandbox"] if self.sandbox else []
+        words += [word for file in self.variable_files for word in ("--var-file", file)]
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
     def _of_files(self, files: Iterable[Path]) -> dict[str, Any]:
         """Variables from files, the later over the earlier."""
         if not self.variable_files:
@@ -96,7 +105,7 @@ class Globals:
             message = f"neither {FILE_NAME} nor manifests/ is in this folder{where_to_go(place)}"
             raise setting_problem("no-project", message)
         files = (self.folder / name for name in self.variable_files)
-        return self._load(place, Path(self.config) if self.config else None, files)
+        return self._load(place, self.folder / self.config if self.config else None, files)
 
     def _load(
         self, folder: Path, config: Path | None, variable_files: Iterable[Path], checkout: Checkout | None = None
@@ -129,7 +138,13 @@ def _pair(text: str) -> tuple[str, str]:
 _option = partial(click.option, cls=GlobalOption)
 
 OPTIONS = (
-    _option("-C", "directory", metavar="DIR", help="Work in this folder.", shell_complete=folders),
+    _option(
+        "-C",
+        "directory",
+        metavar="DIR",
+        help="Run in this folder; all relative paths start there.",
+        shell_complete=folders,
+    ),
     _option("--config", metavar="FILE", help="The project file (default: syncengine.yaml).", shell_complete=files),
     _option("--sandbox", is_flag=True, default=None, help="Use the embedded service and a state of its own."),
     _option(

@@ -105,15 +105,15 @@ def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> b
     return terminal and environ.get("TERM") != "dumb"
 
 
-def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[str, str]]:
-    """`FORMAT=FILE` options as pairs; a usage error for anything else."""
+def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) -> list[tuple[str, str]]:
+    """Return the `FORMAT=FILE` options as pairs, with FILE relative to `folder`. Raise a usage error for other text."""
     pairs = []
     for value in values:
         format, equals, file = value.partition("=")
         if not equals or not file or format not in formats:
             raise click.UsageError(f"--report {value!r}: write FORMAT=FILE with FORMAT one of {', '.join(formats)}")
-        if not Path(file).parent.is_dir():
-            raise click.UsageError(f"--report {value!r}: there is no folder {Path(file).parent}")
+        if not (folder / file).parent.is_dir():
+            raise click.UsageError(f"--report {value!r}: no such folder: {Path(file).parent}")
         pairs.append((format, file))
     return pairs
 
@@ -131,7 +131,7 @@ def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> No
             continue
         try:
             content = text if format in COMMANDS else safe(text)
-            write_whole(Path(file), [content.encode(errors="backslashreplace")])
+            write_whole(output.options.folder / file, [content.encode(errors="backslashreplace")])
         except OSError as error:
             words = f"the report {file} cannot be written: {error.strerror}"
             trouble = trouble or SyncengineError(words, code="report-file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,10 +68,10 @@ def plan(
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     chosen |= {"undo": undo, "force": force}
-    reporting = PlanReports(Output(options, options.folder), valid_targets(reports))
+    reporting = PlanReports(Output(options, options.folder), valid_targets(reports, options.folder))
     try:
         with reporting.instead():
-            targets = report_targets(reports, list(PLAN_REPORTS))
+            targets = report_targets(reports, list(PLAN_REPORTS), options.folder)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             texts = reporting.rendered(result)
     except SyncengineError as error:
@@ -95,8 +96,7 @@ def plan(
 
 def _apply_command(file: str, options: Globals) -> str:
     """The command that applies a saved plan where it was made for."""
-    environment = f" --env {options.environment}" if options.environment else ""
-    return f"syncengine apply {file}{environment}{' --sandbox' if options.sandbox else ''}"
+    return f"syncengine apply {shlex.quote(file)}{options.place()}"
 
 
 def _next_step(plan: Plan, command: str) -> str:
@@ -144,7 +144,7 @@ def _planned(
     else:
         result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
-        result = saved.save(result, SHOWN, Path(out))
+        result = saved.save(result, SHOWN, options.folder / out)
     result = with_approvals(result, project, request)
     return _compared(result, reviewed, project) if reviewed is not None else result
 

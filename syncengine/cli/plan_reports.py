@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import click
 
@@ -28,25 +29,27 @@ class PlanCommand(Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            _after_misspelling(words, error)
+            _after_misspelling(ctx.find_object(Globals) or Globals(), words, error)
             raise
 
 
-def _after_misspelling(words: Sequence[str], error: click.UsageError) -> None:
-    """Write the reports that are named among words that are no command line."""
+def _after_misspelling(program: Globals, words: Sequence[str], error: click.UsageError) -> None:
+    """Write `error` to the reports named in `words`, which click could not parse. `program`: options before `plan`."""
     values = [word.removeprefix("--report=") for word in words if word.startswith("--report=")]
     values += [after for before, after in pairwise(words) if before == "--report"]
-    options = Globals()
+    folders = [word.removeprefix("-C") for word in words if word.startswith("-C") and word != "-C"]
+    folders += [after for before, after in pairwise(words) if before == "-C"]
+    options = replace(program, directory=folders[-1]) if folders else program
     with suppress(SyncengineError):
-        PlanReports(Output(options, options.folder), valid_targets(values)).write_trouble(error)
+        PlanReports(Output(options, options.folder), valid_targets(values, options.folder)).write_trouble(error)
 
 
-def valid_targets(values: Sequence[str]) -> Targets:
-    """The targets among the values of `--report`, without those that are none."""
+def valid_targets(values: Sequence[str], folder: Path) -> Targets:
+    """Return the valid `FORMAT=FILE` values of `--report` as pairs, and leave out all others."""
     targets: list[tuple[str, str]] = []
     for value in values:
         with suppress(click.UsageError):
-            targets += report_targets([value], list(PLAN_REPORTS))
+            targets += report_targets([value], list(PLAN_REPORTS), folder)
     return targets
 
 

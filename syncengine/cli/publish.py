@@ -59,7 +59,7 @@ def publish(
     if dry_run:
         output.data(_document("dry-run", text=text, outputs=publication.outputs) if format == "json" else text)
         return ExitCode.DONE
-    _hand_on(publication.outputs, dotenv)
+    _hand_on(publication.outputs, None if dotenv is None else options.folder / dotenv)
     done = publish_comment(kind, place, marker, text)
     _tell(output, done, text, format, publication.outputs)
     return ExitCode.DONE
@@ -87,12 +87,12 @@ def _judged(plan: Plan, options: Globals) -> Plan:
     return plan
 
 
-def _hand_on(outputs: Outputs, dotenv: str | None) -> None:
+def _hand_on(outputs: Outputs, dotenv: Path | None) -> None:
     """Write the outputs before anything is sent: they do not depend on the host."""
     from syncengine.publish.outputs import append_outputs, write_dotenv
 
     if dotenv is not None:
-        write_dotenv(outputs, Path(dotenv))
+        write_dotenv(outputs, dotenv)
     if file := os.environ.get("GITHUB_OUTPUT"):
         append_outputs(outputs, Path(file))
 

@@ -22,6 +22,26 @@ def test_another_folder_is_chosen_before_or_after_the_command(project: Project, 
     assert (done.code, done.document["changes"][0]["source"]["file"]) == (0, "manifests/all.yaml")
 
 
+def test_every_relative_path_starts_in_the_chosen_folder(project: Project) -> None:
+    """Of files that are read and of files that are written, as with `git -C`."""
+    project.wants(tags=[tag("NEW-1")])
+    outside = project.folder.parent
+    words = ("--config", "syncengine.yaml", "--out", "plan.json", "--report", "json=report.json")
+    planned = project.run("-C", "project", "plan", *words, cwd=outside)
+    assert (planned.code, "`syncengine apply plan.json -C project --config syncengine.yaml`" in planned.err) == (
+        0,
+        True,
+    )
+    assert {"plan.json", "report.json"} <= {path.name for path in project.folder.iterdir()}
+    published = ("publish", "plan.json", "--to", "github", "--dotenv", "plan.env")
+    runner = {"GITHUB_API_URL": "http://127.0.0.1:9", "GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t"}
+    project.run("-C", "project", *published, cwd=outside, environ={**runner, "GITHUB_REF": "refs/heads/main"})
+    assert (project.folder / "plan.env").exists()
+    applied = project.run("-C", "project", "apply", "plan.json", "--report", "text=applied.txt", cwd=outside)
+    assert (applied.code, (project.folder / "applied.txt").exists()) == (0, True)
+    assert [path.name for path in outside.iterdir() if path.is_file()] == []
+
+
 def test_paths_are_those_of_the_current_folder(project: Project) -> None:
     """As the shell completes them; they select changes and nothing else."""
     project.wants("one.yaml", tags=[tag("ONE-1")])
