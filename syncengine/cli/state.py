@@ -29,7 +29,7 @@ from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
-from syncengine.render.escape import file_name
+from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status
 from syncengine.state import transfer
@@ -56,9 +56,13 @@ def _reading(options: Globals) -> Iterator[State]:
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     """List what is recorded; ADDRESS may be a glob."""
     with _reading(options) as store:
-        rows = [r for r in store.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
-    width = Output(options, options.folder).look().width
-    return show(options, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
+        recorded = list(store.rows())
+    rows = [r for r in recorded if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
+    if recorded and not rows:
+        text = f"No recorded address matches {' or '.join(map(visible, globs))}.\n"
+    else:
+        text = rendering.rows_text(rows, Output(options, options.folder).look().width)
+    return show(options, format, rendering.rows_document(rows), text)
 
 
 @state.command("show")
