@@ -105,10 +105,9 @@ class Command(click.Command):
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            place = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}") or self._with_two_dashes(ctx, words)
-            if place:
-                raise click.UsageError(f"No such option '{error.option_name}'. {place}", ctx) from None
-            raise
+            elsewhere = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}")
+            hint = elsewhere or self._with_two_dashes(ctx, words) or self._nearest(ctx, error.option_name)
+            raise click.UsageError(f"No such option '{error.option_name}'. {hint}".rstrip(), ctx) from None
         except click.BadParameter:
             self._refuse_empty(ctx, words)  # which says more than that it is, say, no number
             raise
@@ -131,6 +130,14 @@ class Command(click.Command):
         options = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         written = (f"-{word.partition('=')[0]}" for word in words)
         return next((f"Did you mean {name}?" for name in written if name in options and len(name) > 3), "")
+
+    def _nearest(self, ctx: click.Context, written: str) -> str:
+        """Return a hint to the long option most like `written`, if any. Dashes do not count: all options have them."""
+        from syncengine.document.diagnostics import nearest
+
+        names = {name.lstrip("-"): name for parameter in self.get_params(ctx) for name in parameter.opts}
+        near = nearest(written.lstrip("-"), tuple(names)) if written.startswith("--") else None
+        return "" if near is None else f"Did you mean '{names[near]}'?"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)

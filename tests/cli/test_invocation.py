@@ -58,6 +58,24 @@ def test_a_misspelt_command_is_suggested(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("plan --outt plan.json", " Did you mean '--out'?"),
+        ("plan --targt tag/A", " Did you mean '--target'?"),
+        ("plan --no-delet", " Did you mean '--no-delete'?"),
+        ("--snadbox plan", " Did you mean '--sandbox'?"),
+        ("state list --formt json", " Did you mean '--format'?"),
+        ("plan --xyzzy", ""),
+    ],
+)
+def test_a_misspelt_option_is_suggested(project: Project, words: str, hint: str) -> None:
+    """The nearest one alone, and not those that only share two dashes with it."""
+    option = next(word for word in words.split() if word.startswith("--"))
+    done = project.run(*words.split())
+    assert (done.code, done.err.splitlines()[-1]) == (64, f"error[usage]: No such option '{option}'.{hint}")
+
+
+@pytest.mark.parametrize(
     "arguments", ["valdate", "plan --formt json", "plan nowhere", "plan --report x", "show", "-C nowhere plan", "apply"]
 )
 def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
