@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -82,6 +83,17 @@ def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
     """Once, whoever found it; how the command is called may stand before it."""
     done = project.run(*arguments.split())
     assert (done.code, done.err.count("error[usage]: "), "Error:" in done.err) == (64, 1, False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["plan --targt x --log-format json", "--log-format=json valdate", "--log-format json schema -o syncengine.yaml"],
+)
+def test_errors_before_and_beside_a_plan_are_log_lines_where_json_is_asked_for(project: Project, words: str) -> None:
+    """All of stderr is one JSON object a line, whatever was misspelt."""
+    done = project.run(*words.split())
+    (line,) = [json.loads(line) for line in done.err.splitlines()]
+    assert (done.code > 0, line["level"], len(line["message"]) > 10) == (True, "error", True)
 
 
 def test_a_missing_choice_is_told_in_one_line(project: Project) -> None:
