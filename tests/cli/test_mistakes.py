@@ -224,7 +224,7 @@ def test_a_stale_plan_says_what_to_do(project: Project) -> None:
 def test_a_long_option_with_one_dash_is_told_the_option(project: Project, words: str, near: str) -> None:
     """The habit of Terraform; a word that is no option is told nothing more."""
     done = project.run(*words.split())
-    assert (done.code, done.err.strip().endswith(f"Did you mean {near}?") == bool(near)) == (64, True)
+    assert (done.code, done.err.strip().endswith(f"Did you mean '{near}'?") == bool(near)) == (64, True)
 
 
 def test_an_export_says_its_file_and_a_history_its_near_address(project: Project) -> None:

@@ -520,8 +520,8 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
         (["--undo", "last", "--base", "main"], "--base"),
         (["--undo", "last", "--no-delete"], "--no-delete"),
         (["--undo", "last", "--redo"], "--redo"),
-        (["--undo", "last", "manifests"], "a path of manifests"),
-        (["--force"], "--force is for --undo"),
+        (["--undo", "last", "manifests"], "--undo cannot be combined with paths"),
+        (["--force"], "--force needs --undo"),
     ],
 )
 def test_mistakes_are_usage_errors(project: Project, words: list[str], says: str) -> None:
