@@ -24,11 +24,11 @@ from syncengine.render.escape import harmless, visible
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and leave the process with its exit code; no traceback ever reaches a user."""
+    """Run the program and exit with its code. No traceback ever reaches a user."""
     code = run(arguments)
-    _set_signals(lambda *_: os._exit(code))  # all is said; what is left is to free the memory
+    _set_signals(lambda *_: os._exit(code))  # all output is written; only memory is left to free
     atexit.register(_set_signals, signal.SIG_IGN)
-    keep_all()  # or the process would look through all that it has imported before it ends
+    keep_all()  # or garbage collection would scan all imported modules at exit
     sys.exit(code)
 
 
@@ -38,7 +38,7 @@ def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Han
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the program; its exit code (docs/commands.md)."""
+    """Run the program with `arguments` (by default `sys.argv`) and return its exit code (docs/commands.md)."""
     words = sys.argv[1:] if arguments is None else arguments
     signal.signal(signal.SIGTERM, _as_interrupt)
     _prepare_streams()
@@ -114,7 +114,7 @@ MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 
 
 def _prepare_streams() -> None:
-    """Replace closed streams, and escape characters that a stream cannot encode."""
+    """Replace closed streams, and make streams escape characters that they cannot encode."""
     begin_printing()
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
@@ -128,9 +128,9 @@ def _nowhere() -> TextIO:
 
 
 def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print an error in the format that `--format` names, too, if a machine reads that (docs/commands.md).
+    """Print an error on stdout when `--format` names a machine format, and return `exit_code` (docs/commands.md).
 
-    Not behind a document that is printed already: stderr has the text.
+    Print nothing when stdout already has a document: the error is on stderr, too.
     """
     format = _value_of("--format", words)
     if format in MACHINE_FORMATS and not has_printed():
@@ -147,7 +147,7 @@ def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: 
 
 
 def _unexpected(error: Exception) -> str:
-    return f"{as_bug(error)}. SYNCENGINE_TRACEBACK=1 shows where; please report it."
+    return f"{as_bug(error)}. Please report it, with the traceback that SYNCENGINE_TRACEBACK=1 shows."
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

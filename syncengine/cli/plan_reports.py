@@ -1,4 +1,4 @@
-"""Reports of a plan, which are written however it ends: an older one must not pass for today's (docs/ci.md)."""
+"""Write the reports of a plan even when it fails, so that no older report passes for today's (docs/ci.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Targets = Sequence[tuple[str, str]]
 
 
 class PlanCommand(Command):
-    """A command whose reports tell a misspelt option too."""
+    """The `plan` command, which also writes its reports when click rejects the command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(args)
@@ -55,20 +55,20 @@ def valid_targets(values: Sequence[str], folder: Path) -> Targets:
 
 @dataclass
 class PlanReports:
-    """The reports that were asked for, as FORMAT and FILE. `output` is that of the project, once there is one."""
+    """The reports to write, as pairs of format and file. `output` is that of the project once the project is loaded."""
 
     output: Output
     targets: Targets
 
     @contextmanager
     def instead(self) -> Iterator[None]:
-        """Write any trouble inside as the reports, in the place of the plan, and raise it."""
+        """Write an error raised in the block to the reports, in place of the plan, and raise it again."""
         try:
             yield
         except (Exception, KeyboardInterrupt) as error:
             try:
                 self.write_trouble(error)
-            except SyncengineError as another:  # what went wrong first decides the exit
+            except SyncengineError as another:  # the first error decides the exit code
                 self.output.say(f"error[{another.code}]: {another.message}", level="error")
             raise
 
@@ -86,7 +86,7 @@ class PlanReports:
 
 
 def trouble_of(error: BaseException) -> SyncengineError:
-    """Return the error that ended a command, as it can be shown: never with data in it that is not ours."""
+    """Return the error that ended a command in a form that can be shown, without data from unexpected errors."""
     match error:
         case SyncengineError():
             return error

@@ -515,8 +515,8 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
     ("words", "says"),
     [
         (["--undo", "nosuchrun"], "there is no run nosuchrun"),
-        (["--undo", ""], "names no run"),
-        (["--undo", " "], "names no run"),
+        (["--undo", ""], "--undo is empty"),
+        (["--undo", " "], "--undo is empty"),
         (["--undo", "last", "--base", "main"], "--base"),
         (["--undo", "last", "--no-delete"], "--no-delete"),
         (["--undo", "last", "--redo"], "--redo"),
