@@ -389,7 +389,8 @@ class Application:
         """Warn about paths that only answered 404 (docs/planning.md 4.7). A cancel may: its session is over."""
         for operation, statuses in client.traffic.statuses.items():
             if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
-                message = f"{operation} always answered 404: check its path {client.path(OPERATIONS[operation])}"
+                path = client.path(OPERATIONS[operation])
+                message = f"{operation} always answered 404: check its path {path} (`service.endpoints`)"
                 self._chronicle.remark("only-404", message)
 
 

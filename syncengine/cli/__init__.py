@@ -1,4 +1,4 @@
-"""argv → engine → render → exit code. One small module a command, each imported when it is called."""
+"""argv → engine → render → exit code. One module for each command, imported when the command is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""apply: confirm, show progress, report."""
+"""apply: confirm a plan, show progress, print the report."""
 
 from __future__ import annotations
 

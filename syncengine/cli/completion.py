@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
 
 MOST = 500
-"""The most addresses that are offered."""
+"""The largest number of addresses to offer."""
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

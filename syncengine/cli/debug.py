@@ -1,4 +1,4 @@
-"""--debug: requests to the service → lines on stderr."""
+"""Write traced requests to the service as lines to stderr (`--debug`)."""
 
 from __future__ import annotations
 

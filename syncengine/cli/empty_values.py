@@ -13,7 +13,7 @@ ADVICE = {
     "--out": "give a file to save the plan in",
     "--target": "give an address, such as `tag/ACME-0042`",
     "--exclude": "give an address, such as `tag/ACME-0042`",
-    "--base": "give a Git revision, whose history is fetched"
+    "--base": "give a Git revision, and fetch its history first"
     " (`fetch-depth: 0` in actions/checkout, `GIT_DEPTH: 0` in GitLab)",
     "--undo": "give an id from `syncengine state history`, or `last`",
     "--approve-deletes": "give COUNT@HASH, as the plan prints it",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INIT_FORMAT = "syncengine.init/v1"
 REPEATS = 10
-"""The most repeated names that are reported one by one."""
+"""The largest number of repeated names that are reported one by one."""
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """The schemas of the files that people edit."""
 

@@ -78,12 +78,12 @@ def _with_id(row: Recorded, ids: Mapping[Key, str | None]) -> Recorded:
 
 
 def question(new: Rebuilt, revision: str) -> str:
-    return f"Record {_contents(new)} of {_name(new, revision)}?"
+    return f"Record {_contents(new)} from {_name(new, revision)}?"
 
 
 def answer(new: Rebuilt, revision: str) -> str:
     return (
-        f"Recorded {_contents(new)} of {_name(new, revision)}.\n"
+        f"Recorded {_contents(new)} from {_name(new, revision)}.\n"
         "All rows are doubtful: `plan` shows which resources the next apply sends again.\n"
     )
 

@@ -28,7 +28,7 @@ def safe(text: str) -> str:
 
 
 class _Printing:
-    """Whether stdout has output already: a second document would make it unparsable."""
+    """A flag for output on stdout, where a second document would make the first unparsable."""
 
     has_begun = False
 

@@ -167,6 +167,6 @@ def _text(groups: list[Taken], heard: Mapping[str, str]) -> str:
     lines = []
     for event in groups:
         words = f": {visible(event.verdict.message)}" if event.verdict.message else ""
-        remark = "" if event.group_id in heard else " (not yet acknowledged to the service)"
+        remark = "" if event.group_id in heard else " (not acknowledged yet)"
         lines.append(f"{visible(event.group_id)}  {event.verdict.outcome.value}{words}{remark}\n")
     return "".join(lines)

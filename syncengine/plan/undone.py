@@ -83,13 +83,13 @@ def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
     for each in repeats:
         by_run.setdefault(each.run, []).append(each)
     for run, changes in by_run.items():
-        removed = [str(each.key) for each in changes if f"+{GONE}" in each.marks.split()]
-        kept = [address for each in changes if (address := str(each.key)) not in removed]
-        asks = [f"contain its changes to {_few(kept)}"] if kept else []
-        asks += [f"leave out {_few(removed)}, which it removed"] if removed else []
-        them = "it" if len(removed) == 1 else "them"
-        cure = "revert these changes in the manifests" if kept else f"declare {them} again"
-        again = "apply them" if kept else f"remove {them}"
+        removals = [str(each.key) for each in changes if f"+{GONE}" in each.marks.split()]
+        edits = [address for each in changes if (address := str(each.key)) not in removals]
+        asks = [f"contain its changes to {_few(edits)}"] if edits else []
+        asks += [f"leave out {_few(removals)}, which it removed"] if removals else []
+        them = "it" if len(removals) == 1 else "them"
+        cure = "revert these changes in the manifests" if edits else f"declare {them} again"
+        again = "apply them" if edits else f"remove {them}"
         message = (
             f"run {run} was undone, but the manifests still {' and '.join(asks)}:"
             f" {cure} (merge the revert), or repeat with --redo to {again} again"

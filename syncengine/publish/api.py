@@ -142,8 +142,10 @@ class HostApi:
         try:
             return retrying(step)
         except Transient as trouble:
-            asks = f" (it asks for {trouble.delay:.0f} s)" if trouble.delay else ""
-            raise Unreachable(f"{self._name} at {self._url}: {trouble.words}{asks}; repeat unchanged") from None
+            asks = f" (it asks to wait {trouble.delay:.0f} s)" if trouble.delay else ""
+            raise Unreachable(
+                f"{self._name} at {self._url}: {trouble.words}{asks}; repeat the command unchanged"
+            ) from None
 
     def _enough(self, state: RetryCallState) -> bool:
         return state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= self._until

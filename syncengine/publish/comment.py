@@ -16,7 +16,7 @@ from syncengine.render.style import Look
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
 CUT = "**Cut here"
-"""The beginning of the note in Markdown that was cut. No other text contains it unescaped."""
+"""The beginning of the note that Markdown was cut short. No other text contains it unescaped."""
 _ROUNDS = 6
 _SPARE = 100
 

@@ -18,7 +18,7 @@ from syncengine.publish.marker import Marker, prefix, run_of
 from syncengine.publish.place import CommentPlace
 
 LOOKS = 12
-"""The most looks at the comments. Two are usual."""
+"""The largest number of looks at the comments. Two are usual."""
 SETTLING_SECONDS = 1.0
 """The time that a job of an older run may take from its look to its write, which overwrites ours."""
 
