@@ -55,7 +55,7 @@ class Row(NamedTuple):
 class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1.
 
-    `data` is the data row of a generated resource, which the message also names (`with_row`). `rule` is the id of the
+    `data` is the data row of a generated resource, which the message also names (`with_row`). `rule` is the name of the
     project rule that reports the finding.
     """
 

@@ -82,7 +82,7 @@ class ApplyCommand(Command):
     multiple=True,
     help="Also write the report to this file (- is stdout).",
 )
-@click.option("--max-errors", type=click.IntRange(min=1), help="Stop after this many failed items.")
+@click.option("--max-errors", type=click.IntRange(min=1), help="Stop after this many failed resources.")
 @click.option(
     "--lock-timeout",
     type=Seconds(),

@@ -82,7 +82,10 @@ def show_row(options: Globals, format: str, address: str) -> int:
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(options: Globals, format: str, address: str | None) -> int:
-    """Show the last runs. With ADDRESS, show the changes of that resource, field by field."""
+    """Show the last runs, or all changes of one resource.
+
+    With ADDRESS, the changes of that resource are shown field by field.
+    """
     key = _key(address) if address else None
     with _reading(options) as store:
         if key is None:
