@@ -3,4 +3,4 @@
 __version__ = "0.1.0"
 
 DISTRIBUTION = "syncengine-connect"
-"""The package to install. On the package index the name of the import package is another project's."""
+"""The package to install. On the package index, `syncengine` is another project."""

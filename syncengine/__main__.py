@@ -7,8 +7,8 @@ import sys
 
 
 def main() -> None:
-    """Run the program; exit 130 also where an interrupt comes while it is being imported."""
-    gc.disable()  # until a command begins: a third of the time of importing one would go into looking for garbage
+    """Run the program. Exit 130 when an interrupt arrives during imports, too."""
+    gc.disable()  # until a command begins: collection would take a third of the import time
     try:
         from syncengine.cli import main as program
     except KeyboardInterrupt:

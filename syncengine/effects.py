@@ -1,7 +1,7 @@
 """The effects of calls on resources, folded into recorded rows.
 
-Pure. `intended` records the additions of a call before it is sent, `settled` records its
-removals once it is acknowledged: at every instant a recorded row has at least all that the service may hold.
+Pure. `intended` records the additions of a call before it is sent, and `settled` its removals once it is acknowledged,
+so that a recorded row contains at least everything that the service may hold at any time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, Value
 
 
 class Effect(Struct, frozen=True, gc=False, kw_only=True):
-    """The effect on `key` of a call, once it is acknowledged.
+    """The effect that an acknowledged call has on the resource `key`.
 
     `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
-    `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is written by
-    intend already, since a row whose deletion is under way may be gone. `whole`: the call carries the whole resource,
-    so that its acknowledgement ends any doubt. `former`: in a category's rename the key whose server id it takes over,
-    in the record of one of its members that same key. `unsure`: the status afterwards where nobody knows whether the
-    call reaches this resource, since it may have left the category that is deleted; its row stays in doubt. `source`
-    and `protect` say where the resource is declared now.
+    `metadata_dropped` are removed (written by settle). `status` is the status afterwards; DELETED is written by intend,
+    because a resource whose deletion is under way may be gone. `whole` means that the call carries the whole resource,
+    so that its acknowledgement ends any doubt. `former` is the old key of a renamed category, whose server id the new
+    category takes over; effects on its tags have it, too. `unsure` is the status afterwards where the call may miss the
+    resource, since it may have left the deleted category; its row stays in doubt. `source` and `protect` are those of
+    the current declaration.
     """
 
     key: Key
@@ -41,15 +41,15 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
     protect: bool | None = None
 
     def says_something(self, row: Recorded | None) -> bool:
-        """Whether it means more than another place in the manifests."""
+        """Return whether the effect changes more than the place of declaration."""
         protects = self.protect is not None and row is not None and row.protect != self.protect
         return bool(self.fields or self.cleared or self.status or protects)
 
 
 def intended(row: Recorded | None, effect: Effect) -> Recorded:
-    """Return the row as it is written before the call is sent.
+    """Return the row to write before the call is sent. `row` is `None` for a new resource.
 
-    No flag of doubt is set: an intent in the journal without an outcome is the doubt.
+    The row is not marked doubtful: an intent without an outcome in the journal expresses the doubt.
     """
     if row is None:
         return _appearing(effect)
@@ -67,7 +67,7 @@ def intended(row: Recorded | None, effect: Effect) -> Recorded:
 
 
 def _in_renamed(row: Recorded, effect: Effect, former: Key) -> Recorded:
-    """A tag that may be in a category may be in it by its new name; one that has left it for good is elsewhere."""
+    """Return the row of a tag when its category `former` is renamed. Every reference to the old name is renamed."""
     body = _added(row.body, effect) if row.body.fields.get("category") == former.name else row.body
     now, renamed = category_references(body.fields), category_references(effect.fields)
     remaining = (
@@ -86,7 +86,7 @@ def _added(body: Body, effect: Effect) -> Body:
 
 
 def _appearing(effect: Effect) -> Recorded:
-    """The first that is known of a resource."""
+    """Return the first row of a resource."""
     return Recorded(
         effect.key,
         Body(effect.fields, effect.keywords, effect.metadata),
@@ -97,7 +97,7 @@ def _appearing(effect: Effect) -> Recorded:
 
 
 def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
-    """A tag is in its old category until a move is acknowledged; deleting that category would take it along."""
+    """Return references to categories that a tag may still be in, until its move to another one is acknowledged."""
     now = category_references(body.fields)
     return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
 
@@ -109,7 +109,7 @@ def _status_intended(before: Recorded, effect: Effect) -> Status:
 
 
 def settled(row: Recorded, effect: Effect) -> Recorded:
-    """The row after a 2xx. A deleted activity type is archived: its fields come back when it is revived."""
+    """Return the row to write after a 2xx. A deleted activity type keeps its fields, which a revival restores."""
     if effect.unsure is not None:
         return replace(row, status=effect.unsure, doubtful=True)
     if effect.status is Status.DELETED:

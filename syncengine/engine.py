@@ -1,7 +1,7 @@
-"""One plan, one apply: the stations, called in order: project → desired → plan → apply → report. Start reading here.
+"""Run one apply through its stations: project → desired → plan → apply → report. Start reading here.
 
-`planner.make_plan` needs no service and writes nothing to the state. `Application` is one `apply`: lock, plan or check
-a saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Runtime`.
+`planner.make_plan` makes a plan without calling the service or writing to the state. `Application` is one `apply`:
+lock, plan (or check a saved plan), guards, team, calls, report. Clock, environment and user come in with `Runtime`.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from syncengine.state.lock import Lease
 from syncengine.state.store import State, open_state
 
 NOT_CONFIRMED = "not-confirmed"
-"""The code of a plan that nobody wanted applied."""
+"""The error code of an apply that the user did not confirm."""
 
 LONGEST_REASON = 300
 
 Serving = Callable[[], AbstractContextManager[str]]
-"""Makes the service reachable for the time of a run, and yields its base URL."""
+"""A function whose context makes the service reachable for a run, and yields its base URL."""
 
 
 # --- applying
@@ -75,7 +75,7 @@ Serving = Callable[[], AbstractContextManager[str]]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The end of an apply: the plan if there was one, the report, the exit code."""
+    """The result of an apply: the plan (`None` if none was made), the report and the exit code."""
 
     plan: Plan | None
     report: Report
@@ -83,13 +83,13 @@ class Applied:
 
 
 def reason_of(error: SyncengineError) -> str:
-    """Why a run was refused, in a line: the first of many reasons."""
+    """Return the first reason for refusing a run, in one line of at most `LONGEST_REASON` characters."""
     first = next(iter(error.diagnostics()), None)
     return f"{first.code}: {first.message}"[:LONGEST_REASON] if first else error.message[:LONGEST_REASON]
 
 
 class Application:
-    """One apply. `execute` always ends in a report (docs/planning.md 4.11)."""
+    """One apply. `execute` returns a report in every case (docs/planning.md 4.11)."""
 
     def __init__(self, project: Project, request: PlanRequest, runtime: Runtime, serving: Serving) -> None:
         self._project = project
@@ -103,7 +103,7 @@ class Application:
         self._redoes: tuple[Key, ...] = ()
 
     def execute(self, saved: Plan | None = None) -> Applied:
-        """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
+        """Apply `saved`, or plan and apply. Errors are returned in the report, with their exit code."""
         self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
@@ -132,7 +132,7 @@ class Application:
                     guards.refuse_unmerged(plan, project.root, allowed=request.allow_unmerged)
                 self._guard_review(plan, state)
                 if plan.changes_something and not self._runtime.confirm(plan):
-                    raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
+                    raise SyncengineError("not applied: the plan was not confirmed", code=NOT_CONFIRMED)
                 before = state.facts()
                 exit_code = self._apply(plan, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
@@ -177,7 +177,7 @@ class Application:
         return lease
 
     def _proven(self, saved: Plan, state: State) -> Plan:
-        """The saved plan, if it fits the state; its gate counts losses since it was made."""
+        """Return the saved plan if it fits the state, with its gate judged by today's state."""
         project, request = self._project, self._request
         options = options_of(project, request, state.facts())
         self._refuse_stale(saved, state)
@@ -213,13 +213,13 @@ class Application:
         return self._approved(plan_in(state, manifests, project, request, self._runtime), state)
 
     def _approved(self, plan: Plan, state: State) -> Plan:
-        """The plan, judged with the approvals at hand, and warnings about those that approve nothing."""
+        """Return the plan judged with all given approvals, and with warnings about approvals that approve nothing."""
         warnings = warnings_of_approvals(plan, state, self._project, self._request)
         judged = with_approvals(plan, self._project, self._request)
         return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
 
     def record_refusal(self, error: SyncengineError) -> None:
-        """Record a refusal in the history if there is a state that may be written; the report has it in any case."""
+        """Record a refused run in the history if the state exists and can be written. Do nothing otherwise."""
         if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
             return
         with suppress(SyncengineError):
@@ -230,7 +230,7 @@ class Application:
                 state.record_refusal(self._refused_run(error))
 
     def _is_refused_again(self, state: State, error: SyncengineError) -> bool:
-        """Whether `serve` is refused as in its last round: that is one line of the history."""
+        """Return whether `serve` is refused for the same reason as in its last round, which is recorded only once."""
         last = next(iter(state.runs(1)), None)
         same = last is not None and (last.command, last.reason) == (self._request.command, reason_of(error))
         return self._request.command == "serve" and same
@@ -263,9 +263,9 @@ class Application:
     def _guard_review(self, plan: Plan, state: State) -> None:
         review = self._request.review
         for file in review.missing if review else ():
-            self._chronicle.remark(reviewed.MISSING, f"the reviewed plan {file} is not there")
+            self._chronicle.remark(reviewed.MISSING, f"the reviewed plan {file} does not exist")
         for file in review.denied if review else ():
-            self._chronicle.remark(reviewed.DENIED, f"rules deny the plan in {file}: it approves nothing")
+            self._chronicle.remark(reviewed.DENIED, f"rules deny the plan in {file}, so it approves nothing")
         reviewed.refuse_more_than_reviewed(plan, review, state, self._project)
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
@@ -275,7 +275,7 @@ class Application:
             return asyncio.run(self._run_online(plan, state, holder, base_url))
 
     async def _run_offline(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
-        """A plan that sends nothing: only the state is written."""
+        """Execute a plan that sends nothing: only the state is written."""
         run = ApplyRun(_Silent(), state, self._chronicle.hear, asyncio.Event())
         with self._recorded_run(plan, state, holder, run):
             await applier.perform(run, plan)
@@ -313,7 +313,7 @@ class Application:
 
     def _conduct(self, state: State, stop: asyncio.Event, abandon: asyncio.Event) -> Conduct:
         service = self._project.service
-        tell = self._runtime.tell  # not the chronicle's, which has the plan: clients end in cycles
+        tell = self._runtime.tell  # not the chronicle's: a reference cycle with the client would keep the plan alive
         return Conduct(
             timeout=service.timeout,
             concurrency=service.concurrency,
@@ -332,7 +332,7 @@ class Application:
             raise
 
     def _check_team(self, team: str, state: State) -> None:
-        """Check that the key belongs to the expected team, which is the state's too (docs/planning.md 1.6)."""
+        """Check that the key belongs to the team of the project and of the state (docs/planning.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
         check_team(team, self._project, facts.team)
         self._team_name = team
@@ -341,7 +341,7 @@ class Application:
 
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
-        """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
+        """Begin a run in the history, and end it with its outcome. An exception leaves it without an end."""
         checked_out, approved, new = self._commit, approved_of(plan), self._run_of(holder)
         commit = self._commit_of(plan)
         undo = plan.undo or None
@@ -371,7 +371,7 @@ class Application:
         state.end_run(self._outcome(run), self._chronicle.counts(), sources)
 
     def _outcome(self, run: ApplyRun) -> str:
-        """A plan is used up only by a run that came to its end (docs/planning.md 6)."""
+        """Return the outcome of a run. Only a complete run uses up its plan (docs/planning.md 6)."""
         if self._chronicle.status is RunStatus.COMPLETE:
             return "complete"
         return "interrupted" if run.halt or run.landing.gave_up else "incomplete"
@@ -382,19 +382,20 @@ class Application:
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")
         if run.service.down and not self._chronicle.traffic.reached:
-            raise Unreachable("the service cannot be reached, and nothing was sent; repeat unchanged once it answers")
+            raise Unreachable("the service cannot be reached, and nothing was sent: repeat unchanged once it answers")
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:
-        """A path never found may be wrong (docs/planning.md 4.7); 404 for a cancel says that the session is over."""
+        """Warn about paths that only answered 404 (docs/planning.md 4.7). A cancel may: its session is over."""
         for operation, statuses in client.traffic.statuses.items():
             if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
-                message = f"{operation} only ever answered 404: is its path {client.path(OPERATIONS[operation])} right?"
+                path = client.path(OPERATIONS[operation])
+                message = f"{operation} always answered 404: check its path {path} (`service.endpoints`)"
                 self._chronicle.remark("only-404", message)
 
 
 def _approvals_of(plan: Plan | None) -> tuple[Approval, ...]:
-    """The approvals that let a plan through the gate."""
+    """Return the approvals that opened the gate of a plan, or none without a plan."""
     if plan is None:
         return ()
     at_hand = (plan.gate.approved, *(unit.approved for unit in plan.gate.shown))
@@ -402,7 +403,7 @@ def _approvals_of(plan: Plan | None) -> tuple[Approval, ...]:
 
 
 class _Silent:
-    """The service of a plan that sends nothing."""
+    """A stand-in for the service, for plans that send nothing. Every call is a bug."""
 
     down = False
 
@@ -410,14 +411,14 @@ class _Silent:
         raise AssertionError("a plan without requests calls nothing")
 
     async def departed(self) -> None:
-        raise AssertionError("a plan without requests waits for none")
+        raise AssertionError("a plan without requests waits for no answer")
 
 
 # --- the state's team
 
 
 def rebind_team(project: Project, runtime: Runtime, serving: Serving) -> tuple[str | None, str]:
-    """Remember the team that the key belongs to, whatever it was called before: the names before and now."""
+    """Bind the state to the team of the key, and return the team's name before (`None` if unknown) and now."""
     with open_state(project.state, write=True, now=runtime.now) as state:
         holder = Holder.here("state rebind", runtime.environ)
         service = project.service

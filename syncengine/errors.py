@@ -1,7 +1,7 @@
-"""Diagnostics as facts with their place, and one exception class for each exit code.
+"""Diagnostics with their places, and one exception class for each exit code.
 
-SyncengineError                1   anything below, and errors without a code of their own
-├── GateTripped                4   removals that nobody approved
+SyncengineError                1   the base class, and errors without an exit code of their own
+├── GateTripped                4   removals without approval
 │   ├── PolicyDenied           4   a rule of the project denies the plan
 │   └── Undone                 4   the manifests still ask for changes of an undone run
 ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
@@ -24,7 +24,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 
 class ExitCode(IntEnum):
-    """The process's answer to its caller."""
+    """The exit codes of the process."""
 
     DONE = 0
     ERROR = 1
@@ -46,7 +46,7 @@ class Severity(StrEnum):
 
 
 class Row(NamedTuple):
-    """The place of a generated resource's data: `row` is a line of the file, or a record number from 1."""
+    """The place of the data behind a generated resource. `row` is a line of `file`, or a record number from 1."""
 
     file: str
     row: int
@@ -55,8 +55,8 @@ class Row(NamedTuple):
 class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1.
 
-    `data` is the row that it is about, which the message says too (`with_row`); `rule` the project's own rule that
-    finds it.
+    `data` is the data row of a generated resource, which the message also names (`with_row`). `rule` is the name of the
+    project rule that reports the finding.
     """
 
     severity: Severity
@@ -67,22 +67,22 @@ class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     column: int | None = None
     address: str | None = None
     data: Row | None = None
-    rule: str | UnsetType = UNSET  # absent from files where no rule is
+    rule: str | UnsetType = UNSET  # left out of JSON without a rule
 
 
 def with_row(message: str, data: Row | None, more: int = 0) -> str:
-    """A message that names the data row, and how many more there are."""
+    """Return the message followed by its data row, and the number of further rows."""
     others = f", and {more:,} more row{'' if more == 1 else 's'}" if more else ""
     return f"{message} ({data.file}:{data.row}{others})" if data else message
 
 
 def as_bug(error: Exception) -> str:
-    """Name an unexpected error by its class alone: its message may hold anybody's data."""
+    """Return a message that names an unexpected error by class only, since its own message may contain user data."""
     return f"{type(error).__name__} in syncengine, which is a bug"
 
 
 class SyncengineError(Exception):
-    """The root: `code` names the trouble for machines, `exit_code` is the exit code of the process."""
+    """The base class of all expected errors. `code` is for machines; `exit_code` is the process's exit code."""
 
     exit_code: ExitCode = ExitCode.ERROR
     code: str = "error"
@@ -94,7 +94,7 @@ class SyncengineError(Exception):
             self.code = code
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The same trouble as diagnostics, for machine-readable output."""
+        """Return the error as diagnostics, for machine-readable output."""
         return (Diagnostic(severity=Severity.ERROR, code=self.code, message=self.message),)
 
 
@@ -103,7 +103,7 @@ class GateTripped(SyncengineError):
 
 
 class PolicyDenied(GateTripped):
-    """Everything that the project's rules deny."""
+    """An error with a diagnostic for each denial by the project's rules."""
 
     code = "policy-denied"
 
@@ -117,7 +117,7 @@ class PolicyDenied(GateTripped):
 
 
 class Undone(GateTripped):
-    """A finding for each undone run whose changes are still asked for."""
+    """An error with a diagnostic for each undone run whose changes the manifests still contain."""
 
     code = "undone"
 
@@ -146,7 +146,7 @@ class WrongTeam(SyncengineError):
 
 
 class Problems(SyncengineError):
-    """Everything that is wrong with the manifests or the project file, collected before refusing once."""
+    """An error with all diagnostics of the manifests or the project file, collected before it is raised."""
 
     exit_code, code = ExitCode.INVALID, "invalid"
 
@@ -160,7 +160,7 @@ class Problems(SyncengineError):
 
 
 class Unreachable(SyncengineError):
-    """Nothing was sent, so repeating the command unchanged is safe whatever the cause."""
+    """An unreachable service or host. Nothing was sent, so that the command can be repeated unchanged."""
 
     exit_code, code = ExitCode.UNREACHABLE, "unreachable"
 

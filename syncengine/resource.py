@@ -1,4 +1,4 @@
-"""The nouns: kinds, keys, bodies, desired resources, recorded rows. Values only; pure."""
+"""The basic types: kinds, keys, bodies, desired resources, recorded rows. Pure values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.errors import Row as Row
 
 Value = str | bool | int | tuple[str, ...]
-"""A field's value: text, flag, milliseconds since epoch, or a list of texts."""
+"""The value of a field: text, boolean, milliseconds since the epoch, or a list of texts."""
 
 
 class Kind(StrEnum):
-    """The value is the first part of an address."""
+    """The kind of a resource, which is the first part of its address."""
 
-    __hash__ = str.__hash__  # an enum's own is a Python function, and keys are hashed a dozen times a tag
+    __hash__ = str.__hash__  # faster than the enum's own, and each key is hashed a dozen times
 
     CATEGORY = "category"
     ACTIVITY_TYPE = "activity-type"
@@ -36,10 +36,10 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, address: str) -> Key:
-        """Read `kind/name`; ValueError when the kind is unknown or the name is missing."""
+        """Return the key of the address `kind/name`. Raise `ValueError` for an unknown kind or a missing name."""
         kind, slash, name = address.partition("/")
         if not slash or not name:
-            raise ValueError(f"{address!r} is not an address: KIND/NAME")
+            raise ValueError(f"{address!r} is not an address: write KIND/NAME")
         return cls(Kind(kind), name)
 
 
@@ -57,19 +57,19 @@ class Source(NamedTuple):
 def found_at(
     source: Source | None, key: Key, code: str, message: str, severity: Severity = Severity.ERROR
 ) -> Diagnostic:
-    """A diagnostic about a resource, at its place; the message names the row that it was made of."""
+    """Return a diagnostic about a resource, at its place. The message names its data row, if it was generated."""
     file, line, data = source or (None, None, None)
     message = with_row(message, data)
     return Diagnostic(severity=severity, code=code, message=message, file=file, line=line, address=str(key), data=data)
 
 
 class Body(Struct, frozen=True, gc=False):
-    """The desired content of one resource.
+    """The content of one resource. Only declared values are present.
 
-    `fields` uses the interface's names, except that a tag's `category` is the externalId of a category
-    and timestamps are milliseconds since epoch. `keywords` are a tag's *effective* keywords (docs/planning.md 2.3):
-    the declared ones, without repeats and in their order, and the tag's name unless it is excluded.
-    A category's keywords are an ordinary field. Only what was declared is present.
+    `fields` has the service's field names, except that a tag's `category` is the externalId of a category, and
+    timestamps are milliseconds since the epoch. `keywords` are a tag's *effective* keywords (docs/planning.md 2.3): the
+    declared keywords in order, without repeats, and the tag's name unless it is excluded. The keywords of a category
+    are an ordinary field.
     """
 
     fields: Mapping[str, Value] = field(default_factory=dict)
@@ -87,11 +87,11 @@ class Status(StrEnum):
 
 
 class Resource(Struct, frozen=True, gc=False, array_like=True):
-    """One resource as its file declares it, over its defaults, with its options for the planner and its place.
+    """A declared resource with defaults applied, its options for the planner, and its place.
 
-    `column` is that of its first key: a plan and a state keep the line alone. Of one that is not `sound` only key,
-    place, category and former names are known; none of those is ever planned. `status` is another one than active only
-    where a run is undone: it is brought to its body, and then let go or retired as it was before.
+    `column` is the column of its first key; plans and states keep only the line. When `sound` is false, only key,
+    place, category and former names are known, and nothing is planned. `status` differs from active only in the undo of
+    a run, which first restores the body, and then releases or retires the resource as before the run.
     """
 
     key: Key
@@ -105,18 +105,18 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
 
 
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
-"""Two ways to say in which category a tag is."""
+"""The two alternative fields for a tag's category, each mapped to the other."""
 
 
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
-    """References to a tag's category in its fields: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
+    """Return the references to a tag's category in its fields: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
     name, by_id = fields.get("category"), fields.get("tagCategoryId")
     references = (f"category/{name}",) if name else ()
     return (*references, f"id/{by_id}") if by_id else references
 
 
 class Removal(StrEnum):
-    """How a tag leaves."""
+    """The way in which a tag is removed."""
 
     FORGET = "forget"
     RETIRE = "retire"
@@ -124,7 +124,7 @@ class Removal(StrEnum):
 
 
 class Removed(Struct, frozen=True, gc=False, array_like=True):
-    """A line of a manifest's `removed` section."""
+    """An entry in the `removed` section of a manifest."""
 
     key: Key
     how: Removal
@@ -134,20 +134,20 @@ class Removed(Struct, frozen=True, gc=False, array_like=True):
 
 
 IMPORT = "import-"
-"""What the id of a run of `state import` begins with: what it wrote is doubtful, and no call of ours is why."""
+"""The prefix of run ids of `state import`, whose rows are doubtful without any call being in doubt."""
 REBUILD = "rebuild-"
-"""The same of `state rebuild`."""
+"""The prefix of run ids of `state rebuild`, whose rows are doubtful like imported rows."""
 RESTORE = "restore-"
-"""The same of `state restore`."""
+"""The prefix of run ids of `state restore`, whose rows are doubtful like imported rows."""
 
 
 class Recorded(Struct, frozen=True, gc=False):
-    """One row of the cached prior state: the most that the service may hold of a resource of ours.
+    """A row of the cached prior state: the most that the service may hold of one of our resources.
 
-    `doubtful`: some call that touched it has no known outcome, or failed. `confirmed`: some call that carried all of it
-    was acknowledged since it was last deleted. A row that is DELETED and doubtful may or may not be gone.
-    `former_categories` are references to categories that a tag may still be in, since no call that moves it out was
-    acknowledged yet. `run` and `plan` name the last writer.
+    `doubtful` means that a call for the resource failed or has no known outcome. `confirmed` means that a call with the
+    whole resource was acknowledged since it was last deleted. A DELETED and doubtful row may or may not be gone.
+    `former_categories` are references to categories that a tag may still be in, because no call that moves it away was
+    acknowledged yet. `run` and `plan` are the ids of the last writer.
     """
 
     key: Key
@@ -163,5 +163,5 @@ class Recorded(Struct, frozen=True, gc=False):
     plan: str | None = None
 
     def category_references(self) -> tuple[str, ...]:
-        """Every category that the service may hold this tag in, as references."""
+        """Return references to all categories in which the service may hold this tag."""
         return (*category_references(self.body.fields), *self.former_categories)

@@ -1,4 +1,4 @@
-"""argv → engine → render → exit code. One small module a command, each imported when it is called."""
+"""argv → engine → render → exit code. One module for each command, imported when the command is called."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -24,11 +24,11 @@ from syncengine.render.escape import harmless, visible
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and leave the process with its exit code; no traceback ever reaches a user."""
+    """Run the program and exit with its code. No traceback ever reaches a user."""
     code = run(arguments)
-    _set_signals(lambda *_: os._exit(code))  # all is said; what is left is to free the memory
+    _set_signals(lambda *_: os._exit(code))  # all output is written; only memory is left to free
     atexit.register(_set_signals, signal.SIG_IGN)
-    keep_all()  # or the process would look through all that it has imported before it ends
+    keep_all()  # or garbage collection would scan all imported modules at exit
     sys.exit(code)
 
 
@@ -38,7 +38,8 @@ def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Han
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the program; its exit code (docs/commands.md)."""
+    """Run the program with `arguments` (by default `sys.argv`) and return its exit code (docs/commands.md)."""
+    words = sys.argv[1:] if arguments is None else arguments
     signal.signal(signal.SIGTERM, _as_interrupt)
     _prepare_streams()
     try:
@@ -46,53 +47,74 @@ def run(arguments: list[str] | None = None) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as error:
-        return _in_machine_format(arguments, _usage(error), ExitCode.USAGE)
+        return _in_machine_format(words, _usage(error, words), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        tell("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
-        return _in_machine_format(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
+        _tell(words, "interrupted", "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
+        return _in_machine_format(words, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
     except SyncengineError as error:
-        tell(_line(error))
-        return _in_machine_format(arguments, error, error.exit_code)
+        _tell_error(words, error)
+        return _in_machine_format(words, error, error.exit_code)
     except BrokenPipeError:
         discard_stdout()
         return ExitCode.ERROR
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
-            tell(f"error[output]: the output cannot be written: {error.strerror}\n")
+            message = f"the output cannot be written: {error.strerror}"
+            _tell_error(words, SyncengineError(message, code="output"))
             discard_stdout()
             return ExitCode.ERROR
         if isinstance(error, OSError) and error.filename:
             trouble = SyncengineError(f"{error.filename}: {error.strerror}", code="file")
-            tell(_line(trouble))
-            return _in_machine_format(arguments, trouble, ExitCode.ERROR)
+            _tell_error(words, trouble)
+            return _in_machine_format(words, trouble, ExitCode.ERROR)
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
         trouble = SyncengineError(_unexpected(error), code="internal")
-        tell(_line(trouble))
-        return _in_machine_format(arguments, trouble, ExitCode.ERROR)
+        _tell_error(words, trouble)
+        return _in_machine_format(words, trouble, ExitCode.ERROR)
 
 
-def _usage(error: click.ClickException) -> SyncengineError:
-    """Print the usage of the command and the error, like every other error."""
+def _usage(error: click.ClickException, words: Sequence[str]) -> SyncengineError:
+    """Print the usage of the command and `error`, and return it as an error of this program."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return Usage("no command was given")
-    if isinstance(error, click.UsageError) and error.ctx is not None:
+    if isinstance(error, click.UsageError) and error.ctx is not None and not _logs_json(words):
         tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
     usage = usage_of(error)
-    tell(_line(usage))
+    _tell_error(words, usage)
     return usage
 
 
-def _line(error: SyncengineError) -> str:
-    return f"error[{error.code}]: {harmless(visible(error.message))}\n"
+def _tell_error(words: Sequence[str], error: SyncengineError) -> None:
+    _tell(words, error.message, f"error[{error.code}]: {harmless(visible(error.message))}\n")
+
+
+def _tell(words: Sequence[str], message: str, text: str) -> None:
+    """Write `text` to stderr, or `message` as a JSON line where the command line asks for that."""
+    if _logs_json(words):
+        import orjson
+
+        message = message.encode(errors="backslashreplace").decode()
+        text = orjson.dumps({"level": "error", "message": message}).decode() + "\n"
+    tell(text)
+
+
+def _logs_json(words: Sequence[str]) -> bool:
+    return _value_of("--log-format", words) == "json"
+
+
+def _value_of(option: str, words: Sequence[str]) -> str | None:
+    """Return the last value of `option` in a command line that click may have rejected."""
+    pairs = (word.split("=", 1) if "=" in word else (word, after) for word, after in pairwise([*words, ""]))
+    return next((value for name, value in reversed(list(pairs)) if name == option), None)
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 
 
 def _prepare_streams() -> None:
-    """Replace closed streams, and escape characters that a stream cannot encode."""
+    """Replace closed streams, and make streams escape characters that they cannot encode."""
     begin_printing()
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
@@ -105,31 +127,27 @@ def _nowhere() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
-def _in_machine_format(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print an error in the format that `--format` names, too, if a machine reads that (docs/commands.md).
+def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: ExitCode) -> ExitCode:
+    """Print an error on stdout when `--format` names a machine format, and return `exit_code` (docs/commands.md).
 
-    Not behind a document that is printed already: stderr has the text.
+    Print nothing when stdout already has a document: the error is on stderr, too.
     """
-    words = sys.argv[1:] if arguments is None else arguments
-    formats = [after for before, after in pairwise(words) if before == "--format"]
-    formats += [word.partition("=")[2] for word in words if word.startswith("--format=")]
-    if formats and formats[-1] in MACHINE_FORMATS and not has_printed():
+    format = _value_of("--format", words)
+    if format in MACHINE_FORMATS and not has_printed():
         from syncengine.cli.output import COMMANDS
         from syncengine.render.json import report_json
         from syncengine.render.outcomes import report_of
         from syncengine.render.registry import DIAGNOSTIC_FORMATS
         from syncengine.render.style import PLAIN
 
-        is_report = "apply" in words and formats[-1] == "json"
-        text = (
-            report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[formats[-1]](error.diagnostics(), PLAIN)
-        )
-        put(text, commands=formats[-1] in COMMANDS)
+        is_report = "apply" in words and format == "json"
+        text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[format](error.diagnostics(), PLAIN)
+        put(text, commands=format in COMMANDS)
     return exit_code
 
 
 def _unexpected(error: Exception) -> str:
-    return f"{as_bug(error)}. SYNCENGINE_TRACEBACK=1 shows where; please report it."
+    return f"{as_bug(error)}. Please report it, with the traceback that SYNCENGINE_TRACEBACK=1 shows."
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""adopt: record resources that exist on the service, without a request."""
+"""adopt: record resources that exist on the service already, without sending a request."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
-@click.option("--new-state", is_flag=True, help="Begin the state, where it is in Git and there is none.")
+@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
 @printing_command
 def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bool) -> int:
     """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.
 
-    JSON and YAML are written like manifests; the header of a CSV file names the fields, `metadata.NAME` among them.
+    JSON and YAML are written like manifests; the header of a CSV file names the fields, including `metadata.NAME`.
     """
     from syncengine.tools.adopt.listed import SUFFIXES, listed
 
     project = options.project()
     path = options.folder / file
     if not file.lower().endswith(SUFFIXES):
-        raise Usage(f"{file}: its name must end in one of {', '.join(SUFFIXES)}")
+        raise Usage(f"{file}: the file name must end in {' or '.join((', '.join(SUFFIXES[:-1]), SUFFIXES[-1]))}")
     announce(project, Output(options, project.root))
     name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
     rows = listed(content_of(path), name)
@@ -59,12 +59,12 @@ def _show_result(options: Globals, format: str, new: list[Recorded], existing: l
         return ExitCode.DONE
     output = Output(options, options.folder)
     if existing:
-        them = "it" if len(existing) == 1 else "them"
+        were, them = ("was", "it") if len(existing) == 1 else ("were", "them")
         output.say(
-            f"{count_of(len(existing), 'resource')} already recorded and unchanged;"
-            f" --replace takes {them} from the file."
+            f"{count_of(len(existing), 'resource')} {were} already recorded and left unchanged;"
+            f" use --replace to take {them} from the file."
         )
     doubtful = sum(row.doubtful for row in new)
     if doubtful:
-        output.say(f"{count_of(doubtful, 'category')} without `serverId`: the next apply asks for the id.")
+        output.say(f"{count_of(doubtful, 'category')} without `serverId`: the next apply fetches the id.")
     return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""apply: confirm, show progress, report."""
+"""apply: confirm a plan, show progress, print the report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 
 
 class Seconds(click.ParamType[float]):
-    """A duration: 90s, 5m, or a bare number of seconds."""
+    """A duration such as 90s or 5m, or a bare number of seconds. Its value is in seconds."""
 
     name = "duration"
 
@@ -55,18 +55,18 @@ class Seconds(click.ParamType[float]):
 
 
 class Age(Seconds):
-    """A duration that reaches back, with its unit: a number alone would rarely mean seconds."""
+    """A duration before now. Its unit is required, since a bare number would rarely mean seconds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if str(value).isdigit():
             self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
         if span(str(value)) == 0:
-            self.fail(f"{value!r} must be more than zero: write 90s, 5m, 12h or 30d", param, ctx)
+            self.fail(f"{value!r} must be longer than zero: write 90s, 5m, 12h or 30d", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class ApplyCommand(Command):
-    """A command that refuses some empty values itself: its report tells them too."""
+    """The `apply` command, which checks some empty values itself, so that its report contains these errors."""
 
     refused_later = frozenset({"paths", "reviewed", "targets", "excludes", "approvals"})
 
@@ -75,25 +75,31 @@ class ApplyCommand(Command):
 @click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report in this format.")
-@click.option("--max-errors", type=click.IntRange(min=1), help="Stop after this many failed items.")
+@click.option(
+    "--report",
+    "reports",
+    metavar="FORMAT=FILE",
+    multiple=True,
+    help="Also write the report to this file (- is stdout).",
+)
+@click.option("--max-errors", type=click.IntRange(min=1), help="Stop after this many failed resources.")
 @click.option(
     "--lock-timeout",
     type=Seconds(),
     metavar="DURATION",
-    help="How long to wait for the lock and for calls that may still be executed (default: lease + timeout + landing).",
+    help="How long to wait for the lock, and for earlier calls to end (default: lease + timeout + landing).",
 )
 @click.option(
     "--reviewed",
     metavar="FILE",
     multiple=True,
     shell_complete=files,
-    help="Do nothing that is not in this reviewed plan (repeatable).",
+    help="Refuse changes beyond this reviewed plan (repeatable).",
 )
-@click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is not there.")
-@click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of another tree than is checked out.")
+@click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is missing.")
+@click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of another Git tree than the one checked out.")
 @click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
-@click.option("--new-state", is_flag=True, help="Allow a CI job to create the state.")
+@click.option("--new-state", is_flag=True, help="Allow creating the state, in a CI job or in Git.")
 @selection
 @with_globals
 def apply(
@@ -101,7 +107,7 @@ def apply(
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
-    targets = report_targets(reports, list(REPORT_FORMATS))
+    targets = report_targets(reports, list(REPORT_FORMATS), options.folder)
     applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
@@ -110,7 +116,7 @@ def apply(
         done = Applied(None, report_of(trouble), trouble.exit_code)
     try:
         applying.show(done)
-    except BrokenPipeError:  # what was applied is applied, whoever reads of it
+    except BrokenPipeError:  # the reader is gone, but the apply is done
         discard_stdout()
     plain = replace(applying.output.look(), colour=False, lines=None)
     write_reports(applying.output, [(name, REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
@@ -118,11 +124,11 @@ def apply(
 
 
 REPORTED, NONE = frozenset({MISSING, DENIED}), frozenset[str]()
-"""Remarks that only a person who is asked is told before the report has them."""
+"""`REPORTED`: codes of remarks left to the report, unless a person is asked to confirm the plan first."""
 
 
 class _Applying:
-    """One call of `apply`: its question, its progress and its output."""
+    """One run of the `apply` command: its question, progress and output."""
 
     def __init__(self, options: Globals, auto_approve: bool, format: str, *, shows: bool) -> None:
         self._options = options
@@ -133,7 +139,7 @@ class _Applying:
         self.output = Output(options, options.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
-        """Plan and apply; raises SyncengineError for errors before there is a project."""
+        """Plan and apply. Raise `SyncengineError` for errors before the project is loaded."""
         selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
         selecting |= {"--approve-deletes": chosen["approvals"]}
         refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
@@ -147,7 +153,7 @@ class _Applying:
             Application(project, bare, Runtime(os.environ), lambda: serving(project)).record_refusal(error)
             raise
         if saved is None and not self._auto_approve and not sys.stdin.isatty():
-            raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
+            raise Usage("not applied: there is no terminal to ask for confirmation; review the plan and repeat with -y")
         announce(project, self.output)
         with Progress(self.output, hides=REPORTED if self._auto_approve else NONE) as progress:
             runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
@@ -155,7 +161,7 @@ class _Applying:
             if saved is not None:
                 self._auto_approve = True
             done = application.execute(saved)
-        return replace(done, plan=None) if self._format == "json" else done  # a report is long enough without it
+        return replace(done, plan=None) if self._format == "json" else done  # JSON shows the report alone
 
     def _confirm(self, plan: Plan, progress: Progress) -> bool:
         self._show_plan(plan)
@@ -173,7 +179,7 @@ class _Applying:
             tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
 
     def show(self, done: Applied) -> None:
-        """Print the report, preceded by the plan if it was not printed yet."""
+        """Print the report, preceded by the plan if that was not printed yet."""
         if not self._shows:
             return
         if self._format == "json":
@@ -208,33 +214,33 @@ class _Applying:
 
 
 def _without_repeats(done: Applied) -> Applied:
-    """Leave out of the report for people the diagnostics of the plan above it."""
+    """Return `done` with a report for people, without the diagnostics that the plan above already shows."""
     diagnostics_of_plan = done.plan.diagnostics if done.plan is not None else ()
     report = replace(done.report, diagnostics=tuple(d for d in done.report.diagnostics if d not in diagnostics_of_plan))
     return replace(done, report=report)
 
 
 def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
-    """The saved plan that the one argument names, if it does."""
+    """Return the saved plan that the only argument names, or `None` when the arguments are paths of manifests."""
     from syncengine.plan import saved as saved_plan
     from syncengine.render.json import SHOWN
 
     plans = [path for path in paths if saved_plan.is_saved_plan(options.folder / path)]
     if plans and len(paths) > 1:
-        raise Usage(f"{plans[0]} is a saved plan: it is applied as it is, without other paths")
+        raise Usage(f"{plans[0]} is a saved plan, which is applied alone: remove the other paths")
     if not plans:
         return None
     if any(chosen[name] for name in SELECTING):
-        raise Usage("a saved plan is applied as it is: it cannot be combined with a selection")
+        raise Usage("a saved plan is applied whole: select resources when you plan")
     if chosen["reviewed"] or chosen["require_reviewed"]:
-        raise Usage("a saved plan is applied as it is: --reviewed compares plans that are made now")
+        raise Usage("a saved plan cannot be combined with --reviewed or --require-reviewed, which check a fresh plan")
     plan = saved_plan.load(options.folder / paths[0], SHOWN)
-    # What was so of the state when it was planned is judged anew.
+    # Diagnostics of the state and of approvals are made anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
 
 
 def _review(options: Globals, chosen: Mapping[str, Any]) -> Review | None:
-    """The reviewed plans of `--reviewed`; a file that is not there is told in the report."""
+    """Return the reviewed plans of `--reviewed`, or `None` without the option. The report names missing files."""
     from syncengine.render.reviewed import read_reviewed
 
     named = {name: options.folder / name for name in dict.fromkeys(chosen["reviewed"])}
@@ -254,7 +260,7 @@ def _request(project: Project, options: Globals, paths: Sequence[str], chosen: M
 
 @contextmanager
 def serving(project: Project) -> Iterator[str]:
-    """The service's base URL; the embedded one runs for the time of the block, unless it does so already."""
+    """Yield the base URL of the service. The embedded sandbox is started for the block, unless it is running."""
     if not project.is_sandbox:
         yield project.base_url()
         return

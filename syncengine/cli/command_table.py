@@ -1,4 +1,4 @@
-"""The table of commands, and the program that finds them in it without importing those that are not called."""
+"""The table of commands, and the program that imports only the command that is called."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("syncengine.cli.init", "Create a project that can plan and apply against the sandbox."),
     "validate": CommandEntry("syncengine.cli.validate", "Load and check everything, offline."),
     "test": CommandEntry("syncengine.cli.test", "Run the tests of rules and manifests, offline."),
-    "render": CommandEntry("syncengine.cli.render", "Print the manifests after templates and defaults."),
+    "render": CommandEntry("syncengine.cli.render", "Print the manifests with templates and defaults applied."),
     "plan": CommandEntry("syncengine.cli.plan", "Show what would change."),
     "show": CommandEntry("syncengine.cli.show", "Show a saved plan again."),
     "apply": CommandEntry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
     "reviewed": CommandEntry("syncengine.cli.reviewed", "Fetch the reviewed plans of merged pull requests."),
-    "publish": CommandEntry("syncengine.cli.publish", "Write a plan or report into a comment of a pull request."),
+    "publish": CommandEntry("syncengine.cli.publish", "Write a plan or report to a pull request, as a comment."),
     "drift": CommandEntry("syncengine.cli.drift", "Compare the tags in posted time with the applied ones."),
     "state": CommandEntry("syncengine.cli.state", "Inspect, lock and repair the state."),
     "adopt": CommandEntry(
@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 
 class Program(TableGroup):
-    """A group whose commands are modules."""
+    """The program: the group of all commands in `COMMANDS`."""
 
     table = COMMANDS
 

@@ -1,4 +1,4 @@
-"""Completion in the shell: files, environments, and addresses that are recorded or declared. Never an error."""
+"""Complete files, environments and known addresses in the shell. No function here raises an error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
 
 MOST = 500
-"""Addresses that are offered; nobody reads more."""
+"""The largest number of addresses to offer."""
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files, which the shell finds itself."""
+    """Ask the shell to complete files."""
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -29,20 +28,20 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 
 def environments(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The environments of the project file."""
+    """Return the environments of the project file that begin with `incomplete`."""
     from syncengine.cli.options import Globals
     from syncengine.project.environments import environment_names
     from syncengine.project.model import FILE_NAME
 
     with suppress(Exception):
         options = Globals.of(_options(ctx))
-        path = options.folder / FILE_NAME if options.config is None else Path(options.config)
+        path = options.folder / (options.config or FILE_NAME)
         return [_item(name) for name in environment_names(path) if name.startswith(incomplete)]
     return []
 
 
 def addresses(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Addresses that begin so; without a kind, the kinds."""
+    """Return known addresses that begin with `incomplete`, or the kinds as long as no kind is complete."""
     from syncengine.cli.options import Globals
     from syncengine.resource import Kind
 
@@ -56,7 +55,7 @@ def addresses(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def _options(ctx: click.Context) -> Mapping[str, Any]:
-    """The options that the contexts have so far, the innermost first."""
+    """Return the options of all contexts so far. Those of inner contexts take precedence."""
     values: dict[str, Any] = {}
     at: click.Context | None = ctx
     while at is not None:
@@ -66,7 +65,7 @@ def _options(ctx: click.Context) -> Mapping[str, Any]:
 
 
 def _recorded(project: Project, prefix: str) -> Iterator[str]:
-    """The addresses of a local state; a server is not asked at every key."""
+    """Yield the recorded addresses of a local state. A database server is not asked at each keystroke."""
     from syncengine.state.sqlite_reader import addresses_like
 
     with suppress(Exception):
@@ -75,7 +74,7 @@ def _recorded(project: Project, prefix: str) -> Iterator[str]:
 
 
 def _declared(project: Project, prefix: str) -> Iterator[str]:
-    """The addresses of small manifests; those of large ones are in the state by now."""
+    """Yield the declared addresses, of small manifests only: large ones would take too long to read."""
     from syncengine.manifest.desired import manifest_set
     from syncengine.plan.planner import WORTH_KEEPING
 
@@ -87,6 +86,6 @@ def _declared(project: Project, prefix: str) -> Iterator[str]:
 
 
 def _item(value: str) -> CompletionItem:
-    """A value for the shell: bash puts it on the line unchanged."""
+    """Return a completion item, escaped for bash, which inserts it unchanged."""
     is_bash = os.environ.get("_SYNCENGINE_COMPLETE", "").startswith("bash")
     return CompletionItem(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value) if is_bash else value)

@@ -1,4 +1,4 @@
-"""connector: registration, and a call that proves the key."""
+"""connector: register the connector, or check its key with a call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def connector() -> None:
 @connector.command("register")
 @printing_command
 def register_connector(options: Globals, format: str) -> int:
-    """Tell the service who connects, and remember its settings for this connector, without their secrets."""
+    """Register this connector with the service.
+
+    The settings that the service returns are stored in the state, without their secrets.
+    """
     from syncengine.connector.registration import register
     from syncengine.state.connector_settings import remember
 
@@ -37,7 +40,10 @@ def register_connector(options: Globals, format: str) -> int:
 @connector.command("check")
 @printing_command
 def check_connector(options: Globals, format: str) -> int:
-    """Make an authenticated call that names the team. Fails if it is not the team of the project or of the state."""
+    """Check the key with a call, and print its team.
+
+    Fails when that is not the team of the project or of the state.
+    """
     from syncengine.connector.connection import proven_team
 
     team = calling(options, proven_team)

@@ -1,4 +1,4 @@
-"""A command that prints data: its `--format`, its errors in that format, and the data itself."""
+"""Give commands that print data a `--format` option, and print data and errors in that format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.errors import ExitCode, SyncengineError
 
 
 def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Global options, `--format`, and errors in the format that was asked for."""
+    """Add the global options and `--format` to a command, and print its errors in that format."""
 
     @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
     @with_globals
@@ -29,7 +29,7 @@ def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def show(options: Globals, format: str, document: Any, text: str) -> int:
-    """Data to stdout, as JSON or for people."""
+    """Write `document` as JSON, or `text`, to stdout, and return exit code 0."""
     from syncengine.render.json import dumped
 
     Output(options, options.folder).data(dumped(document) if format == "json" else text)

@@ -1,4 +1,4 @@
-"""--debug: requests to the service → lines on stderr."""
+"""Write traced requests to the service as lines to stderr (`--debug`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syncengine.service.trace import TRACE, Traced
 
 
 class _Lines(logging.Handler):
-    """A line for each attempt."""
+    """A log handler that writes each traced request attempt as a line to stderr."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _Lines(logging.Handler):
 
 
 def trace_requests(*, as_json: bool) -> None:
-    """Trace all requests of this process; the libraries' own logs stay off, since they show headers."""
+    """Trace all requests of this process. Logs of libraries stay off, since they show headers."""
     TRACE.handlers[:] = [_Lines(as_json=as_json)]
     TRACE.setLevel(logging.DEBUG)
     TRACE.propagate = False

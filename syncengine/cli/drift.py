@@ -1,10 +1,9 @@
-"""drift: tags as posted time shows them, compared with the state."""
+"""drift: compare the tags in posted time with the state."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -28,19 +27,30 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("--since", type=Age(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
-@click.option("--unused", type=Age(), metavar="DURATION", help="List declared tags not seen for so long, as 180d.")
-@of_addresses("--exclude", "excludes", help="Leave out these addresses (globs): tags that live elsewhere.")
+@click.option(
+    "--since",
+    type=Age(),
+    metavar="DURATION",
+    default="30d",
+    show_default=True,
+    help="How far back to read posted time.",
+)
+@click.option(
+    "--unused",
+    type=Age(),
+    metavar="DURATION",
+    help="List declared tags that were not used for this long, such as 180d.",
+)
+@of_addresses("--exclude", "excludes", help="Leave out these addresses (globs), such as tags of other tools.")
 @click.option("--format", "format", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there is a finding other than unused.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 on any finding other than an unused tag.")
 @with_globals
 def drift(
     options: Globals, since: float, unused: float | None, excludes: Sequence[str], format: str, detailed_exitcode: bool
 ) -> int:
-    """Compare the tags in posted time with the applied ones. Nothing is changed, at the service or here.
+    """Compare the tags in posted time with the applied ones. Nothing is changed, on the service or in the state.
 
-    Of posted time only tags and times of submission are read. Markdown, and all output in CI, shows no name that may
-    not be published.
+    Only tags and times of submission are read. Markdown, and all output in CI, shows only names that may be published.
     """
     from syncengine.posted_time.drift.reading import Window
     from syncengine.render.drift import drift_trouble, incompleteness
@@ -68,14 +78,16 @@ def drift(
 
 
 def _refuse_bare_names(excludes: Sequence[str]) -> None:
-    """Refuse a name without its kind: it would leave nothing out."""
+    """Raise a usage error for a name without its kind, which would leave nothing out."""
     for name in excludes:
         if "/" not in name and not name.startswith(("*", "?", "[")):
-            raise Usage(f"--exclude {name} leaves nothing out (an address is KIND/NAME); did you mean `tag/{name}`?")
+            raise Usage(
+                f"--exclude {name} leaves nothing out, since an address is KIND/NAME; did you mean `tag/{name}`?"
+            )
 
 
 async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
-    """Read the list with the state at hand, once it is known that both are of one team."""
+    """Compare posted time with the state, after checking that both belong to the same team."""
     from syncengine.posted_time.drift.reading import drift_of
     from syncengine.state.store import open_state
 
@@ -85,15 +97,15 @@ async def _compared(client: Client, project: Project, window: Window, output: Ou
 
 
 async def _prove_place(client: Client, project: Project, state: State, output: Output) -> None:
-    """WrongTeam where the state is another service's or team's. Who has no team to compare is not asked for one."""
+    """Raise `WrongTeam` when the state belongs to another service or team. Make no call when no team is known."""
     from syncengine.apply.guards import refuse_other_service
     from syncengine.connector.connection import check_team, team_of
 
     if not state.exists:
         if os.environ.get("CI") and not project.is_sandbox:
-            message = "there is no state, and this is a CI job: every tag would be unknown"
-            raise GateTripped(f"{message}; is `state` right, and was anything applied yet?", code="no-state")
-        output.say("there is no state yet: every tag is unknown", level="warning")
+            message = "there is no state, so every tag would be unknown in this CI job"
+            raise GateTripped(f"{message}: check `state` in the project file, or apply first", code="no-state")
+        output.say("there is no state yet, so every tag is unknown", level="warning")
     facts = state.facts()
     refuse_other_service(facts, project.base_url())
     if facts.team is not None or project.service.team is not None:
@@ -106,16 +118,7 @@ def _rendered(result: Drift, format: str, options: Globals, output: Output) -> s
 
     published = bool(os.environ.get("CI"))
     if format == "markdown":
-        return drift_markdown(result, _place(options))
+        return drift_markdown(result, options.place())
     if format == "json":
         return dumped(drift_document(result, published=published))
-    return drift_text(result, output.look(), published=published, options=_place(options))
-
-
-def _place(options: Globals) -> str:
-    """The options that name the project, as words of a shell. Values of variables may be anybody's secret."""
-    flags = {"-C": options.directory, "--config": options.config, "--env": options.environment}
-    words = [word for flag, value in flags.items() if value for word in (flag, value)]
-    words += ["--sandbox"] if options.sandbox else []
-    words += [word for file in options.variable_files for word in ("--var-file", file)]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return drift_text(result, output.look(), published=published, options=options.place())

@@ -1,4 +1,4 @@
-"""Values that are empty, as a variable of a job is that is not set: no option and no argument takes one unseen."""
+"""Reject options and arguments with an empty value, the usual result of an unset variable in a CI job."""
 
 from __future__ import annotations
 
@@ -7,45 +7,40 @@ from typing import Any
 
 import click
 
-REFERENTS = {
-    "--since": ("plan", "give it the file of a plan that was reviewed"),
-    "--reviewed": ("plan", "give it the file of a plan that was reviewed"),
-    "--out": ("file", "give it the file to save the plan in"),
-    "--target": ("address", "give it one, such as `tag/ACME-0042`"),
-    "--exclude": ("address", "give it one, such as `tag/ACME-0042`"),
-    "--base": (
-        "revision",
-        "name one, and fetch its history first (`fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` of GitLab)",
-    ),
-    "--undo": ("run", "give it an id of `syncengine state history`, or `last`"),
-    "--approve-deletes": ("removal", "give it COUNT@HASH, as a plan prints it"),
-    "--install": ("package", "a requirement, a path or a URL is expected"),
-    "PATHS": ("manifest", "give it a path of the project"),
-    "[PLAN | PATHS]": ("plan and no manifest", "give it the file of a saved plan, or a path of the project"),
+ADVICE = {
+    "--since": "give the file of a reviewed plan",
+    "--reviewed": "give the file of a reviewed plan",
+    "--out": "give a file to save the plan in",
+    "--target": "give an address, such as `tag/ACME-0042`",
+    "--exclude": "give an address, such as `tag/ACME-0042`",
+    "--base": "give a Git revision, and fetch its history first"
+    " (`fetch-depth: 0` in actions/checkout, `GIT_DEPTH: 0` in GitLab)",
+    "--undo": "give an id from `syncengine state history`, or `last`",
+    "--approve-deletes": "give COUNT@HASH, as the plan prints it",
+    "--install": "give a requirement, a path or a URL",
+    "PATHS": "give a path in the project",
+    "[PLAN | PATHS]": "give the file of a saved plan, or a path in the project",
 }
-"""What options and arguments name, and the way on where they are empty."""
+"""The advice for an option or argument whose value is empty."""
 FREE_TEXT = "TEXT"
-"""The placeholder of a value that may be empty: nobody but people reads it."""
+"""The metavar of values that may be empty, because only people read them."""
 
 
 def has_empty_words(words: Iterable[str]) -> bool:
-    """Whether some of these words of a command line are empty, or end where a value begins."""
+    """Return whether a word of a command line is blank or ends with `=`."""
     return any(not word.strip() or word.rstrip().endswith("=") for word in words)
 
 
 def refuse_empty(values: Mapping[str, str | Sequence[str] | None], shape: str = "a value") -> None:
-    """Refuse options and arguments that are empty: they would mean another thing. `shape`: how a value is written."""
+    """Raise a usage error for an empty option or argument in `values`. `shape` is the form of a valid value."""
     for name, value in values.items():
         if any(not each.strip() for each in ([value] if isinstance(value, str) else value or ())):
-            why = "as a variable is that is not set"
-            if name in REFERENTS:
-                what, cure = REFERENTS[name]
-                raise click.UsageError(f"{name} names no {what}: it is empty, {why}; {cure}")
-            raise click.UsageError(f"{name} is empty, {why}; give it {shape}")
+            advice = ADVICE.get(name, f"give {shape}")
+            raise click.UsageError(f"{name} is empty, perhaps because a variable is not set: {advice}")
 
 
 def refuse_empty_parameters(parameters: Iterable[click.Parameter], written: Mapping[str, Any]) -> None:
-    """The same for the parameters of a command, by what is `written` for them on the command line."""
+    """Raise a usage error for a parameter of a command whose value, `written` on the command line, is empty."""
     for parameter in parameters:
         if parameter.metavar == FREE_TEXT or isinstance(parameter.type, click.Choice):  # click lists the choices
             continue

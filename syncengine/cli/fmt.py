@@ -1,4 +1,4 @@
-"""fmt: the canonical layout of manifests, written, checked or shown."""
+"""fmt: write, check or show the canonical layout of manifests."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from syncengine.render.escape import file_name
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")
 LEFT_ALONE = (".json", ".j2")
-"""JSON has its own tools, the layout of a template is its text's, and the project file is written once, by hand."""
+"""Suffixes of files that are not formatted: JSON has its own tools, and templates are text."""
 
 
 class Laid(NamedTuple):
-    """A file whose layout differs: its place, its name, its text before and after."""
+    """A file whose layout is not canonical: its path, its name, and its text before and after."""
 
     path: Path
     name: str
@@ -36,15 +36,14 @@ class Laid(NamedTuple):
 
 @click.command(cls=Command)
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
-@click.option("--diff", is_flag=True, help="Write nothing; show what would differ.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@click.option("--diff", is_flag=True, help="Write nothing; show the changes as a diff.")
 @printing_command
 def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: bool) -> int:
-    """Give manifests their canonical layout: order and indentation; comments are kept.
+    """Format manifests: order of keys, and indentation. Comments are kept.
 
-    Only YAML manifests are laid out. JSON and text templates (.yaml.j2) are left as they are, and so are
-    syncengine.yaml, which has no order of its own, and files with other sections than a manifest's. A list or mapping
-    in brackets with comments in it keeps its order.
+    Only YAML manifests are formatted: not JSON, text templates (.yaml.j2), syncengine.yaml, or files with sections that
+    no manifest has. A list or mapping in brackets keeps its order if there are comments inside.
     """
     output = Output(options, options.folder)
     laid, diagnostics = _laid(options, paths)
@@ -53,7 +52,8 @@ def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: 
     if format == "json":
         output.data(_document(laid, diagnostics, diff))
     else:
-        output.data("".join(_difference(each) if diff else f"{file_name(each.name)}\n" for each in laid))
+        act = "Would format" if check else "Formatted"
+        output.data("".join(_difference(each) if diff else f"{act} {file_name(each.name)}\n" for each in laid))
         if diagnostics:
             output.diagnostics(diagnostics)
     if any(d.severity is Severity.ERROR for d in diagnostics):
@@ -62,7 +62,7 @@ def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: 
 
 
 def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
-    """The files that differ, and the diagnostics of those that cannot be formatted."""
+    """Return the files whose layout is not canonical, and the diagnostics of files that cannot be formatted."""
     from syncengine.document.diagnostics import Collector
     from syncengine.manifest.files import find
     from syncengine.tools.fmt.layout import laid_out
@@ -83,7 +83,7 @@ def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diag
 
 
 def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
-    """The folder that names are relative to, the chosen paths, and the files with secrets.
+    """Return the folder to which file names are relative, the chosen paths, and the files with secrets.
 
     With PATHS, errors in the project file are ignored.
     """
@@ -97,7 +97,7 @@ def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], s
 
 
 def _write(laid: Laid) -> None:
-    """Write a file as a whole, with its permissions."""
+    """Replace a file by its formatted text, and keep its permissions."""
     try:
         write_whole(laid.path, [laid.after.encode()])
     except OSError as error:

@@ -1,4 +1,4 @@
-"""health: failures of the connected system, reported and cleared by hand."""
+"""health: report or clear a failure of the connected system by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PUBLISHED = (
     "TARGET_PERMISSIONS_FAILURE",
     "TARGET_SUBSCRIPTION_FAILURE",
 )
-"""The interface's own names of them (docs/interface.md 2.7); UNKNOWN is the same."""
+"""The names that the service's interface has for `TYPES` (docs/interface.md 2.7). UNKNOWN is the same in both."""
 
 
 @click.group(cls=HelpfulGroup)
@@ -29,9 +29,10 @@ def health() -> None:
 @click.option("--message", metavar="TEXT", help="Shown to users instead of the default message of the type.")
 @printing_command
 def report_health(options: Globals, format: str, kind: str, message: str | None) -> int:
-    """Report that the connected system is in trouble. Everybody who posts time sees it until it is cleared.
+    """Report a failure of the connected system. Everyone who posts time sees it until it is cleared.
 
-    TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
+    TYPE is unknown, unreachable, authentication, permissions or subscription, or its name in the interface of the
+    service, such as TARGET_UNREACHABLE.
     """
     from syncengine.connector.registration import ErrorType, HealthFailure, by_hand
 

@@ -1,4 +1,4 @@
-"""The help of commands: own and global options apart, with an example each; and `help` as a command."""
+"""Format the help of commands (own options, global options, an example), and run `help`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GLOBAL = "Global options"
 
 
 class Example(NamedTuple):
-    """A line to type, and its purpose."""
+    """An example: a command line, and its purpose."""
 
     line: str
     says: str
@@ -22,101 +22,103 @@ class Example(NamedTuple):
 
 EXAMPLES: Mapping[str, Example] = {
     "": Example("syncengine plan", "show what would change"),
-    "init": Example("syncengine init matters --from-csv matters.csv", "a project that starts from your own list"),
+    "init": Example("syncengine init matters --from-csv matters.csv", "start a project from your own list"),
     "validate": Example("syncengine validate --format github", "findings as annotations of a pull request"),
-    "test": Example("syncengine test policies --format junit", "the tests of rules, for the page of a CI job"),
-    "render": Example("syncengine render manifests/matters.yaml", "one manifest after templates and defaults"),
+    "test": Example("syncengine test policies --format junit", "test results for the page of a CI job"),
+    "render": Example("syncengine render manifests/matters.yaml", "one manifest with templates and defaults applied"),
     "plan": Example("syncengine plan --target 'tag/ACME-*' --out plan.json", "plan some tags, and save the plan"),
     "show": Example("syncengine show plan.json --action delete", "only what a saved plan deletes"),
     "apply": Example("syncengine apply plan.json --report junit=report.xml", "apply the reviewed plan, with a report"),
-    "reviewed": Example("syncengine reviewed --from github -o reviewed", "the plans of the last merges, for apply"),
-    "publish": Example("syncengine publish plan.json --to github --key prod", "the comment that reviewers read"),
-    "drift": Example("syncengine drift --since 7d --unused 180d", "this week's drift, and tags that nobody uses"),
-    "state": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
-    "state list": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
-    "state show": Example("syncengine state show tag/ACME-0042", "everything recorded about one"),
-    "state diff": Example(
-        "syncengine --env live state diff test", "what this state records and that of `test` does not"
+    "reviewed": Example(
+        "syncengine reviewed --from github -o reviewed", "plans of the last merges, for `apply --reviewed`"
     ),
-    "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
+    "publish": Example("syncengine publish plan.json --to github --key prod", "the comment that reviewers read"),
+    "drift": Example("syncengine drift --since 7d --unused 180d", "this week's drift, and tags unused for half a year"),
+    "state": Example("syncengine state list 'tag/ACME-*'", "list some recorded tags"),
+    "state list": Example("syncengine state list 'tag/ACME-*'", "list some recorded tags"),
+    "state show": Example("syncengine state show tag/ACME-0042", "everything recorded about one tag"),
+    "state diff": Example("syncengine --env live state diff test", "compare the states of `live` and `test`"),
+    "state history": Example("syncengine state history tag/ACME-0042", "the changes of one tag, field by field"),
     "state versions": Example("syncengine state versions", "earlier versions of a state in Git"),
-    "state restore": Example("syncengine state restore 3f2a9c1", "return to one; all its rows are doubtful"),
-    "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
+    "state restore": Example("syncengine state restore 3f2a9c1", "return to an earlier version"),
+    "state forget": Example("syncengine state forget tag/ACME-0042", "stop managing a tag here"),
     "state prune": Example(
-        "syncengine state prune --before 180d --dry-run", "count the history from before half a year"
+        "syncengine state prune --before 180d --dry-run", "count the history older than half a year"
     ),
     "state erase": Example("syncengine state erase 'tag/Jane Doe'", "erase a name from the state and its history"),
     "state quarantine": Example(
         'syncengine state quarantine tag/2024-117 --reason "their ticket 4711"',
-        "go on without a resource that is refused",
+        "apply everything but a rejected tag",
     ),
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),
     "state import": Example("syncengine state import state.jsonl", "read an export"),
     "state rebuild": Example(
-        "syncengine state rebuild --from-git origin/main --all-history", "a lost state, from the commit applied last"
+        "syncengine state rebuild --from-git origin/main --all-history",
+        "rebuild a lost state from the commit applied last",
     ),
     "state lock": Example("syncengine state lock --reason 'the service is being moved'", "keep everyone from applying"),
-    "state unlock": Example("syncengine state unlock 3f2a9c", "end the lock of this id"),
+    "state unlock": Example("syncengine state unlock 3f2a9c", "end the lock with this id"),
     "state rebind": Example("syncengine state rebind", "accept the team's new name"),
-    "adopt": Example("syncengine adopt tags.csv", "record what exists on the service"),
+    "adopt": Example("syncengine adopt tags.csv", "record resources that exist on the service"),
     "fmt": Example("syncengine fmt --check", "exit 1 if a file differs, for a hook"),
     "serve": Example("syncengine serve --log-format text", "run until stopped, with a log for people"),
-    "connector": Example("syncengine connector check", "which team the key belongs to"),
-    "connector register": Example("syncengine connector register", "tell the service who connects"),
-    "connector check": Example("syncengine connector check", "which team the key belongs to"),
+    "connector": Example("syncengine connector check", "print the team of the key"),
+    "connector register": Example("syncengine connector register", "register with the service"),
+    "connector check": Example("syncengine connector check", "print the team of the key"),
     "health": Example("syncengine health clear", "clear the reported failure"),
     "health report": Example(
-        "syncengine health report unreachable --message 'Back at noon.'", "tell everyone who posts time"
+        "syncengine health report unreachable --message 'Back at noon.'", "show a message to everyone who posts time"
     ),
     "health clear": Example("syncengine health clear", "clear the reported failure"),
-    "time": Example("syncengine time inbox", "groups that wait or failed"),
+    "time": Example("syncengine time inbox", "groups that are waiting or have failed"),
     "time list": Example("syncengine time list --since 7d --format json", "what was posted this week"),
     "time pull": Example("syncengine time pull --limit 5", "one small round"),
     "time inbox": Example("syncengine time inbox --user 'Jane Doe'", "the groups of one person"),
-    "time show": Example("syncengine time show 4c1d9e", "the story of one group"),
+    "time show": Example("syncengine time show 4c1d9e", "the history of one group"),
     "time retry": Example("syncengine time retry 4c1d9e", "deliver it to the sinks that lack it"),
-    "time redeliver": Example("syncengine time redeliver --sink ledger --since 2d", "list what a restored ledger lost"),
+    "time redeliver": Example(
+        "syncengine time redeliver --sink ledger --since 2d", "list the groups that a restored ledger lost"
+    ),
     "time audit": Example("syncengine time audit --since 30d", "find groups that a sink lacks"),
-    "time preview": Example("syncengine time preview --sample", "what the sinks would get for a made-up group"),
-    "time register": Example("syncengine time register", "have time recorded for this project"),
+    "time preview": Example("syncengine time preview --sample", "render the deliveries of a sample group"),
+    "time register": Example("syncengine time register", "start recording time for this project"),
     "time unregister": Example("syncengine time unregister", "stop recording time"),
-    "schema": Example("syncengine schema -o schemas", "for editors and other readers"),
+    "schema": Example("syncengine schema -o schemas", "write all schemas to a folder, for editors"),
     "sandbox": Example("syncengine sandbox --port 0", "run on a free port, with a console page"),
     "help": Example("syncengine help time retry", "the help of one command"),
 }
-"""Examples by the words of the command."""
+"""The examples, by command without `syncengine`."""
 
 COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
 
 
 UNDO = "`syncengine plan --undo RUN --out FILE` plans the undo of a run, and `syncengine apply FILE` applies it."
 ELSEWHERE: Mapping[str, str] = {"undo": UNDO, "rollback": UNDO, "apply --undo": UNDO}
-"""Words that people look for where they are not, and the place to look."""
+"""Commands and options that exist elsewhere under another name, with a hint to them."""
 
 
 class Command(click.Command):
     """A command whose help lists its own options first, then the global ones, then an example."""
 
     refused_later: Collection[str] = ()
-    """Parameters whose empty values it refuses itself."""
+    """Names of parameters whose empty values the command itself rejects."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = tuple(args)  # which are used up while they are parsed
+        words = tuple(args)  # parsing empties `args`
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            place = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}") or self._with_two_dashes(ctx, words)
-            if place:
-                raise click.UsageError(f"No such option '{error.option_name}'. {place}", ctx) from None
-            raise
+            elsewhere = ELSEWHERE.get(f"{ctx.info_name} {error.option_name}")
+            hint = elsewhere or self._with_two_dashes(ctx, words) or self._nearest(ctx, error.option_name)
+            raise click.UsageError(f"No such option '{error.option_name}'. {hint}".rstrip(), ctx) from None
         except click.BadParameter:
-            self._refuse_empty(ctx, words)  # which says more than that it is, say, no number
+            self._refuse_empty(ctx, words)  # a better message than "not a number"
             raise
         self._refuse_empty(ctx, words)
         return rest
 
     def _refuse_empty(self, ctx: click.Context, words: Sequence[str]) -> None:
-        """Refuse values that are empty on the command line. Defaults and variables may be so."""
+        """Raise a usage error for a value that is empty on the command line. Defaults and variables may be empty."""
         if ctx.resilient_parsing or not has_empty_words(words):
             return
         written, *_ = self.make_parser(ctx).parse_args(list(words))
@@ -127,10 +129,18 @@ class Command(click.Command):
             raise click.UsageError(error.message, ctx) from None
 
     def _with_two_dashes(self, ctx: click.Context, words: Iterable[str]) -> str:
-        """Return the hint for the first long option that is written with one dash, as in Terraform; or nothing."""
+        """Return a hint for the first long option written with one dash, as in Terraform, or an empty string."""
         options = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         written = (f"-{word.partition('=')[0]}" for word in words)
-        return next((f"Did you mean {name}?" for name in written if name in options and len(name) > 3), "")
+        return next((f"Did you mean '{name}'?" for name in written if name in options and len(name) > 3), "")
+
+    def _nearest(self, ctx: click.Context, written: str) -> str:
+        """Return a hint to the long option most like `written`, if any. Dashes do not count: all options have them."""
+        from syncengine.document.diagnostics import nearest
+
+        names = {name.lstrip("-"): name for parameter in self.get_params(ctx) for name in parameter.opts}
+        near = nearest(written.lstrip("-"), tuple(names)) if written.startswith("--") else None
+        return "" if near is None else f"Did you mean '{names[near]}'?"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)
@@ -140,7 +150,7 @@ class Command(click.Command):
 
 
 class HelpfulGroup(Command, click.Group):
-    """A group of such commands."""
+    """A group of `Command`s, whose help lists options before commands."""
 
     command_class = Command
 
@@ -150,7 +160,7 @@ class HelpfulGroup(Command, click.Group):
 
 
 class CommandEntry(NamedTuple):
-    """The module of a command, its summary, and its name there if it differs."""
+    """The module of a command, its summary, and its name in the module where that differs."""
 
     module: str
     help: str
@@ -158,7 +168,7 @@ class CommandEntry(NamedTuple):
 
 
 class TableGroup(HelpfulGroup):
-    """A group whose commands are found in a table, and imported when they are called."""
+    """A group whose commands are listed in a table and imported only when called."""
 
     table: Mapping[str, CommandEntry] = {}
 
@@ -179,11 +189,11 @@ class TableGroup(HelpfulGroup):
 
 
 class GlobalOption(click.Option):
-    """An option that every command takes."""
+    """A global option, which every command takes."""
 
 
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The options in two sections."""
+    """Write the options of a command and the global options as two sections."""
     for title, is_global in (("Options", False), (GLOBAL, True)):
         options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
         members = (option for option in options if isinstance(option, GlobalOption) is is_global)
@@ -194,7 +204,7 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
 
 
 def write_example(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The command's example, never wrapped since it is copied."""
+    """Write the example of a command. Its line is never wrapped, so that it can be copied."""
     words = ctx.command_path.split()[1:]
     if (example := EXAMPLES.get(" ".join(words))) is None:
         return

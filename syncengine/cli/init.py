@@ -1,4 +1,4 @@
-"""init: a new project."""
+"""init: create a project, or add CI jobs to one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 INIT_FORMAT = "syncengine.init/v1"
 REPEATS = 10
-"""Repeated names that are reported one by one."""
+"""The largest number of repeated names that are reported one by one."""
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
-"""Schemas of the files that people write in editors."""
+"""The schemas of the files that people edit."""
 
 
 @click.command(cls=Command)
@@ -31,19 +31,19 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 @click.option(
     "--ci",
     type=click.Choice(["github", "gitlab"]),
-    help="Write the jobs of this host, into a project that exists, too.",
+    help="Write CI jobs for this host; in an existing project, write only them.",
 )
 @click.option(
     "--install",
     metavar="REQUIREMENT",
-    help="The package that the CI examples install: a requirement, the path of a wheel, or an https URL: of a wheel, "
-    f"of a repository (git+https), or of a package index.  [default: {DISTRIBUTION}, this version of it]",
+    help="The package that CI jobs install: a requirement, the path of a wheel, or the https URL of a wheel, "
+    f"a repository (git+https) or a package index.  [default: {DISTRIBUTION}, this version]",
 )
 @printing_command
 def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | None, install: str | None) -> int:
     """Create a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
-    It plans and applies against the embedded sandbox at once. Existing files are kept.
+    It can plan and apply against the embedded sandbox right away. Existing files are kept.
     """
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
@@ -63,7 +63,7 @@ def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | 
         for sentence in _repeats(options.folder / csv, csv) if csv is not None else ():
             output.say(sentence)
         for name in begun.kept:
-            output.say(f"{Path(folder, name)} already exists and was kept")
+            output.say(f"{Path(folder, name)} already exists and was kept.")
         where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(folder)} "
         output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
         output.say(f"{place / 'syncengine.yaml'} describes the next steps.")
@@ -71,7 +71,7 @@ def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | 
 
 
 def _contents(place: Path, installation: Installation, ci: str | None) -> dict[str, str | bytes]:
-    """The files to write: with --ci, of a project that exists, those for CI alone."""
+    """Return the files to write. With `--ci` and an existing project, these are only the files for CI."""
     from syncengine.tools.init.new_project import ci_files, is_project, refuse_subfolder, starter_files
 
     if ci is not None:
@@ -99,8 +99,11 @@ def _schemas() -> dict[str, str]:
 
 
 def _repeats(file: Path, name: str) -> list[str]:
+    from syncengine.render.words import count_of
     from syncengine.tools.init.from_csv import repeats_of
 
     sentences = repeats_of(file, name)
     more = len(sentences) - REPEATS
-    return sentences if more <= 0 else [*sentences[:REPEATS], f"{name}: {more} more values are in several lines"]
+    are = "is" if more == 1 else "are"
+    rest = [f"{name}: {count_of(more, 'more value')} {are} in several lines"] if more > 0 else []
+    return [*sentences[:REPEATS], *rest]

@@ -1,4 +1,4 @@
-"""A point in time on the command line."""
+"""A click type for points in time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 class Moment(click.ParamType[float]):
-    """A point in time, in seconds since epoch: so long ago (30d, 2h), or a date and time."""
+    """A point in time, as an age (30d, 2h) or a date and time. Its value is in seconds since the epoch."""
 
     name = "moment"
 

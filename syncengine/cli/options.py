@@ -1,8 +1,9 @@
-"""Options that every command takes, before or after its name, and their values."""
+"""Define the global options, which every command takes before or after its name, and load the project they name."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, wraps
@@ -25,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Globals:
-    """The global options. None and empty: not given."""
+    """The global options. `None` or an empty tuple means that an option was not given."""
 
     directory: str | None = None
     config: str | None = None
@@ -41,13 +42,13 @@ class Globals:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Globals:
-        """The options as click parsed them; --color takes precedence over --no-color."""
+        """Return the global options among click's parsed `values`. `--color` takes precedence over `--no-color`."""
         if values.get("color") is None and values.get("no_color"):
             values = {**values, "color": "never"}
         return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None})
 
     def over(self, others: Globals) -> Globals:
-        """Return the options of both; where both set one, this one wins."""
+        """Return these options merged over `others`."""
         mine, theirs = self.values(), others.values()
         return Globals(**{**theirs, **mine})
 
@@ -59,8 +60,16 @@ class Globals:
     def folder(self) -> Path:
         return Path(self.directory or ".")
 
+    def place(self) -> str:
+        """Return the options that name the project, quoted for a shell; never `--var`, whose value may be secret."""
+        flags = {"-C": self.directory, "--config": self.config, "--env": self.environment}
+        words = [word for flag, value in flags.items() if value for word in (flag, value)]
+        words += ["--sandbox"] if self.sandbox else []
+        words += [word for file in self.variable_files for word in ("--var-file", file)]
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
     def _of_files(self, files: Iterable[Path]) -> dict[str, Any]:
-        """Variables from files, the later over the earlier."""
+        """Return the variables in `files`; later files take precedence."""
         if not self.variable_files:
             return {}
         from syncengine.project.environments import variables_in
@@ -68,7 +77,7 @@ class Globals:
         return {name: value for file in files for name, value in variables_in(file).items()}
 
     def project_at(self, files: RevisionFiles) -> Project:
-        """Load the project from the files of a revision; a file of variables that is not there has none."""
+        """Load the project from the files of a Git revision. Variable files missing there are skipped."""
         paths = []
         for name in self.variable_files:
             path = Path(os.path.relpath((self.folder / name).resolve(), files.repo.top))
@@ -90,13 +99,13 @@ class Globals:
         from syncengine.project.references import setting_problem
 
         if not self.folder.is_dir():
-            raise Usage(f"there is no folder {self.folder}")
+            raise Usage(f"{self.folder}: no such folder")
         place = self.folder if self.config else project_folder(self.folder)
         if not self.config and not any(os.path.lexists(place / name) for name in (FILE_NAME, "manifests")):
-            message = f"neither {FILE_NAME} nor manifests/ is in this folder{where_to_go(place)}"
+            message = f"this folder has neither {FILE_NAME} nor manifests/{where_to_go(place)}"
             raise setting_problem("no-project", message)
         files = (self.folder / name for name in self.variable_files)
-        return self._load(place, Path(self.config) if self.config else None, files)
+        return self._load(place, self.folder / self.config if self.config else None, files)
 
     def _load(
         self, folder: Path, config: Path | None, variable_files: Iterable[Path], checkout: Checkout | None = None
@@ -122,26 +131,36 @@ class Globals:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"--var {text!r}: write NAME=VALUE")
+        raise click.UsageError(f"--var {text!r}: write NAME=VALUE, such as team=patents")
     return name, value
 
 
 _option = partial(click.option, cls=GlobalOption)
 
 OPTIONS = (
-    _option("-C", "directory", metavar="DIR", help="Work in this folder.", shell_complete=folders),
-    _option("--config", metavar="FILE", help="The project file (default: syncengine.yaml).", shell_complete=files),
-    _option("--sandbox", is_flag=True, default=None, help="Use the embedded service and a state of its own."),
     _option(
-        "--env", "environment", metavar="NAME", help="An environment of the project file.", shell_complete=environments
+        "-C",
+        "directory",
+        metavar="DIR",
+        help="Run in this folder; all relative paths start there.",
+        shell_complete=folders,
     ),
-    _option("--var", "variables", metavar="K=V", multiple=True, help="A variable for templates."),
+    _option("--config", metavar="FILE", help="The project file (default: syncengine.yaml).", shell_complete=files),
+    _option("--sandbox", is_flag=True, default=None, help="Use the embedded service, with its own state."),
+    _option(
+        "--env",
+        "environment",
+        metavar="NAME",
+        help="Use this environment of the project file.",
+        shell_complete=environments,
+    ),
+    _option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="Set a variable for templates."),
     _option(
         "--var-file",
         "variable_files",
         metavar="FILE",
         multiple=True,
-        help="Variables from a YAML file.",
+        help="Set variables from a YAML file.",
         shell_complete=files,
     ),
     _option(
@@ -149,8 +168,8 @@ OPTIONS = (
         type=click.Choice(["always", "auto", "never"]),
         help="Colour: auto on a terminal (also FORCE_COLOR, NO_COLOR).",
     ),
-    _option("--no-color", is_flag=True, default=None, help="The same as --color never."),
-    _option("-q", "--quiet", is_flag=True, default=None, help="No progress and no notes."),
+    _option("--no-color", is_flag=True, default=None, help="Same as --color never."),
+    _option("-q", "--quiet", is_flag=True, default=None, help="Hide progress and notes."),
     _option("-v", "--verbose", is_flag=True, default=None, help="List every change; fold nothing."),
     _option("--debug", is_flag=True, default=None, help="Trace requests to the service, without keys and bodies."),
     _option("--log-format", type=click.Choice(["text", "json"]), help="Format of messages on stderr."),
@@ -158,14 +177,14 @@ OPTIONS = (
 
 
 def global_options(command: F) -> F:
-    """Add the global options to a command; its function takes them as keywords."""
+    """Add the global options to a command, whose function takes them as keyword arguments."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the global options to a command; its function takes their sum with the program's as `options`."""
+    """Add the global options to a command. Its function gets them, merged over the program's, as `options`."""
 
     @wraps(command)
     @click.pass_context
@@ -184,7 +203,7 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def relative_paths(paths: Sequence[str], folder: Path, root: Path) -> tuple[str, ...]:
-    """PATHS relative to the project's folder, as the planner knows files. A usage error for a missing path."""
+    """Return PATHS relative to the project's folder. Raise a usage error for a path that is missing or outside it."""
     return tuple(_relative(path, folder, root) for path in paths)
 
 
@@ -193,5 +212,5 @@ def _relative(path: str, folder: Path, root: Path) -> str:
     if not place.exists():
         raise click.UsageError(f"{path}: no such file or folder")
     if not place.is_relative_to(root.resolve()):
-        raise click.UsageError(f"{path}: not inside the project's folder {root}")
+        raise click.UsageError(f"{path}: outside the project's folder {root}")
     return place.relative_to(root.resolve()).as_posix()

@@ -1,4 +1,4 @@
-"""Output of data and messages: data to stdout, everything else to stderr."""
+"""Write data to stdout, messages to stderr, and reports to files."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from syncengine.render.registry import DIAGNOSTIC_FORMATS
 from syncengine.render.style import Look
 
 COMMANDS = frozenset({"github"})
-"""Formats that are commands for the runner that reads the log."""
+"""The formats that consist of workflow commands, which a CI runner reads in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The two streams, and how things shall look on them. `blob`: the address of a line of a file."""
+    """The output of one command, styled for its streams. `blob` is the template of links to lines of files."""
 
     options: Globals
     root: Path
     blob: str | None = None
 
     def look(self, stream: TextIO | None = None) -> Look:
-        """Return the style of a rendering for `stream` (stdout)."""
+        """Return the style for text on `stream`, by default stdout."""
         stream = stream or sys.stdout
         terminal = stream.isatty()
         return Look(
@@ -49,13 +49,13 @@ class Output:
         )
 
     def _prefix(self) -> str:
-        """The project's folder as seen from the folder that Git knows: nothing where they are the same, or is none."""
+        """Return the project's folder relative to the root of its Git repository, or `""` without a repository."""
         root = self.root.resolve()
         repository = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
         return "" if root == repository else root.relative_to(repository).as_posix()
 
     def _lines(self, file: str) -> Sequence[str] | None:
-        """The lines of a manifest; never of the project file, which may contain a secret (docs/planning.md 4.11)."""
+        """Return the lines of a manifest, or `None` for the project file, with its secrets (docs/planning.md 4.11)."""
         if Path(file).name in (FILE_NAME, Path(self.options.config or FILE_NAME).name):
             return None
         try:
@@ -68,7 +68,7 @@ class Output:
         put(text, commands=format in COMMANDS)
 
     def say(self, text: str, *, level: str = "info") -> None:
-        """A message to stderr, unless it is to be quiet."""
+        """Write a message to stderr. With `--quiet`, messages of level `info` are dropped."""
         if self.options.quiet and level == "info":
             return
         if self.options.log_format == "json":
@@ -78,7 +78,7 @@ class Output:
         tell((harmless(visible(text)) if self.options.log_format != "json" else text) + "\n")
 
     def diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Findings as messages."""
+        """Write diagnostics to stderr."""
         if self.options.log_format == "json":
             for diagnostic in diagnostics:
                 self.say(diagnostic.message, level=diagnostic.severity.value)
@@ -86,7 +86,7 @@ class Output:
             tell(DIAGNOSTIC_FORMATS["text"](diagnostics, self.look(sys.stderr)))
 
     def refusal(self, error: SyncengineError, format: str) -> int:
-        """Show an error in the format that was asked for; the exit code."""
+        """Print an error in `format`, and return its exit code."""
         if format in ("text", "markdown", "html"):
             self.diagnostics(error.diagnostics())
         if format != "text":
@@ -95,7 +95,7 @@ class Output:
 
 
 def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
-    """Whether text is coloured: as the option says, else NO_COLOR, else FORCE_COLOR, else on a terminal that can."""
+    """Return whether to colour text: by the option `choice`, else by NO_COLOR, FORCE_COLOR and the terminal."""
     if choice != "auto":
         return choice == "always"
     if environ.get("NO_COLOR"):
@@ -105,33 +105,35 @@ def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> b
     return terminal and environ.get("TERM") != "dumb"
 
 
-def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[str, str]]:
-    """`FORMAT=FILE` options as pairs; a usage error for anything else."""
+def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) -> list[tuple[str, str]]:
+    """Return the `FORMAT=FILE` options as pairs, with FILE relative to `folder`. Raise a usage error for other text."""
     pairs = []
     for value in values:
         format, equals, file = value.partition("=")
         if not equals or not file or format not in formats:
-            raise click.UsageError(f"--report {value!r}: write FORMAT=FILE with FORMAT one of {', '.join(formats)}")
-        if not Path(file).parent.is_dir():
-            raise click.UsageError(f"--report {value!r}: there is no folder {Path(file).parent}")
+            raise click.UsageError(
+                f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(formats)}"
+            )
+        if not (folder / file).parent.is_dir():
+            raise click.UsageError(f"--report {value!r}: no such folder: {Path(file).parent}")
         pairs.append((format, file))
     return pairs
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
-    """Whether a report is written to stdout, which is then reserved for it."""
+    """Return whether a report is written to stdout, which is then reserved for reports."""
     return any(file == "-" for _, file in targets)
 
 
 def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> None:
-    """Write renderings, each with its format, to their files; `-` is stdout. One that cannot be written comes last."""
+    """Write `reports` (format, text, file; `-` is stdout). Raise the first error after writing all other reports."""
     trouble: SyncengineError | None = None
     for format, text, file in reports:
         if file == "-":
             continue
         try:
             content = text if format in COMMANDS else safe(text)
-            write_whole(Path(file), [content.encode(errors="backslashreplace")])
+            write_whole(output.options.folder / file, [content.encode(errors="backslashreplace")])
         except OSError as error:
             words = f"the report {file} cannot be written: {error.strerror}"
             trouble = trouble or SyncengineError(words, code="report-file")

@@ -1,8 +1,9 @@
-"""plan: show the changes; nothing is sent."""
+"""plan: show what an apply would change; nothing is sent."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=PlanCommand)
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option("--base", "revision", metavar="REV", help="Say which changes the plan of this Git revision makes too.")
-@click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key and secrets.")
-@click.option("--undo", metavar="RUN", help="Plan the way back to before a run of the history, or before the `last`.")
-@click.option("--force", is_flag=True, help="With --undo: also take back resources that later runs changed.")
+@click.option(
+    "--base", "revision", metavar="REV", help="Mark the changes that a plan of this Git revision makes already."
+)
+@click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key or secrets.")
+@click.option("--undo", metavar="RUN", help="Plan the undo of a run: its id in the history, or `last`.")
+@click.option("--force", is_flag=True, help="With --undo: also revert resources that later runs changed.")
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option(
@@ -39,15 +42,15 @@ if TYPE_CHECKING:
     "reports",
     metavar="FORMAT=FILE",
     multiple=True,
-    help="Also write the plan, or annotations of its changes: github, gitlab, sarif, rdjson (- is stdout).",
+    help="Also write the plan, or its changes as annotations (github, gitlab, sarif, rdjson), to a file (- is stdout).",
 )
-@click.option("--since", metavar="FILE", shell_complete=files, help="Compare with a plan that was reviewed.")
+@click.option("--since", metavar="FILE", shell_complete=files, help="Compare with this reviewed plan.")
 @click.option(
     "--detailed-exitcode",
     is_flag=True,
-    help="Exit 2 if there are changes, 4 if they need approval, 5 if they are more than those of --since.",
+    help="Exit 2 if there are changes, 4 if they need approval, 5 if they exceed the plan of --since.",
 )
-@click.option("--new-state", is_flag=True, help="Plan for a state in Git that is not there yet.")
+@click.option("--new-state", is_flag=True, help="Plan for a state in Git that does not exist yet.")
 @selection
 @with_globals
 @no_collection()
@@ -67,10 +70,10 @@ def plan(
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     chosen |= {"undo": undo, "force": force}
-    reporting = PlanReports(Output(options, options.folder), valid_targets(reports))
+    reporting = PlanReports(Output(options, options.folder), valid_targets(reports, options.folder))
     try:
         with reporting.instead():
-            targets = report_targets(reports, list(PLAN_REPORTS))
+            targets = report_targets(reports, list(PLAN_REPORTS), options.folder)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             texts = reporting.rendered(result)
     except SyncengineError as error:
@@ -94,17 +97,16 @@ def plan(
 
 
 def _apply_command(file: str, options: Globals) -> str:
-    """The command that applies a saved plan where it was made for."""
-    environment = f" --env {options.environment}" if options.environment else ""
-    return f"syncengine apply {file}{environment}{' --sandbox' if options.sandbox else ''}"
+    """Return the command line that applies a saved plan to the same project, environment and service."""
+    return f"syncengine apply {shlex.quote(file)}{options.place()}"
 
 
 def _next_step(plan: Plan, command: str) -> str:
-    """The way to apply a saved plan, or the reason why there is none."""
+    """Return how to apply a saved plan, or why it cannot be applied."""
     from syncengine.render.gate import asks_about_removals_alone
 
     if plan.is_denied:
-        return "it cannot be applied, since rules of this project deny it"
+        return "it cannot be applied, because rules of this project deny it"
     if plan.is_undone:
         return f"`{command} --redo` applies it"
     if plan.gate.is_closed:
@@ -124,15 +126,15 @@ def _planned(
     *,
     uses_state: bool,
 ) -> Plan:
-    """Make the plan, and save it; messages name paths from its project's folder."""
+    """Make the plan, and save it if `out` is given."""
     from syncengine.cli.plan_options import announce, refuse_undo_with, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import with_approvals
     from syncengine.render.json import SHOWN
 
     if not uses_state and (revision is None or out is not None):
-        wrong = "--no-state needs --base" if revision is None else "a plan without a state cannot be saved"
-        raise click.UsageError(f"{wrong}: it compares Git with Git, and nothing can be applied by it")
+        needs = "needs --base REV" if revision is None else "cannot be combined with --out"
+        raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
     reporting.output = Output(options, project.root, project.blob)
@@ -144,7 +146,7 @@ def _planned(
     else:
         result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
-        result = saved.save(result, SHOWN, Path(out))
+        result = saved.save(result, SHOWN, options.folder / out)
     result = with_approvals(result, project, request)
     return _compared(result, reviewed, project) if reviewed is not None else result
 

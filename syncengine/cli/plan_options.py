@@ -1,4 +1,4 @@
-"""Options of plan and apply → the engine's request."""
+"""Options of `plan` and `apply` → the engine's request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 def request_of(
     command: str, project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
 ) -> PlanRequest:
-    """The request that the options make. Usage errors for contradictions."""
+    """Return the request for these options. Raise a usage error when options contradict each other."""
     selected = relative_paths(paths, options.folder, project.root)
     _refuse_no_manifest(command, project, zip(paths, selected, strict=True))
     scope = Scope(
@@ -32,7 +32,7 @@ def request_of(
     )
     if chosen["sweep"] and not scope.whole:
         raise click.UsageError(
-            "--sweep deletes every activity type that is not uploaded: it cannot be combined with a selection"
+            "--sweep deletes every activity type that is not uploaded, so it cannot be combined with a selection"
         )
     return PlanRequest(
         command=command,
@@ -46,20 +46,22 @@ def request_of(
 
 
 def refuse_undo_with(paths: Sequence[str], options: Mapping[str, object], chosen: Mapping[str, Any]) -> None:
-    """Refuse options that mean nothing with --undo, which plans from the history and not from the manifests."""
+    """Raise a usage error for options that have no meaning with `--undo`, which plans from the history."""
     if chosen["undo"] is None:
         if chosen["force"]:
-            raise click.UsageError("--force is for --undo: it also takes back what later runs changed")
+            raise click.UsageError("--force needs --undo RUN")
         return
     flags = {f"--{name.replace('_', '-')}": chosen[name] for name in ("reassert", "sweep", "no_delete", "redo")}
     wrong = [name for name, value in {**options, **flags}.items() if value]
     if paths or wrong:
-        what = ", ".join(wrong) or "a path of manifests"
-        raise click.UsageError(f"--undo cannot be combined with {what}: it plans from the history (--target selects)")
+        what = ", ".join(wrong) or "paths"
+        raise click.UsageError(
+            f"--undo cannot be combined with {what}: it plans from the history; select with --target"
+        )
 
 
 def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[str, str]]) -> None:
-    """Refuse a path without a manifest: it would select nothing, and the plan would look like one without changes."""
+    """Raise a usage error for a path without manifests, whose plan would wrongly look like one without changes."""
     paths = list(paths)
     if not paths:
         return
@@ -75,12 +77,12 @@ def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[st
 def _approvals(options: Sequence[str]) -> tuple[str, ...]:
     for approval in options:
         if not APPROVAL.fullmatch(approval):
-            raise click.UsageError(f"{approval!r} is not a whole approval: a plan prints it as COUNT@HASH")
+            raise click.UsageError(f"{approval!r} is not an approval: copy the whole COUNT@HASH that the plan prints")
     return tuple(options)
 
 
 def announce(project: Project, output: Output) -> None:
-    """Say in one line that the embedded service is meant (docs/project-file.md)."""
+    """Print a note when the project uses the embedded sandbox (docs/project-file.md)."""
     if project.is_sandbox:
         folder = project.sandbox_data.parent.relative_to(project.root)
         output.say(f"Using the embedded sandbox; its data and its state are in {folder}.")

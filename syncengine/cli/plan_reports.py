@@ -1,4 +1,4 @@
-"""Reports of a plan, which are written however it ends: an older one must not pass for today's (docs/ci.md)."""
+"""Write the reports of a plan even when it fails, so that no older report passes for today's (docs/ci.md)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import click
 
@@ -21,51 +22,53 @@ Targets = Sequence[tuple[str, str]]
 
 
 class PlanCommand(Command):
-    """A command whose reports tell a misspelt option too."""
+    """The `plan` command, which also writes its reports when click rejects the command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(args)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            _after_misspelling(words, error)
+            _after_misspelling(ctx.find_object(Globals) or Globals(), words, error)
             raise
 
 
-def _after_misspelling(words: Sequence[str], error: click.UsageError) -> None:
-    """Write the reports that are named among words that are no command line."""
+def _after_misspelling(program: Globals, words: Sequence[str], error: click.UsageError) -> None:
+    """Write `error` to the reports named in `words`, which click could not parse. `program`: options before `plan`."""
     values = [word.removeprefix("--report=") for word in words if word.startswith("--report=")]
     values += [after for before, after in pairwise(words) if before == "--report"]
-    options = Globals()
+    folders = [word.removeprefix("-C") for word in words if word.startswith("-C") and word != "-C"]
+    folders += [after for before, after in pairwise(words) if before == "-C"]
+    options = replace(program, directory=folders[-1]) if folders else program
     with suppress(SyncengineError):
-        PlanReports(Output(options, options.folder), valid_targets(values)).write_trouble(error)
+        PlanReports(Output(options, options.folder), valid_targets(values, options.folder)).write_trouble(error)
 
 
-def valid_targets(values: Sequence[str]) -> Targets:
-    """The targets among the values of `--report`, without those that are none."""
+def valid_targets(values: Sequence[str], folder: Path) -> Targets:
+    """Return the valid `FORMAT=FILE` values of `--report` as pairs, and leave out all others."""
     targets: list[tuple[str, str]] = []
     for value in values:
         with suppress(click.UsageError):
-            targets += report_targets([value], list(PLAN_REPORTS))
+            targets += report_targets([value], list(PLAN_REPORTS), folder)
     return targets
 
 
 @dataclass
 class PlanReports:
-    """The reports that were asked for, as FORMAT and FILE. `output` is that of the project, once there is one."""
+    """The reports to write, as pairs of format and file. `output` is that of the project once the project is loaded."""
 
     output: Output
     targets: Targets
 
     @contextmanager
     def instead(self) -> Iterator[None]:
-        """Write any trouble inside as the reports, in the place of the plan, and raise it."""
+        """Write an error raised in the block to the reports, in place of the plan, and raise it again."""
         try:
             yield
         except (Exception, KeyboardInterrupt) as error:
             try:
                 self.write_trouble(error)
-            except SyncengineError as another:  # what went wrong first decides the exit
+            except SyncengineError as another:  # the first error decides the exit code
                 self.output.say(f"error[{another.code}]: {another.message}", level="error")
             raise
 
@@ -83,7 +86,7 @@ class PlanReports:
 
 
 def trouble_of(error: BaseException) -> SyncengineError:
-    """Return the error that ended a command, as it can be shown: never with data in it that is not ours."""
+    """Return the error that ended a command in a form that can be shown, without data from unexpected errors."""
     match error:
         case SyncengineError():
             return error

@@ -1,4 +1,4 @@
-"""Events of an apply → progress on stderr: bars on a terminal, now and then a line elsewhere; and remarks anywhere."""
+"""Events of an apply → progress on stderr: bars on a terminal, occasional lines elsewhere, and remarks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Stage:
-    """How far a stage is. `shown_at`: when that was last shown."""
+    """The progress of one stage. `shown_at` is the time of its last line."""
 
     name: str
     items: int
@@ -40,18 +40,18 @@ class _Stage:
     troubled: int = 0
 
     def __str__(self) -> str:
-        trouble = f", {number(self.troubled)} of them not applied" if self.troubled else ""
+        trouble = f", {number(self.troubled)} not applied" if self.troubled else ""
         return f"{self.name}: {number(self.ended)} of {number(self.items)}{trouble}"
 
 
 EVERY_SECONDS = 10.0
-"""Seconds between two lines about one stage, where no bar is drawn."""
+"""The shortest time between two lines about one stage, where no bar is drawn."""
 
 
 class Progress:
-    """A bar a stage on a terminal, else lines; errors are always shown. Use as a context manager.
+    """Progress with one bar for each stage on a terminal, and lines elsewhere. Use it as a context manager.
 
-    `now` counts seconds, from any beginning. `hides`: the codes of remarks that are left to the report.
+    `now` is a clock in seconds with any zero. `hides` has the codes of remarks that only the report shows.
     """
 
     def __init__(self, output: Output, now: Callable[[], float] = time.monotonic, hides: Collection[str] = ()) -> None:
@@ -72,7 +72,7 @@ class Progress:
         self._stop()
 
     def tell(self, event: Event) -> None:
-        """Hear one event."""
+        """Show one event."""
         match event:
             case StageStarted(name, items):
                 self._start_stage(name, items)
@@ -86,9 +86,7 @@ class Progress:
             case Waiting(seconds, why):
                 self._say(f"waiting up to {seconds:.0f} s: {why}")
             case Stopping(seconds):
-                self._say(
-                    f"stopping: waiting up to {seconds:g} s for answers under way; interrupt again to stop at once"
-                )
+                self._say(f"stopping: waiting up to {seconds:g} s for pending answers; interrupt again to stop at once")
             case SessionOpened(id):
                 if self._output.options.verbose:
                     self._say(f"sync session {id} started")
@@ -102,7 +100,7 @@ class Progress:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Hide the bars while a person is asked."""
+        """Stop the bars, so that a person can be asked."""
         self._stop()
         yield
 

@@ -1,4 +1,4 @@
-"""publish: one comment of a pull request, from a plan or report in a file."""
+"""publish: keep a plan or report in a file as one comment of a pull request."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ DEFAULT_KEY = "default"
 @click.option(
     "--to", "host", type=click.Choice(["github", "gitlab"]), required=True, help="The host of the pull request."
 )
-@click.option("--key", metavar="NAME", help="Which comment this is: one for each name (default: the environment).")
+@click.option("--key", metavar="NAME", help="The name of the comment, one for each name (default: the environment).")
 @click.option("--dotenv", metavar="FILE", shell_complete=files, help="Write the outputs as variables for later jobs.")
-@click.option("--dry-run", is_flag=True, help="Print the comment, and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the comment and send nothing.")
 @printing_command
 def publish(
     options: Globals, format: str, file: str, host: str, key: str | None, dotenv: str | None, dry_run: bool
 ) -> int:
-    """Write FILE, a plan or report as JSON, into the one comment of a pull request that this command keeps.
+    """Write FILE, a plan or report in JSON, to a pull request as one comment, which is kept up to date.
 
-    It takes the pull request and the token from the variables of the CI job.
+    The pull request and the token are taken from the variables of the CI job.
     """
     from syncengine.project.load import project_folder
     from syncengine.publish.comment import LIMITS, comment_of
@@ -59,7 +59,7 @@ def publish(
     if dry_run:
         output.data(_document("dry-run", text=text, outputs=publication.outputs) if format == "json" else text)
         return ExitCode.DONE
-    _hand_on(publication.outputs, dotenv)
+    _hand_on(publication.outputs, None if dotenv is None else options.folder / dotenv)
     done = publish_comment(kind, place, marker, text)
     _tell(output, done, text, format, publication.outputs)
     return ExitCode.DONE
@@ -70,12 +70,12 @@ def _key(options: Globals, key: str | None) -> str:
 
     name = key or options.environment or os.environ.get("SYNCENGINE_ENV") or DEFAULT_KEY
     if not KEY.fullmatch(name):
-        raise click.UsageError(f"--key {name!r}: letters, digits, dots and hyphens are expected")
+        raise click.UsageError(f"--key {name!r}: use letters, digits, dots and hyphens")
     return name
 
 
 def _judged(plan: Plan, options: Globals) -> Plan:
-    """The plan with the approvals of the project, where there is one."""
+    """Return the plan with the approvals of the project, or unchanged when the project cannot be loaded."""
     from contextlib import suppress
 
     from syncengine.errors import SyncengineError
@@ -87,18 +87,18 @@ def _judged(plan: Plan, options: Globals) -> Plan:
     return plan
 
 
-def _hand_on(outputs: Outputs, dotenv: str | None) -> None:
-    """Write the outputs before anything is sent: they do not depend on the host."""
+def _hand_on(outputs: Outputs, dotenv: Path | None) -> None:
+    """Write the outputs for later steps and jobs of CI, before anything is sent to the host."""
     from syncengine.publish.outputs import append_outputs, write_dotenv
 
     if dotenv is not None:
-        write_dotenv(outputs, Path(dotenv))
+        write_dotenv(outputs, dotenv)
     if file := os.environ.get("GITHUB_OUTPUT"):
         append_outputs(outputs, Path(file))
 
 
 def _tell(output: Output, done: Publishing, text: str, format: str, outputs: Outputs) -> None:
-    """Report the outcome; a text that no comment could take goes to the job's summary, or its log."""
+    """Print the outcome. A text that could not become a comment goes to the job's summary, or to its log."""
     from syncengine.publish.outputs import append
     from syncengine.publish.publish import Published
 

@@ -1,4 +1,4 @@
-"""render: print the manifests after templates and defaults."""
+"""render: print the manifests with templates and defaults applied."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syncengine.errors import ExitCode, SyncengineError
 @with_globals
 @no_collection()
 def render(options: Globals, paths: Sequence[str], format: str) -> int:
-    """Print the manifests after templates and defaults, as one manifest. PATHS select what is printed."""
+    """Print the manifests with templates and defaults applied, as one manifest. PATHS limit the output."""
     from syncengine.manifest.desired import load
     from syncengine.plan.scope import Scope
     from syncengine.render.manifest import manifest_json, manifest_yaml

@@ -1,4 +1,4 @@
-"""reviewed: the plans that were reviewed in the pull requests of the last commits."""
+"""reviewed: fetch the plans that were reviewed in the pull requests of recent commits."""
 
 from __future__ import annotations
 
@@ -27,25 +27,31 @@ REVIEWED_FORMAT = "syncengine.reviewed/v1"
     "-o", "--out", metavar="DIR", required=True, shell_complete=folders, help="Write the plans to this folder."
 )
 @click.option(
-    "--commits", type=click.IntRange(1, 100), default=10, show_default=True, help="So many commits of the branch."
+    "--commits",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="How many commits of the branch to look at.",
 )
-@click.option("--artifact", default="plan", show_default=True, help="The artifact of the job that planned.")
-@click.option("--file", default="plan.json", show_default=True, help="The file in it.")
+@click.option("--artifact", default="plan", show_default=True, help="The artifact with the plan; on GitLab, its job.")
+@click.option("--file", default="plan.json", show_default=True, help="The plan's file in the artifact.")
 @printing_command
 def reviewed(options: Globals, format: str, host: str, out: str, commits: int, artifact: str, file: str) -> int:
-    """Fetch the plans of the pull requests that were merged last, for `apply --reviewed`.
+    """Fetch the reviewed plans of recently merged pull requests, for `apply --reviewed`.
 
-    Several merges are applied at once where a host dropped runs that were queued. Artifacts of forks are not read.
+    There may be several, since a host may drop queued runs, and the next run applies all of their merges. Artifacts of
+    forks are not read.
     """
     from syncengine.project import git
     from syncengine.publish.artifacts import Wanted, reviewed_files
     from syncengine.publish.hosts import HOSTS
     from syncengine.render.json import dumped
+    from syncengine.render.words import count_of
 
     kind = HOSTS[host]
     ids = git.recent(options.folder, commits)
     if not ids:
-        raise SyncengineError("this folder has no commits: check out the branch that is applied", code="no-commit")
+        raise SyncengineError("this folder has no commits: check out the branch to apply", code="no-commit")
     found = reviewed_files(kind, kind.place(os.environ), ids, Wanted(artifact, file))
     output = Output(options, options.folder)
     plans = [each for each in found if _is_plan(each, file, output)]
@@ -55,18 +61,18 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     else:
         output.data("".join(f"Wrote {name}\n" for name in names))
         if not names:
-            output.say(f"No reviewed plan: none of the last {len(ids)} commits came with a pull request that has one.")
+            output.say(f"No reviewed plan was found for the pull requests of the last {count_of(len(ids), 'commit')}.")
     return ExitCode.DONE
 
 
 def _is_plan(artifact: ReviewedFile, file: str, output: Output) -> bool:
-    """Whether `apply --reviewed` can compare with it; a warning says why not."""
+    """Return whether `apply --reviewed` can compare with the artifact. If not, print a warning with the reason."""
     from syncengine.render.reviewed import reviewed_in
 
     try:
         reviewed_in(artifact.content, f"{file} of pull request {artifact.number}")
     except SyncengineError as error:
-        output.say(f"warning[{error.code}]: left out, as if it had none: {error.message}", level="warning")
+        output.say(f"warning[{error.code}]: plan left out: {error.message}", level="warning")
         return False
     return True
 

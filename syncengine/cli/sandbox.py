@@ -1,4 +1,4 @@
-"""sandbox: the embedded service in the foreground."""
+"""sandbox: run the embedded service in the foreground."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from syncengine.render.escape import file_name
     type=click.IntRange(0, 65535),
     help="The port to listen on; 0 takes a free one.",
 )
-@click.option("--data", metavar="FILE", help="The file that holds its data (default: .syncengine/sandbox/service.db).")
-@click.option("--api-key", default="sandbox", show_default=True, help="The API key that it accepts.")
+@click.option("--data", metavar="FILE", help="The file for its data (default: .syncengine/sandbox/service.db).")
+@click.option("--api-key", default="sandbox", show_default=True, help="The API key to accept.")
 @with_globals
 def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
     """Run the embedded service in the foreground, until it is interrupted.
 
-    The interface is under /connect/api, a console at /.
+    Its interface is at /connect/api, and a console page at /.
     """
     from syncengine.sandbox.app import RunningSandbox, serve
 
@@ -53,6 +53,5 @@ def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: s
 
 
 def address_file(data: Path) -> Path:
-    """The file in which a sandbox in the foreground writes its address for `--sandbox`; the lock on `data` shows that
-    it runs."""
+    """Return the file with the URL of a foreground sandbox, which `--sandbox` reads while `data` is locked."""
     return data.with_suffix(".url")

@@ -1,4 +1,4 @@
-"""schema: the JSON Schemas of all formats, in files or on stdout."""
+"""schema: write the JSON Schemas of all formats to files, or one to stdout."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from syncengine.errors import ExitCode, SyncengineError
 @click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
 @with_globals
 def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
-    """Write the JSON Schemas of all formats into a folder, or print the one with this NAME to stdout.
+    """Write the JSON Schemas of all formats to a folder, or print a single one to stdout.
 
-    NAME is that of the file: manifest, project, plan, report, diagnostics and so on. With -o, those with these NAMEs
-    are written.
+    NAME is the schema's file name without suffix: manifest, project, plan, report, diagnostics and so on. With -o, or
+    several NAMEs, these schemas are written to the folder.
     """
     from syncengine.project.atomic_write import refuse_links, write_whole
     from syncengine.render.json import dumped
@@ -37,14 +37,14 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
         place.mkdir(parents=True, exist_ok=True)
         for name, content in chosen.items():
             write_whole(place / name, [dumped(content).encode()])
-            output.say(f"{place / name}")
+            output.say(f"Wrote {place / name}")
     except OSError as error:
         raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None
     return ExitCode.DONE
 
 
 def _schemas(names: Sequence[str]) -> dict[str, Any]:
-    """The schemas with these names, by file name; all of them without names."""
+    """Return the schemas with these names, or all schemas without names, by file name."""
     from syncengine.document.diagnostics import suggestion
     from syncengine.render.schemas.published import SUFFIX, schemas
 
@@ -52,6 +52,6 @@ def _schemas(names: Sequence[str]) -> dict[str, Any]:
     by_name = {name.removesuffix(SUFFIX): name for name in by_file}
     for name in names:
         if name.removesuffix(SUFFIX) not in by_name:
-            hint = suggestion(name, by_name) or f"; there are {', '.join(by_name)}"
+            hint = suggestion(name, by_name) or f": choose from {', '.join(by_name)}"
             raise click.UsageError(f"there is no schema {name!r}{hint}")
     return {by_name[short]: by_file[by_name[short]] for short in (n.removesuffix(SUFFIX) for n in names or by_name)}

@@ -1,4 +1,4 @@
-"""Options that choose what a plan may hold, for `plan` and `apply`."""
+"""The options of `plan` and `apply` that select or approve changes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from syncengine.cli.completion import addresses
 of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
 
 SELECTION = (
-    of_addresses("--target", "targets", help="Only these addresses (globs)."),
-    of_addresses("--exclude", "excludes", help="All but these addresses (globs)."),
-    click.option("--reassert", is_flag=True, help="Send everything that the manifests declare again."),
+    of_addresses("--target", "targets", help="Select only these addresses (globs)."),
+    of_addresses("--exclude", "excludes", help="Select all but these addresses (globs)."),
+    click.option("--reassert", is_flag=True, help="Send all declared resources again."),
     click.option("--sweep", is_flag=True, help="Complete a sync session even if it removes no activity type."),
-    click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
+    click.option("--no-delete", is_flag=True, help="Leave out removals and cleared values."),
     click.option("--redo", is_flag=True, help="Apply changes of undone runs again."),
     click.option(
         "--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve exactly these removals."
@@ -26,7 +26,7 @@ SELECTION = (
 
 
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that choose what a plan may hold."""
+    """Add the options in `SELECTION` to a command."""
     for option in reversed(SELECTION):
         command = option(command)
     return command

@@ -1,4 +1,4 @@
-"""serve: the long-running connector."""
+"""serve: run the connector until it is stopped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from syncengine.errors import ExitCode, SyncengineError
 
 @click.command(cls=Command)
 @click.option(
-    "--listen", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics (default: from the project file)."
+    "--listen",
+    metavar="HOST:PORT",
+    help="Address of /healthz, /readyz and /metrics (default: that of the project file).",
 )
 @with_globals
 def serve(options: Globals, listen: str | None) -> int:
     """Reconcile on an interval, deliver posted time and report health, until SIGTERM.
 
-    What happens is written to stderr, one JSON object a line; `--log-format text` writes it for people.
+    The log goes to stderr, one JSON object per line; `--log-format text` is for people.
     """
     from syncengine.cli.apply import serving
     from syncengine.project.delivery_schema import listen as address_of
@@ -34,7 +36,7 @@ def serve(options: Globals, listen: str | None) -> int:
 
     address = address_of(listen) if listen else None
     if listen and address is None:
-        raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, like 127.0.0.1:9100")
+        raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, such as 127.0.0.1:9100")
     log = Log(Lines(sys.stderr), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
     process = Process(options.project, serving, os.environ, log, listen=address)
     try:

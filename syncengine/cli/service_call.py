@@ -1,4 +1,4 @@
-"""A client for a command that makes a call or two of the service by hand; the settings that the service has for us."""
+"""Call the service for a command, and fetch the settings that the service has for this connector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
-    """Return the result of `talk` with a client of the project's service."""
+    """Run `talk` with a client of the project's service, and return its result."""
     from syncengine.cli.apply import serving
     from syncengine.cli.plan_options import announce
     from syncengine.connector.connection import client_of
@@ -41,9 +41,9 @@ def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -
 
 
 def service_settings(options: Globals) -> Mapping[str, Any] | None:
-    """Return `connectorConfiguration`; None, with a warning, if the service is unreachable. WrongTeam and AuthFailed.
+    """Return `connectorConfiguration`, or `None`, with a warning, when the service cannot be asked.
 
-    A project that names no service, or no key of it, is not asked for one.
+    Return `None` for a project without a service or key. Raise `WrongTeam` or `AuthFailed` for a wrong key.
     """
     from syncengine.connector.connection import prove_team
     from syncengine.connector.registration import NOT_REGISTERED, settings_of

@@ -1,4 +1,4 @@
-"""show: a saved plan, in any format."""
+"""show: print a saved plan in any format."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("file", shell_complete=files)
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
-@click.option("--action", "actions", multiple=True, help="Only these actions (create, update, delete, …).")
-@of_addresses("--target", "targets", help="Only these addresses (globs).")
+@click.option("--action", "actions", multiple=True, help="Show only these actions (create, update, delete, …).")
+@of_addresses("--target", "targets", help="Show only these addresses (globs).")
 @with_globals
 @no_collection()
 def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
@@ -41,13 +41,13 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
-        raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
+        raise click.UsageError(f"--action {unknown[0]!r}: choose from {', '.join(action.word for action in Action)}")
     output = Output(options, options.folder)
     try:
         plan = saved_plan.load(options.folder / file, SHOWN)
     except SyncengineError as error:
         return output.refusal(error, format)
-    with suppress(SyncengineError):  # a plan can be looked at without its project
+    with suppress(SyncengineError):  # a plan can be shown without its project
         project = options.project()
         output = Output(options, project.root, project.blob)
         plan = with_approvals(plan, project, PlanRequest("show"))
@@ -64,12 +64,12 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
 
 
 def _lacking(plan: Plan, targets: Sequence[str]) -> list[Diagnostic]:
-    """Warnings of targets that are in no change of the plan, which else looks like one without changes."""
+    """Return a warning for each target without changes, whose plan would wrongly look like one without changes."""
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.plan.scope import Scope
 
     if not targets:
         return []
     globs = Scope(targets=tuple(targets)).matching_nothing((change.key, None) for change in plan.changes)
-    messages = (f"{glob} selects nothing of this plan" for glob in globs)
+    messages = (f"{glob} selects nothing in this plan" for glob in globs)
     return [Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=text) for text in messages]

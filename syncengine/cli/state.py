@@ -1,4 +1,4 @@
-"""state: the cached prior state, to look at, lock and mend."""
+"""state: inspect, lock and repair the cached prior state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import content_of
 from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
-from syncengine.render.escape import file_name
+from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status
 from syncengine.state import transfer
@@ -54,11 +54,15 @@ def _reading(options: Globals) -> Iterator[State]:
 @click.argument("globs", metavar="[ADDRESS]...", nargs=-1, shell_complete=addresses)
 @printing_command
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
-    """List what is recorded; ADDRESS may be a glob."""
+    """List the recorded resources. ADDRESS may be a glob."""
     with _reading(options) as store:
-        rows = [r for r in store.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
-    width = Output(options, options.folder).look().width
-    return show(options, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
+        all_rows = list(store.rows())
+    rows = [r for r in all_rows if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
+    if all_rows and not rows:
+        text = f"No recorded address matches {' or '.join(map(visible, globs))}.\n"
+    else:
+        text = rendering.rows_text(rows, Output(options, options.folder).look().width)
+    return show(options, format, rendering.rows_document(rows), text)
 
 
 @state.command("show")
@@ -78,7 +82,10 @@ def show_row(options: Globals, format: str, address: str) -> int:
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(options: Globals, format: str, address: str | None) -> int:
-    """Show the last runs, or the changes of one resource field by field."""
+    """Show the last runs, or all changes of one resource.
+
+    With ADDRESS, the changes of that resource are shown field by field.
+    """
     key = _key(address) if address else None
     with _reading(options) as store:
         if key is None:
@@ -94,7 +101,10 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
 @click.argument("other", metavar="OTHER", shell_complete=files)
 @printing_command
 def diff_states(options: Globals, format: str, other: str) -> int:
-    """Compare what is recorded with OTHER: an environment of the project file, or what `state export` wrote."""
+    """Compare the state with another one.
+
+    OTHER is an environment of the project file, or a file that `state export` wrote.
+    """
     from syncengine.cli.state_diff import differences
     from syncengine.render.state_diff import diff_document, diff_text
 
@@ -105,7 +115,7 @@ def diff_states(options: Globals, format: str, other: str) -> int:
 @state.command("versions")
 @printing_command
 def list_versions(options: Globals, format: str) -> int:
-    """List the versions of a state in Git that can be restored, the newest first."""
+    """List the restorable versions of a state in Git, newest first."""
     from syncengine.cli.state_versions import versions_of
     from syncengine.render.state_versions import versions_document, versions_text
 
@@ -118,11 +128,14 @@ def list_versions(options: Globals, format: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def restore_version(options: Globals, format: str, version: str, auto_approve: bool) -> int:
-    """Restore VERSION of a state in Git as a new version. All its rows are doubtful."""
+    """Restore VERSION of a state in Git as a new version.
+
+    Every row becomes doubtful, so that the next apply sends all resources again.
+    """
     from syncengine.cli.state_versions import restore
     from syncengine.render.state_versions import restored_text
 
-    _confirm(f"Replace what is recorded by version {version}?", auto_approve)
+    _confirm(f"Replace the recorded rows by those of version {version}?", auto_approve)
     restored = restore(options.project(), version)
     return show(options, format, {"restored": restored.id, "rows": restored.info.rows}, restored_text(restored))
 
@@ -132,29 +145,37 @@ def restore_version(options: Globals, format: str, version: str, auto_approve: b
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
-    """Remove rows from the state. The service keeps the resources, and the next plan does not know of them."""
+    """Remove rows from the state. The service keeps the resources, and later plans no longer know them."""
     keys = [_key(address) for address in addresses]
-    _confirm(f"Forget {', '.join(addresses)}? The service keeps what it has.", auto_approve)
+    _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
     project = options.project()
     with writing(project, "state forget") as store:
         missing = [key for key in keys if key not in store.get(keys)]
         if missing:
-            message = f"{', '.join(map(str, missing))}: not recorded; nothing was forgotten{near(store, missing[0])}"
+            are = "is" if len(missing) == 1 else "are"
+            names = ", ".join(map(str, missing))
+            message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"
             raise SyncengineError(message, code="not-recorded")
         count = store.forget(keys, project.service.landing)
     return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
 
 @state.command("prune")
-@click.option("--before", type=Moment(), required=True, metavar="DATE", help="2026-01-31, a date and time, or 180d.")
-@click.option("--dry-run", is_flag=True, help="Only count what would be removed.")
+@click.option(
+    "--before",
+    type=Moment(),
+    required=True,
+    metavar="DATE",
+    help="A date, a date and time, or an age: 2026-01-31, 180d.",
+)
+@click.option("--dry-run", is_flag=True, help="Only count the runs and changes to be removed.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
-    """Remove history from before DATE: runs, their changes, and former values.
+    """Remove the history from before DATE.
 
-    Rows, approvals and everything in doubt stay. Removed runs can no longer be undone, nor earlier versions of a state
-    in Git be restored.
+    Runs, their changes and former values are removed; rows, approvals and everything in doubt stay. Removed runs can no
+    longer be undone, and earlier versions of a state in Git can no longer be restored.
     """
     question = f"Remove the history from before {when(before)}? Its runs can no longer be undone."
     if dry_run:
@@ -185,16 +206,18 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def erase_resources(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
-    """Remove the names and contents of resources from the state and all its history.
+    """Erase resources from the state and all its history.
 
-    They must have left the manifests, or be forgotten. The history keeps that something happened. Earlier versions of a
-    state in Git are kept no more.
+    Remove them from the manifests, or forget them, first. The history still shows that something happened, but neither
+    names nor contents. Earlier versions of a state in Git are deleted.
     """
     from syncengine.manifest.cache import delete_cache
 
     keys = [_key(address) for address in addresses]
     _refuse_no_state(options)
-    _confirm(f"Erase {count_of(len(keys), 'resource')} for good? What was done to them cannot be undone.", auto_approve)
+    _confirm(
+        f"Erase {count_of(len(keys), 'resource')} for good? Changes to them can no longer be undone.", auto_approve
+    )
     project = options.project()
     with writing(project, "state erase") as store:
         _refuse_to_erase(store, keys, project.service.landing)
@@ -210,19 +233,20 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
 
 
 def _refuse_no_state(options: Globals) -> None:
-    """Refuse where nothing is recorded yet: a command that only removes makes no state."""
+    """Raise `no-state` when there is no state: a command that only removes does not create one."""
     with _reading(options) as store:
         if not store.exists:
             raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
 
 
 def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
-    """Refuse resources that the state does not know, and those that it must still know."""
+    """Raise an error for resources that are unknown to the state, or that it must still keep."""
     recorded = store.get(keys)
     unknown = [key for key in keys if key not in recorded and not store.history(key)]
     if unknown:
         names = ", ".join(map(str, unknown))
-        message = f"{names}: neither recorded nor in the history; nothing was erased{near(store, unknown[0])}"
+        are = "is" if len(unknown) == 1 else "are"
+        message = f"{names} {are} neither recorded nor in the history, so nothing was erased{near(store, unknown[0])}"
         raise SyncengineError(message, code="not-recorded")
     if obstacles := store.obstacles(keys, window):
         message = "; ".join(f"{each.key}: {each.reason}" for each in obstacles)
@@ -231,30 +255,33 @@ def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
 
 @state.command("quarantine")
 @click.argument("address", required=False, shell_complete=addresses)
-@click.option("--reason", metavar="TEXT", help="Why it is set aside; every plan repeats it.")
-@click.option("--until", metavar="DATE", help="The last day in UTC, or a time like 2027-01-31T09:00:00Z.")
-@click.option("--end", is_flag=True, help="End it: the next apply sends the resource again.")
+@click.option("--reason", metavar="TEXT", help="Why the resource is set aside; shown in every plan.")
+@click.option("--until", metavar="DATE", help="The last day (UTC), or a time such as 2027-01-31T09:00:00Z.")
+@click.option("--end", is_flag=True, help="End the quarantine: the next apply sends the resource again.")
 @printing_command
 def quarantine(
     options: Globals, format: str, address: str | None, reason: str | None, until: str | None, end: bool
 ) -> int:
-    """Set a resource aside that the service refuses, so that all others are applied; or list the quarantine."""
+    """Set a rejected resource aside, or list the quarantine.
+
+    All other resources are applied without it. Without ADDRESS, the quarantine is listed.
+    """
     from syncengine.cli import state_quarantine as commands
     from syncengine.render import quarantine as shown
 
     if address is None:
         if reason is not None or until is not None or end:
-            raise Usage("--reason, --until and --end need an ADDRESS, as `plan` shows it")
+            raise Usage("--reason, --until and --end need an ADDRESS, such as `tag/ACME-0042`")
         verdict = commands.current_quarantine(options.project())
         return show(options, format, shown.verdict_document(verdict), shown.verdict_text(verdict))
     key = _key(address)
     if end:
         if reason is not None or until is not None:
-            raise Usage("--end goes with neither --reason nor --until")
+            raise Usage("--end cannot be combined with --reason or --until")
         commands.end(options.project(), key)
         return show(options, format, {"ended": address}, f"{address} is no longer in quarantine.\n")
     if reason is None:
-        raise Usage("--reason TEXT is missing: every plan repeats it; or --end, to end the quarantine")
+        raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
     record = commands.set_aside(options.project(), key, reason, until)
     return show(options, format, shown.record_document(record), shown.record_text(record))
 
@@ -263,7 +290,10 @@ def quarantine(
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you, instead of stdout.")
 @with_globals
 def export_rows(options: Globals, out: str | None) -> int:
-    """Write everything that is recorded as JSON lines: a header, then one line for each resource."""
+    """Write the whole state as JSON lines.
+
+    A header comes first, then one line for each resource.
+    """
     output = Output(options, options.folder)
     try:
         with _reading(options) as store:
@@ -284,11 +314,11 @@ def export_rows(options: Globals, out: str | None) -> int:
 
 
 def _refuse_under_way(store: State, seconds: float) -> None:
-    """Refuse an export while an earlier call may still be executed: its rows would not show that."""
+    """Raise `landing` while an earlier call may still be executed: exported rows could not show that."""
     if remaining := store.under_way(seconds):
         message = (
-            f"an earlier call may still be executed, and no export can contain it: repeat in {math.ceil(remaining)} s;"
-            " after a run that was killed, `apply` first"
+            "the service may still execute an earlier call, which the export would lack:"
+            f" repeat in {math.ceil(remaining)} s, or after a killed run, run `syncengine apply` first"
         )
         raise SyncengineError(message, code="landing")
 
@@ -303,16 +333,17 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 @state.command("import")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
-@click.option("--new-state", is_flag=True, help="Begin the state, where it is in Git and there is none.")
+@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
 @printing_command
 def import_rows(options: Globals, format: str, file: str, auto_approve: bool, new_state: bool) -> int:
-    """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
+    """Record the rows of a `state export` file (- is stdin).
 
-    Every row is doubtful then, so that the next apply sends all of it again.
+    Rows with the same address are replaced, and all others stay. Every row becomes doubtful, so that the next apply
+    sends all resources again.
     """
     data = sys.stdin.buffer.read() if file == "-" else content_of(options.folder / file)
     exported = transfer.read(data, file)
-    _confirm(f"Record {len(exported.rows)} resources and replace what is recorded of them?", auto_approve)
+    _confirm(f"Record {count_of(len(exported.rows), 'resource')}, replacing rows with the same address?", auto_approve)
     project = options.project()
     with writing(project, "state import", create=new_state) as store:
         _refuse_other_team(store, exported.head.team)
@@ -325,29 +356,34 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
             store.add_undone(exported.undone)
             store.take_commit(exported.head.commit, exported.head.ancestors)
             counts["applied"] = len(exported.rows)
-    text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
+    count = count_of(len(exported.rows), "resource")
+    text = f"Imported {count}. All rows are doubtful: the next apply sends them again.\n"
     return show(options, format, {"imported": len(exported.rows)}, text)
 
 
 def _refuse_other_team(store: State, team: str | None) -> None:
-    """Refuse a file of another team: rows of one team's service are not true of another's (docs/planning.md 1.6)."""
+    """Raise `WrongTeam` when the export belongs to another team than the state (docs/planning.md 1.6)."""
     own = store.facts().team
     if None not in (own, team) and own != team:
-        raise WrongTeam(f"the file belongs to team {team!r}, and the state to {own!r}")
+        raise WrongTeam(f"the file belongs to team {team!r}, but the state to team {own!r}")
 
 
 @state.command("rebuild")
 @click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
-@click.option("--all-history", is_flag=True, help="Also record, as released, resources of earlier commits.")
-@click.option("--allow-missing-sources", is_flag=True, help="Leave out resources made from databases and services.")
+@click.option(
+    "--all-history", is_flag=True, help="Also record resources that only earlier commits declare, as released."
+)
+@click.option(
+    "--allow-missing-sources", is_flag=True, help="Leave out resources generated from databases and services."
+)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
-@click.option("--new-state", is_flag=True, help="Begin the state, where it is in Git and there is none.")
+@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
     """Rebuild a lost state from the manifests of a commit.
 
-    Every row is doubtful then, so that the next apply sends all of it again.
+    Every row becomes doubtful, so that the next apply sends all resources again.
     """
     from syncengine.cli import state_rebuild as rebuilding
     from syncengine.render.json import diagnostic_items
@@ -369,7 +405,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
 
 
 @state.command("lock")
-@click.option("--reason", metavar="TEXT", help="Shown to everyone whom the lock keeps out.")
+@click.option("--reason", metavar="TEXT", help="Shown to everyone who is kept out by the lock.")
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
@@ -383,7 +419,7 @@ def lock_state(options: Globals, format: str, reason: str | None) -> int:
 @click.argument("lock_id", metavar="ID")
 @printing_command
 def unlock_state(options: Globals, format: str, lock_id: str) -> int:
-    """End the lock with this ID, whoever holds it. Its holder can no longer write or send anything."""
+    """End the lock with this ID, whoever holds it. The holder can no longer write or send anything."""
     project = options.project()
     with open_state(project.state, write=False) as looked:
         lock = looked.current_lock()
@@ -391,7 +427,7 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
         raise SyncengineError("the state is not locked", code="not-locked")
     with open_state(project.state, write=True) as store:
         if not store.force_unlock(lock_id):
-            raise SyncengineError(f"{lock_id} is not the id of the lock; it is held by {lock}", code="other-lock")
+            raise SyncengineError(f"{lock_id} is not the id of the lock, which is held by {lock}", code="other-lock")
     return show(options, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
 
 
@@ -399,14 +435,17 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebind(options: Globals, format: str, auto_approve: bool) -> int:
-    """Accept the team's new name, or the service's new URL, after asking the service which team the key belongs to."""
+    """Accept a new name of the team, or new URL of the service.
+
+    The service is asked for the team of the key, and the state is bound to it.
+    """
     from syncengine.cli.apply import serving
 
     project = options.project()
     Output(options, project.root).diagnostics(project.warnings)
-    _confirm("Bind this state to the service and the team of the key, whatever their names are?", auto_approve)
+    _confirm("Bind this state to the configured service and to the team of the key?", auto_approve)
     before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
-    text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
+    text = f"Bound to team {team!r}" + (f" (formerly {before!r}).\n" if before else ".\n")
     return show(options, format, {"team": team, "before": before}, text)
 
 
@@ -414,13 +453,15 @@ def _key(address: str) -> Key:
     try:
         return Key.parse(address)
     except ValueError:
-        raise Usage(f"{address!r} is not an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE") from None
+        raise Usage(
+            f"{address!r} is not an address: write tag/NAME, category/EXTERNAL_ID or activity-type/CODE"
+        ) from None
 
 
 def _confirm(question: str, auto_approve: bool) -> None:
     if auto_approve:
         return
     if not sys.stdin.isatty():
-        raise Usage("there is no terminal to ask on: repeat with -y")
+        raise Usage("there is no terminal to ask for confirmation: repeat with -y")
     if not agreed(question):
         raise SyncengineError("nothing was changed", code="not-confirmed")

@@ -1,4 +1,4 @@
-"""state diff: the rows in which two states differ."""
+"""state diff: compare the rows of two states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syncengine.state.store import open_state
 
 
 def differences(options: Globals, other: str) -> Comparison[str]:
-    """Compare the state of the project with the one of another environment, or with an export in a file."""
+    """Compare the project's state with the state of another environment, or with an export in a file."""
     return compare(_contents(_rows_of(options, other)), _contents(_rows(options)))
 
 
@@ -37,7 +37,7 @@ def _rows_of(options: Globals, other: str) -> list[Recorded]:
 
 
 def _contents(rows: Iterable[Recorded]) -> dict[str, object]:
-    """All that is recorded of each resource that the service may hold, but for ids, places and doubts."""
+    """Return the recorded content of each resource that the service may hold, without ids, places and doubts."""
     return {
         str(row.key): {
             "status": row.status.value,

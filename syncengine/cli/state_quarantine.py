@@ -1,4 +1,4 @@
-"""state quarantine: set a refused resource aside, list the quarantine, end one (docs/quarantine.md)."""
+"""state quarantine: set a rejected resource aside, list the quarantine, or end one (docs/quarantine.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_REASON = 500
 
 
 def set_aside(project: Project, key: Key, reason: str, until: str | None) -> QuarantineRecord:
-    """Set a resource aside whose last call was refused; SyncengineError of any other."""
+    """Set aside a resource whose last call was rejected. Raise `SyncengineError` for any other resource."""
     end, why = _until(until), _reason(reason)
     _refuse_unrecorded(project, key)
     desired = declared_by(project, manifest_set(project))
@@ -43,17 +43,17 @@ def set_aside(project: Project, key: Key, reason: str, until: str | None) -> Qua
 
 def _refused(key: Key, why: str, *, is_known: bool) -> SyncengineError:
     if not is_known and why == NEVER:
-        return SyncengineError(f"{key} is not recorded: there is nothing to set aside", code="not-recorded")
+        return SyncengineError(f"{key} is not recorded, so there is nothing to set aside", code="not-recorded")
     if why in REMOVALS:
         return Usage(f"{key} is not set aside: {REMOVALS[why]}")
     return SyncengineError(f"{key} is not set aside: {why}", code=NOT_REFUSED)
 
 
 def _refuse_unrecorded(project: Project, key: Key) -> None:
-    """Refuse where there is no state, which is not made for this."""
+    """Raise `not-recorded` for an unrecorded resource, without creating a state."""
     with open_state(project.state, write=False) as looked:
         if key not in looked.get([key]):
-            message = f"{key} is not recorded: there is nothing to set aside{near(looked, key)}"
+            message = f"{key} is not recorded, so there is nothing to set aside{near(looked, key)}"
             raise SyncengineError(message, code="not-recorded")
 
 
@@ -64,21 +64,21 @@ def _until(text: str | None) -> float | None:
     if until is None:
         raise Usage(f"--until {text!r} is neither a date like 2027-01-31 nor a time like 2027-01-31T09:00:00Z")
     if until <= time.time():
-        raise Usage(f"--until {until_text(until)} has passed")
+        raise Usage(f"--until {until_text(until)} is in the past")
     return until
 
 
 def _reason(text: str) -> str:
     reason = text.strip()
     if not reason:
-        raise Usage("--reason needs a few words, which every plan repeats")
+        raise Usage("--reason is empty: give a few words, which every plan shows")
     if len(reason) > LONGEST_REASON:
-        raise Usage(f"--reason may have at most {LONGEST_REASON} characters; this one has {len(reason)}")
+        raise Usage(f"--reason has {len(reason)} characters: shorten it to at most {LONGEST_REASON}")
     return reason
 
 
 def end(project: Project, key: Key) -> None:
-    """End a quarantine that was set by hand."""
+    """End a quarantine that was set with `state quarantine`."""
     with open_state(project.state, write=False) as looked:
         if not _by_hand(looked, key):
             raise SyncengineError(_not_by_hand(project, key), code=NOT_QUARANTINED)
@@ -96,12 +96,12 @@ def _by_hand(store: State, key: Key) -> list[QuarantineRecord]:
 def _not_by_hand(project: Project, key: Key) -> str:
     for entry in project.quarantine:
         if entry.key == key:
-            return f"{key} is in quarantine by {project.config_name}:{entry.line}: remove that entry"
+            return f"{key} is in quarantine because of {project.config_name}:{entry.line}: remove that entry"
     return f"{key} is not in quarantine"
 
 
 def current_quarantine(project: Project) -> QuarantineVerdict:
-    """All entries, as a plan would judge them."""
+    """Return all entries of the quarantine, judged as in a plan."""
     desired = declared_by(project, manifest_set(project))
     with open_state(project.state, write=False) as store:
         rows = {row.key: row for row in store.rows()}

@@ -1,4 +1,4 @@
-"""state rebuild: make a lost state again from the manifests in Git."""
+"""state rebuild: rebuild a lost state from the manifests in Git."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMAND = "state rebuild"
 
 
 def read_revision(options: Globals, project: Project, revision: str, chosen: Mapping[str, Any]) -> Rebuilt:
-    """Read all that is to be recorded, before anything is written."""
+    """Read all rows to be recorded from a Git revision, before anything is written."""
     project.base_url()
     with open_state(project.state, write=False, create=chosen["new_state"]) as state:
         _refuse_rows(state, chosen["replace"])
@@ -43,14 +43,14 @@ def read_revision(options: Globals, project: Project, revision: str, chosen: Map
 def _refuse_rows(state: State, replaces: bool) -> None:
     if not replaces and next(iter(state.rows()), None) is not None:
         message = (
-            "the state is there, and has rows: --replace overwrites those that Git declares, and keeps the others;"
-            " to send a few resources again, `apply --reassert --target ADDRESS` is enough"
+            "the state exists and has rows: use --replace to overwrite the rows that Git declares and keep all others;"
+            " to send only a few resources again, use `apply --reassert --target ADDRESS`"
         )
         raise SyncengineError(message, code="state-has-rows")
 
 
 def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> None:
-    """Write the rows as a run of their own, all or none of them."""
+    """Write all rows, or none, as one run of the history."""
     runtime = Runtime(os.environ)
     holder = Holder.here(COMMAND, os.environ)
     run = Run.here(REBUILD + runtime.new_id(), runtime.now(), holder, os.environ)
@@ -59,7 +59,7 @@ def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> N
         facts = state.facts()
         refuse_other_service(facts, base_url)
         if None not in (facts.team, team) and facts.team != team:
-            raise WrongTeam(f"the state belongs to team {facts.team!r}, and the project to {team!r}")
+            raise WrongTeam(f"the state belongs to team {facts.team!r}, but the project to team {team!r}")
         _refuse_rows(state, replaces)
         ids = {row.key: row.server_id for row in state.rows(Kind.CATEGORY)}
         with state.together():
@@ -73,18 +73,18 @@ def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> N
 
 
 def _with_id(row: Recorded, ids: Mapping[Key, str | None]) -> Recorded:
-    """A category keeps the id that is recorded of it."""
+    """Return the row with its recorded server id in `ids`, if there is one."""
     return structs.replace(row, server_id=ids[row.key]) if ids.get(row.key) else row
 
 
 def question(new: Rebuilt, revision: str) -> str:
-    return f"Record {_contents(new)} of {_name(new, revision)}?"
+    return f"Record {_contents(new)} from {_name(new, revision)}?"
 
 
 def answer(new: Rebuilt, revision: str) -> str:
     return (
-        f"Recorded {_contents(new)} of {_name(new, revision)}.\n"
-        "All rows are doubtful: `plan` shows what the next apply sends again.\n"
+        f"Recorded {_contents(new)} from {_name(new, revision)}.\n"
+        "All rows are doubtful: `plan` shows which resources the next apply sends again.\n"
     )
 
 
@@ -95,4 +95,4 @@ def _name(new: Rebuilt, revision: str) -> str:
 
 def _contents(new: Rebuilt) -> str:
     declared = count_of(len(new.rows) - new.released, "resource")
-    return f"{declared}, and as released {count_of(new.released, 'former one')}," if new.released else declared
+    return f"{declared}, and {count_of(new.released, 'former one')} as released," if new.released else declared

@@ -1,4 +1,4 @@
-"""state versions, state restore: list the versions of a state in Git, and return to one."""
+"""state versions, state restore: list the versions of a state in Git, and restore a version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from syncengine.state.store import open_state
 
 
 def versions_of(project: Project) -> Sequence[Version]:
-    """The versions that are kept, the newest first, also of a state that was rewound."""
+    """Return the stored versions, newest first, even of a state that was set back."""
     from syncengine.state.snapshots.place import GitPlace
 
     if not is_git_ref(project.state):
@@ -27,21 +27,21 @@ def versions_of(project: Project) -> Sequence[Version]:
 
 
 def no_versions(place: str) -> SyncengineError:
-    """The error of a state in a database."""
+    """Return the error for a state outside of Git, which has no versions."""
     kind = "a database" if sqlite_file(place) is None else "a file"
     return SyncengineError(
-        f"a state in {kind} keeps no versions: only one in Git does (docs/git-state.md)", code="no-versions"
+        f"a state in {kind} keeps no versions: only a state in Git does (docs/git-state.md)", code="no-versions"
     )
 
 
 def restore(project: Project, version: str) -> Version:
-    """Take the rows of a version, all doubtful, as a new version on top of the present one."""
+    """Write the rows of a version, all doubtful, as a new version on top of the current one."""
     from syncengine.state.snapshots.restore import copy_of
 
     if not is_git_ref(project.state):
         raise no_versions(project.state)
     if not version.strip():
-        raise Usage("VERSION is an id, as `state versions` lists them")
+        raise Usage("VERSION is empty: give an id from `syncengine state versions`")
     service = project.service
     with open_state(project.state, write=True, create=True, allows_rewound=True) as store:
         copy = copy_of(store.database)

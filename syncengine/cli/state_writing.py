@@ -1,4 +1,4 @@
-"""The state, open and locked for a command that writes rows by hand, and the run that it is in the history."""
+"""Open and lock the state for a command that writes rows by hand, and record the command as a run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 
 BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
-"""How the ids of runs begin that leave rows in doubt."""
+"""The prefix of run ids, by command, for commands that leave rows in doubt."""
 
 
 @contextmanager
 def writing(project: Project, command: str, *, create: bool = False) -> Iterator[State]:
-    """The state under our lock; `create`: where it is in Git, there may be none yet."""
+    """Yield the locked state. `create` allows creating a state in Git."""
     with open_state(project.state, write=True, create=create) as store:
         holder = Holder.here(command, os.environ)
         service = project.service
@@ -31,7 +31,7 @@ def writing(project: Project, command: str, *, create: bool = False) -> Iterator
 
 @contextmanager
 def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
-    """A run of the history, ended with the counts in the yielded mapping; left without an end by an exception.
+    """Begin a run in the history, yield its counts, and end it. An exception leaves the run without an end.
 
     It applies no commit, so it does not change the last applied one (docs/planning.md 1.7).
     """
@@ -44,5 +44,5 @@ def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterato
 
 
 def near(store: State, key: Key) -> str:
-    """`; did you mean …?` for an address that is not recorded, or nothing; a large state is not searched."""
+    """Return `; did you mean …?` for an unrecorded address, or `""`. A large state is not searched."""
     return suggestion(str(key), (str(row.key) for row in islice(store.rows(key.kind), MANY + 1)))

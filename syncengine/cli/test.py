@@ -1,4 +1,4 @@
-"""test: the tests of rules and manifests, offline."""
+"""test: run the tests of rules and manifests, offline."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from syncengine.render.rule_tests import TEST_FORMATS
 def test(options: Globals, paths: Sequence[str], format: str) -> int:
     """Run the tests of rules, manifests and templates, offline; exit 1 when one fails.
 
-    Tests stand under `tests:` in the files of rules. PATHS are files or folders of rules: only their tests are run, by
-    the rules of the project and their own.
+    Tests are listed under `tests:` in rule files. With PATHS (files or folders of rules), only the tests there are run,
+    against the rules in PATHS and those of the project.
     """
     from syncengine.rules.read import rule_set
     from syncengine.tools.rule_tests.run import run_tests

@@ -1,4 +1,4 @@
-"""time inbox, show, preview, retry, redeliver: the inbox on the command line; and the group of all `time` commands."""
+"""The group of all `time` commands, and those of the inbox: inbox, show, preview, retry and redeliver."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ SERVICE = "syncengine.cli.time_service"
 
 PARTS: Mapping[str, CommandEntry] = {
     "list": CommandEntry(SERVICE, "List all posted time that the service has.", "list_time"),
-    "pull": CommandEntry("syncengine.cli.time_pull", "Fetch, deliver and acknowledge once.", "pull_time"),
-    "inbox": CommandEntry(__name__, "List groups that wait or failed.", "show_inbox"),
-    "show": CommandEntry(__name__, "Show the story of a group.", "show_group"),
+    "pull": CommandEntry(
+        "syncengine.cli.time_pull", "Fetch posted time, deliver and acknowledge it, once.", "pull_time"
+    ),
+    "inbox": CommandEntry(__name__, "List the groups that are waiting or have failed.", "show_inbox"),
+    "show": CommandEntry(__name__, "Show the history of a group.", "show_group"),
     "retry": CommandEntry(__name__, "Deliver groups again to the sinks that lack them.", "retry"),
-    "redeliver": CommandEntry(__name__, "Deliver to one sink again.", "redeliver"),
-    "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with deliveries.", "audit_time"),
-    "preview": CommandEntry(__name__, "Render everything, send nothing.", "preview"),
+    "redeliver": CommandEntry(__name__, "Deliver groups to one sink again.", "redeliver"),
+    "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with the deliveries.", "audit_time"),
+    "preview": CommandEntry(__name__, "Render the deliveries of a group, and send nothing.", "preview"),
     "register": CommandEntry(SERVICE, "Start recording posted time for this connector.", "register_time"),
     "unregister": CommandEntry(SERVICE, "Stop recording posted time.", "unregister_time"),
 }
 
 
 class TimeGroup(TableGroup):
-    """The commands of this group."""
+    """The group of commands in `PARTS`."""
 
     table = PARTS
 
@@ -65,7 +67,7 @@ def time() -> None:
 )
 @printing_command
 def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
-    """List groups that wait or failed; with --state, the groups in that state."""
+    """List the groups that are waiting or have failed. With --state, list the groups in that state."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 
@@ -80,14 +82,14 @@ def _check_states(states: Sequence[str]) -> None:
 
     unknown = [state for state in states if state not in list(GroupState)]
     if unknown:
-        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(GroupState)}")
+        raise Usage(f"there is no state {unknown[0]!r}: choose from {', '.join(GroupState)}")
 
 
 @click.command("show", cls=Command)
 @click.argument("group_id", metavar="GROUP_ID")
 @printing_command
 def show_group(options: Globals, format: str, group_id: str) -> int:
-    """Show the story of a group: each offer, each attempt at each sink, each status sent."""
+    """Show the history of a group: each offer, each attempt at each sink, each status sent."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 
@@ -98,17 +100,20 @@ def show_group(options: Globals, format: str, group_id: str) -> int:
 
 @click.command("preview", cls=Command)
 @click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
-@click.option("--sample", is_flag=True, help="Render a made-up group.")
+@click.option("--sample", is_flag=True, help="Render a sample group.")
 @printing_command
 def preview(options: Globals, format: str, source: str | None, sample: bool) -> int:
-    """Render what every sink would get for a group, and send nothing. FILE is its JSON (`-` is stdin)."""
+    """Render the delivery of a group to every sink, and send nothing.
+
+    FILE contains the group as JSON (`-` is stdin).
+    """
     from syncengine.posted_time.build_route import build
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
     from syncengine.render import inbox as rendering
 
     if sample == (source is not None):
-        raise Usage("write FILE, GROUP_ID or --sample")
+        raise Usage("give one of FILE, GROUP_ID and --sample")
     project = options.project()
     raw = SAMPLE if sample else _read(options, project, source or "")
     built = build(project, os.environ, now=clock.time, offline=True)
@@ -121,7 +126,7 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
 
 def _remembered_settings(project: Project) -> Mapping[str, Any]:
-    """The settings of the last registration; none without a state, since a preview goes on without them."""
+    """Return the settings of the last registration, or none when the state cannot be read: a preview works without."""
     from syncengine.state.connector_settings import settings_in
     from syncengine.state.inbox import open_inbox
 
@@ -133,7 +138,7 @@ def _remembered_settings(project: Project) -> Mapping[str, Any]:
 
 
 def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
-    """A group from a file, or from the inbox."""
+    """Return the group in the file `source` (`-` is stdin), or the group with this id from the inbox."""
     import orjson
 
     from syncengine.state.inbox import open_inbox
@@ -154,12 +159,12 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
     if isinstance(group, list) and len(group) == 1:
         group = group[0]
     if not isinstance(group, dict):
-        raise SyncengineError(f"{source} must hold one posted time group: a JSON object", code="bad-json")
+        raise SyncengineError(f"{source} must contain one group of posted time, as a JSON object", code="bad-json")
     return group
 
 
 def _group_entry(inbox: Inbox, group_id: str, unless: str | None = None) -> InboxEntry:
-    """The group; SyncengineError with the sentence `unless` where there is none."""
+    """Return the group with this id. Raise `SyncengineError`, with the message `unless` if given, if there is none."""
     entry = inbox.entry(group_id)
     if entry is None:
         raise SyncengineError(unless or f"there is no group {group_id} in the inbox", code="unknown-group")
@@ -172,7 +177,7 @@ SELECTION_FORMAT = "syncengine.selection/v1"
 
 
 class Act(StrEnum):
-    """The result for groups that were not delivered at once."""
+    """The result for groups that are selected but not delivered by this command."""
 
     SETTLED = "settled"
     REHEARSED = "rehearsed"
@@ -182,23 +187,28 @@ class Act(StrEnum):
 _ACTS: Mapping[Act, str] = {
     Act.SETTLED: "Settled",
     Act.REHEARSED: "Would deliver again",
-    Act.ASKED: "Asked for",
+    Act.ASKED: "Queued",
 }
 
 
 @click.command("retry", cls=Command)
 @click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
 @click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
-@click.option("--accept", is_flag=True, help="Settle conflicts: the sinks are right, and the service is told SUCCESS.")
+@click.option(
+    "--accept", is_flag=True, help="Settle conflicts: keep the content of the sinks, and report SUCCESS to the service."
+)
 @printing_command
 def retry(options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
-    """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
+    """Deliver groups again to the sinks that lack them.
+
+    The next `time pull` or `serve` reports the result to the service.
+    """
     from syncengine.posted_time.content_changes import last_changes
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_states import GroupState
 
     if bool(group_ids) == bool(states):
-        raise Usage("give GROUP_ID... or --state, not both" if states else "give GROUP_ID... or --state")
+        raise Usage("give either GROUP_ID... or --state, not both" if states else "give GROUP_ID... or --state STATE")
     _check_states(states)
     with open_inbox(options.project().state, write=True) as inbox:
         entries = [_group_entry(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
@@ -210,7 +220,7 @@ def retry(options: Globals, format: str, group_ids: Sequence[str], states: Seque
         if conflicts and group_ids:
             _say_changes(options, last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))
             raise SyncengineError(
-                f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
+                f"{conflicts[0].group_id} is in conflict: {conflicts[0].note}. Correct the sink, then use --accept",
                 code="conflict",
             )
         ids = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
@@ -221,12 +231,21 @@ def retry(options: Globals, format: str, group_ids: Sequence[str], states: Seque
 @click.command("redeliver", cls=Command)
 @click.option("--sink", required=True, metavar="NAME", help="The sink that lost groups.")
 @click.option(
-    "--since", type=Moment(), required=True, metavar="T", help="Groups that it took since then: 30d, 2h, or a date."
+    "--since",
+    type=Moment(),
+    required=True,
+    metavar="T",
+    help="Deliver groups that it took since then: 30d, 2h, or a date.",
 )
-@click.option("-y", "--auto-approve", is_flag=True, help="Deliver; without this option, only list the groups.")
+@click.option(
+    "-y", "--auto-approve", is_flag=True, help="Deliver the groups. Without this option, they are only listed."
+)
 @printing_command
 def redeliver(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
-    """Deliver again to one sink what it took since T. A sink with receipts takes only the groups that it lacks."""
+    """Deliver the groups that a sink took since T to that sink again.
+
+    A sink with receipts takes only the groups that it lacks.
+    """
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_states import GroupState
 
@@ -234,7 +253,8 @@ def redeliver(options: Globals, format: str, sink: str, since: float, auto_appro
     section = project.posted_time
     names = [part.name.text for part in (section.deliver if section else None) or ()]
     if sink not in names:
-        raise Usage(f"there is no sink {sink!r}: {', '.join(names) or 'postedTime.deliver is empty'}")
+        choice = f"choose from {', '.join(names)}" if names else "`postedTime.deliver` of the project file has none"
+        raise Usage(f"there is no sink {sink!r}: {choice}")
     with open_inbox(project.state, write=auto_approve) as inbox:
         ids = [receipt.group_id for receipt in inbox.receipts(sink, since)]
         entries = {id: inbox.entry(id) for id in ids}
@@ -247,18 +267,21 @@ def redeliver(options: Globals, format: str, sink: str, since: float, auto_appro
 
 
 def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> None:
+    from syncengine.render.words import count_of
+
     if reduced:
-        output.say(f"{reduced} are too old: only their receipts are left.")
+        output.say(f"Left out {count_of(reduced, 'group')}, of which only receipts remain.")
     for id in conflicts:
-        output.say(f"{id} is a conflict, and left out: `syncengine time retry {id} --accept` settles it.")
+        output.say(f"Left out {id}, which is in conflict: `syncengine time retry {id} --accept` settles it.")
 
 
 def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:
-    """Show the differences between the content that was offered again and the delivered one."""
+    """Print the differences between the content that was offered again and the delivered content."""
     from syncengine.render.inbox import changes_lines
 
     output = Output(options, options.folder)
-    for line in ("what was offered again differs from what was delivered:", *changes_lines(changes)) if changes else ():
+    lines = ["the content that was offered again differs from the delivered content:", *changes_lines(changes)]
+    for line in lines if changes else ():
         output.say(line)
 
 
@@ -269,7 +292,7 @@ def _say(
     act: Act,
     changes: Mapping[str, Sequence[ContentChange]] = MappingProxyType({}),
 ) -> int:
-    """Show the selected groups. `changes`: by group, the differences that a person settled."""
+    """Print the selected groups. `changes` maps a group to the differences that a person settled."""
     from syncengine.render.escape import visible
     from syncengine.render.inbox import changes_document, changes_lines
     from syncengine.render.words import count_of
@@ -283,7 +306,7 @@ def _say(
 
 
 def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
-    """Deliver now, or leave it to the process that holds the inbox."""
+    """Deliver the groups now, or leave them to the process that holds the inbox."""
     from syncengine.cli.service_call import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import inbox as rendering
@@ -304,7 +327,7 @@ def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     try:
         entries = asyncio.run(delivering())
     except LockHeld as held:
-        Output(options, project.root).say(f"{held.message}: it delivers them in its next round.")
+        Output(options, project.root).say(f"{held.message}: its next round delivers them.")
         return _say(options, format, ids, Act.ASKED)
     failed = any(not entry.is_delivered or entry.has_trouble for entry in entries)
     show(options, format, rendering.entries_document(entries), rendering.entries_text(entries))

@@ -1,4 +1,4 @@
-"""time audit: compare posted time that the service lists with the deliveries to sinks."""
+"""time audit: compare the posted time that the service lists with the deliveries to sinks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 
 @click.command("audit", cls=Command)
-@click.option("--since", type=Age(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
+@click.option(
+    "--since", type=Age(), metavar="DURATION", default="30d", show_default=True, help="How far back to compare."
+)
 @printing_command
 def audit_time(options: Globals, format: str, since: float) -> int:
-    """Compare the posted time that the service lists with the groups that the sinks took. Exit 1 if they differ.
+    """Compare the posted time on the service with the groups that the sinks took. Exit 1 if they differ.
 
     Receipts are read from the databases that keep them; for any other sink, the inbox is used.
     """

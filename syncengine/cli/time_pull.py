@@ -1,4 +1,4 @@
-"""time pull: one round by hand."""
+"""time pull: fetch, deliver and acknowledge posted time once, by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PULL_FORMAT = "syncengine.pull/v1"
 @click.option("--limit", type=int, help="Fetch at most this many groups (default: postedTime.fetchLimit, or 25).")
 @printing_command
 def pull_time(options: Globals, format: str, limit: int | None) -> int:
-    """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
+    """Fetch posted time once, deliver it and acknowledge it. Waits up to a minute when there is none."""
     from syncengine.posted_time.events import Acknowledged, RetryLater, Taken, Unusable
     from syncengine.posted_time.pull import SINK
     from syncengine.posted_time.verdict import PostedTimeStatus
@@ -91,24 +91,24 @@ async def _pulled(client: Client, project: Project, limit: int | None, events: l
 
 
 def _section(project: Project) -> PostedTimeSection:
-    """The project's `postedTime`; Usage where nothing is to be fetched: a fetch would switch recording on."""
+    """Return the project's `postedTime`. Raise `Usage` when its mode is not fetch: a fetch would start recording."""
     from syncengine.project.delivery_schema import Mode
 
     section = project.posted_time
     if section is None:
-        raise Usage("the project file has no `postedTime:`, so there is no sink for posted time")
+        raise Usage("the project file has no `postedTime:`, so there is no sink: add one to deliver posted time")
     if section.mode is Mode.OFF:
-        raise Usage("`postedTime.mode` is off: nothing was fetched or delivered; `time pull` needs `mode: fetch`")
+        raise Usage("`postedTime.mode` is off, so nothing was fetched: `time pull` needs `mode: fetch`")
     if section.mode is Mode.WEBHOOK:
         raise Usage(
-            "`postedTime.mode` is webhook: the service calls `syncengine serve`, and nothing was fetched;"
+            "`postedTime.mode` is webhook: the service calls `syncengine serve`, so nothing was fetched;"
             " `time pull` needs `mode: fetch`"
         )
     return section
 
 
 async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) -> None:
-    """Tell users of sinks that are down, or that all are well; of one in doubt there is nothing to say."""
+    """Report to the service which sinks are down, or that all work. Report nothing while a sink is in doubt."""
     from syncengine.connector.registration import HealthReporter
     from syncengine.posted_time.events import RetryLater
 
@@ -116,11 +116,11 @@ async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) 
         return
     answer = await HealthReporter(client).tell(delivery.reported)
     if not answer.ok:
-        events.append(RetryLater("health", f"the service did not accept the health report: {answer.summary}", 0.0))
+        events.append(RetryLater("health", f"the service rejected the health report: {answer.summary}", 0.0))
 
 
 def _remember(project: Project, name: str) -> None:
-    """A fetch registers a fetch client by itself (docs/interface.md 4)."""
+    """Record the mechanism in the state: a fetch implicitly registers a fetch client (docs/interface.md 4)."""
     from syncengine.state.mechanism import Mechanism, registered, remember
 
     mechanism = Mechanism(name, project.base_url())
@@ -129,7 +129,7 @@ def _remember(project: Project, name: str) -> None:
 
 
 def _troubles(events: list[Event]) -> Iterator[str]:
-    """Messages about failures."""
+    """Yield a message for each failure among `events`."""
     from syncengine.posted_time.events import GivenUp, RetryLater, Unusable
 
     for event in events:
@@ -167,6 +167,6 @@ def _text(groups: list[Taken], heard: Mapping[str, str]) -> str:
     lines = []
     for event in groups:
         words = f": {visible(event.verdict.message)}" if event.verdict.message else ""
-        remark = "" if event.group_id in heard else " (the service was not told yet)"
+        remark = "" if event.group_id in heard else " (not acknowledged yet)"
         lines.append(f"{visible(event.group_id)}  {event.verdict.outcome.value}{words}{remark}\n")
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""time list, register, unregister: posted time of the service, and how it arrives."""
+"""time list, register, unregister: list the posted time on the service, and control its recording."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def list_time(options: Globals, format: str, since: float | None, limit: int) ->
 
 
 def say_incomplete(options: Globals, result: Listing) -> None:
-    """Warn about groups that a listing lacks."""
+    """Print a warning for groups that a listing lacks."""
     from syncengine.render.posted_time import incompleteness
 
     for message in incompleteness(result):
@@ -66,9 +66,9 @@ def say_incomplete(options: Globals, result: Listing) -> None:
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def register_time(options: Globals, format: str, mechanism: str | None) -> int:
-    """Have posted time recorded for this connector, by fetch or webhook (default: from the project file).
+    """Start recording posted time for this connector, by fetch or webhook (default: that of the project file).
 
-    The other one of the two is unregistered first, if this project registered it.
+    The other mechanism is unregistered first if this project registered it.
     """
     messages: list[str] = []
     name = calling(options, lambda client, project: _registered(client, project, mechanism, messages))

@@ -1,4 +1,4 @@
-"""validate: everything is loaded and checked, offline."""
+"""validate: load and check everything, offline."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 def validate(options: Globals, paths: Sequence[str], format: str) -> int:
     """Load and check everything, offline.
 
-    All manifests are loaded; PATHS narrow what is reported. Errors are reported wherever they are if there are none
-    in PATHS.
+    All manifests are loaded; PATHS limit the report. If there are no errors in PATHS, errors elsewhere are reported.
     """
     output = Output(options, options.folder)
     only: list[str] = []
@@ -51,7 +50,7 @@ def validate(options: Globals, paths: Sequence[str], format: str) -> int:
 
 
 def _validated(project: Project) -> Valid:
-    """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
+    """Return the valid manifests. Raise `Problems` with all errors in manifests, rules and templates of posted time."""
     from syncengine.plan.planner import validated
 
     problems_of_templates: list[Diagnostic] = list(_problems_of_rules(project))
@@ -82,7 +81,7 @@ def _problems_of_rules(project: Project) -> Sequence[Diagnostic]:
 
 
 def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
-    """The diagnostics in `paths`; if all errors are elsewhere, these too, since the project is not valid."""
+    """Return the diagnostics in `paths`, and all errors if there is no error in `paths`."""
     inside = [d for d in diagnostics if not paths or _is_in(d.file, paths)]
     if any(d.severity is Severity.ERROR for d in inside):
         return inside
@@ -90,7 +89,7 @@ def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[D
 
 
 def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
-    """Return a warning for each of PATHS without a manifest, so that "valid" is never printed for an unread file."""
+    """Return a warning for each path without manifests, so that an unread file is never called valid."""
     from syncengine.manifest.files import find
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.project.load import levelled

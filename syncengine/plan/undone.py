@@ -13,7 +13,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Options, Plan
 from syncengine.resource import Body, Key, Recorded, Resource, Status
-from syncengine.state.undone import UndoneChange, UndoneRecord
+from syncengine.state.undone import GONE, UndoneChange, UndoneRecord
 
 SHOWN = 5
 REMOVALS = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
@@ -78,16 +78,28 @@ def _with(body: Body, effect: Effect) -> Body:
 
 
 def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
-    """Yield an error for each undone run."""
-    by_run: dict[str, list[str]] = {}
+    """Yield an error for each undone run whose changes the manifests still ask for."""
+    by_run: dict[str, list[UndoneChange]] = {}
     for each in repeats:
-        by_run.setdefault(each.run, []).append(str(each.key))
-    for run, addresses in by_run.items():
-        more = f" and {len(addresses) - SHOWN} more" if len(addresses) > SHOWN else ""
-        of = f"its changes of {', '.join(addresses[:SHOWN])}{more}"
-        cure = "revert them in the manifests too (merge the revert), or use --redo to apply them again"
-        message = f"run {run} was undone, but the manifests still ask for {of}: {cure}"
+        by_run.setdefault(each.run, []).append(each)
+    for run, changes in by_run.items():
+        removals = [str(each.key) for each in changes if f"+{GONE}" in each.marks.split()]
+        edits = [address for each in changes if (address := str(each.key)) not in removals]
+        asks = [f"contain its changes to {_few(edits)}"] if edits else []
+        asks += [f"leave out {_few(removals)}, which it removed"] if removals else []
+        them = "it" if len(removals) == 1 else "them"
+        cure = "revert these changes in the manifests" if edits else f"declare {them} again"
+        again = "apply them" if edits else f"remove {them}"
+        message = (
+            f"run {run} was undone, but the manifests still {' and '.join(asks)}:"
+            f" {cure} (merge the revert), or repeat with --redo to {again} again"
+        )
         yield Diagnostic(severity=Severity.ERROR, code=Undone.code, message=message)
+
+
+def _few(addresses: Sequence[str]) -> str:
+    more = f" and {len(addresses) - SHOWN:,} more" if len(addresses) > SHOWN else ""
+    return f"{', '.join(addresses[:SHOWN])}{more}"
 
 
 def record_of(plan: Plan, undone: Sequence[UndoneChange], redoes: Collection[Key]) -> UndoneRecord:

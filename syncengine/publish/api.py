@@ -1,7 +1,7 @@
-"""A host's interface over HTTP: one request → its JSON, pages → items; repeats, limits, and a token never shown.
+"""Call the HTTP interface of GitHub or GitLab: request → JSON, pages → items. The token is never shown.
 
-A request that only reads is repeated here. One that writes is not: its caller looks again first (`Transient`), since it
-may have been executed, or others may have written meanwhile.
+Requests that only read are repeated here. Requests that write are not: they may have been executed, or another job may
+have written meanwhile, so that their caller looks again first (`Transient`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 ATTEMPTS = 6
 PATIENCE_SECONDS = 180.0
-"""The time for a publication in all, however often the host asks for another moment."""
+"""The time limit for a whole publication, including the waits that the host asks for."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 20.0
 TIMEOUT_SECONDS = 20.0
 LARGEST = 64 * 1024 * 1024
@@ -35,7 +35,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
 
 
 class Transient(Exception):
-    """Trouble that may have passed in a moment; `delay` is the one that the host asks for, in seconds."""
+    """An error that a repeat may cure. `delay` is the wait in seconds that the host asks for, if any."""
 
     def __init__(self, words: str, delay: float | None = None) -> None:
         super().__init__(words)
@@ -44,22 +44,22 @@ class Transient(Exception):
 
 
 class NotAllowed(Exception):
-    """403: the token may not do this, with the host's words."""
+    """A 403 answer: the token lacks a right. The message is the host's."""
 
 
 class NotThere(Exception):
-    """404, with the host's words."""
+    """A 404 or 410 answer. The message is the host's."""
 
 
 class HostReply(NamedTuple):
-    """The JSON of an answer, and its headers."""
+    """The parsed JSON and the headers of an answer."""
 
     data: Any
     headers: Mapping[str, str]
 
 
 class HostApi:
-    """Requests below one URL, with one token, in one thread. Use as a context manager."""
+    """A client for the paths below one URL, with one token, for one thread. Use it as a context manager."""
 
     def __init__(self, name: str, url: str, headers: Mapping[str, str], token: str) -> None:
         self._name = name
@@ -79,15 +79,15 @@ class HostApi:
         self._runner.close()
 
     def get(self, path: str) -> HostReply:
-        """Read, and repeat while that may help."""
+        """Return the answer to a GET request, repeated while a repeat may help."""
         return self.persist(lambda: self._once("GET", path))
 
     def write(self, method: str, path: str, body: object = None) -> Any:
-        """Send once; Transient where a repeat may help."""
+        """Send one request and return its JSON. Raise `Transient` when a repeat may help."""
         return self._once(method, path, body).data
 
     def download(self, path: str) -> bytes:
-        """Read a file, which the host may have elsewhere: the token does not go there."""
+        """Return the content of a file. A redirect to another address is followed without the token."""
         return self.persist(lambda: self._file(path))
 
     def _file(self, path: str) -> bytes:
@@ -95,7 +95,7 @@ class HostApi:
         if reply.status in (301, 302, 303, 307, 308) and (address := reply.headers.get("location")):
             address = urljoin(f"{self._url}{path}", address)
             if not address.startswith(("https://", "http://")):
-                raise SyncengineError(f"{self._name} names no address of a file", code="publish-host")
+                raise SyncengineError(f"{self._name} redirects to an address that is not HTTP", code="publish-host")
             reply = self._exchange("GET", address, {}, anonymous=True)
         if not 200 <= reply.status < 300:
             self._read("GET", path, reply)
@@ -104,13 +104,13 @@ class HostApi:
         return reply.content
 
     def pages(self, path: str) -> Iterator[Any]:
-        """The items of a list, of all its pages; the next one is named by the host, or counted."""
+        """Yield the items of all pages of a list. The host names the next page, or pages are counted."""
         address: str | None = _with_page(path, 1)
         for page in range(1, MOST_PAGES + 1):
             assert address is not None
             reply = self.get(address)
             if not isinstance(reply.data, list):
-                raise SyncengineError(f"{self._name} answered without a list to GET {path}", code="publish-host")
+                raise SyncengineError(f"{self._name} answered GET {path} without a list", code="publish-host")
             yield from reply.data
             address = self._next(path, page, reply)
             if address is None:
@@ -118,14 +118,16 @@ class HostApi:
         raise SyncengineError(f"{self._name}: {path} has more than {MOST_PAGES} pages", code="publish-host")
 
     def _next(self, path: str, page: int, reply: HostReply) -> str | None:
-        """The address of the next page, never on another host: the token goes there too."""
+        """Return the address of the next page, or `None`. It must be on the same host, which gets the token."""
         if links := reply.headers.get("link"):
             match = _NEXT.search(links)
             if match is None:
                 return None
             address: str = urljoin(f"{self._url}/", match[1])
             if _origin(address) != _origin(self._url):
-                raise SyncengineError(f"{self._name} names a next page on another host", code="publish-host")
+                raise SyncengineError(
+                    f"{self._name} names a next page on another host, which must not get the token", code="publish-host"
+                )
             return address
         if "x-next-page" in reply.headers:
             named = reply.headers["x-next-page"]
@@ -133,15 +135,17 @@ class HostApi:
         return _with_page(path, page + 1) if len(reply.data) >= PER_PAGE else None
 
     def persist(self, step: Callable[[], T]) -> T:
-        """Take the step again while it is Transient; Unreachable when the patience is over."""
+        """Repeat `step` while it raises `Transient`, and return its result. Raise `Unreachable` when time runs out."""
         retrying = Retrying(
             retry=retry_if_exception_type(Transient), stop=self._enough, wait=_wait, sleep=time.sleep, reraise=True
         )
         try:
             return retrying(step)
         except Transient as trouble:
-            asks = f" (it asks for {trouble.delay:.0f} s)" if trouble.delay else ""
-            raise Unreachable(f"{self._name} at {self._url}: {trouble.words}{asks}; repeat unchanged") from None
+            asks = f" (it asks to wait {trouble.delay:.0f} s)" if trouble.delay else ""
+            raise Unreachable(
+                f"{self._name} at {self._url}: {trouble.words}{asks}; repeat the command unchanged"
+            ) from None
 
     def _enough(self, state: RetryCallState) -> bool:
         return state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= self._until
@@ -160,7 +164,7 @@ class HostApi:
         *,
         anonymous: bool = False,
     ) -> Reply:
-        """Send one request, `anonymous` without the token; Transient if no answer comes."""
+        """Send one request, `anonymous` without the token. Raise `Transient` when no answer arrives."""
         url = path if "://" in path else f"{self._url}{path}"
         seconds = min(TIMEOUT_SECONDS, max(0.1, self._until - time.monotonic()))
         try:
@@ -180,28 +184,30 @@ class HostApi:
             raise Transient(words, delay)
         match reply.status:
             case 401:
-                raise AuthFailed(f"{self._name} does not accept the token ({words}): is it expired or revoked?")
+                raise AuthFailed(
+                    f"{self._name} rejects the token ({words}): check whether it has expired or was revoked"
+                )
             case 403:
                 raise NotAllowed(words)
             case 404 | 410:
                 raise NotThere(words)
             case status if 300 <= status < 400:
                 raise SyncengineError(
-                    f"{self._name} answered {words}: the address of its interface has moved", code="publish-host"
+                    f"{self._name} answered {words}: its API has another address", code="publish-host"
                 )
-        raise SyncengineError(f"{self._name} refused it: {words}", code="publish-host")
+        raise SyncengineError(f"{self._name} rejected the request: {words}", code="publish-host")
 
     def _json(self, reply: Reply) -> Any:
-        """The JSON of an answer; Transient for anything else, as gateways answer."""
+        """Return the JSON of an answer, or `None` without content. Raise `Transient` for other text (a gateway's)."""
         if not reply.content:
             return None
         try:
             return orjson.loads(reply.content)
         except orjson.JSONDecodeError:
-            raise Transient(f"{reply.status}, and the answer is not JSON") from None
+            raise Transient(f"{reply.status} with an answer that is not JSON") from None
 
     def _words(self, reply: Reply) -> str:
-        """The host's own message, without the token."""
+        """Return the host's own error message, without the token."""
         try:
             data = orjson.loads(reply.content or b"null")
         except orjson.JSONDecodeError:
@@ -223,7 +229,7 @@ def _wait(state: RetryCallState) -> float:
 
 
 def _delay(reply: Reply) -> float | None:
-    """The seconds that the host asks to wait: GitHub says of a spent quota only when it is full again."""
+    """Return the seconds that the host asks to wait, or `None`. GitHub gives the time when a spent quota is reset."""
     if (delay := retry_after(reply.headers.get("retry-after"), time.time())) is not None:
         return delay
     reset = reply.headers.get("x-ratelimit-reset", "")

@@ -1,6 +1,6 @@
-"""The last commits of a branch → the plans that were reviewed with them: artifacts of their pull requests' jobs.
+"""Recent commits → the plans reviewed in their pull requests, from the artifacts of CI jobs.
 
-A fork's artifacts are never read: whoever made them may have written anything into them.
+Artifacts of forks are never read, since their authors may have written anything into them.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from syncengine.publish.hosts import HostKind
 from syncengine.publish.place import CommentPlace
 
 LARGEST = 256 * 1024 * 1024
-"""Bytes of an unpacked plan."""
+"""The most bytes of an unpacked plan."""
 
 
 class ReviewedFile(NamedTuple):
-    """The plan of a pull request as its last job left it."""
+    """The plan of a pull request, from its last job with the artifact."""
 
     number: int
     content: bytes
 
 
 class Wanted(NamedTuple):
-    """The artifact's name, which is that of its job on GitLab, and the file in it."""
+    """The name of the artifact (on GitLab, of its job), and the file in the artifact."""
 
     artifact: str
     file: str
 
 
 def reviewed_files(kind: HostKind, place: CommentPlace, commits: Iterable[str], wanted: Wanted) -> list[ReviewedFile]:
-    """The plans of the pull requests that these commits came with, each once; without those that have none."""
+    """Return the plan of each pull request of `commits`, and skip pull requests without a plan."""
     if place.token is None:
-        raise SyncengineError(f"{kind.client.variable} is not set: hand it to this step", code="no-token")
+        raise SyncengineError(f"{kind.client.variable} is not set: pass it to this step", code="no-token")
     find = _FINDERS[kind.client.title]
     with HostApi(kind.client.title, place.api, kind.headers(place.token), place.token) as api:
         try:
@@ -53,7 +53,7 @@ def reviewed_files(kind: HostKind, place: CommentPlace, commits: Iterable[str], 
                 f"the token may not read artifacts ({refusal}): {cure}", code="publish-place"
             ) from None
         except (KeyError, TypeError, AttributeError):
-            message = f"{kind.client.title} answered with something else than is documented"
+            message = f"{kind.client.title} answered in an undocumented form"
             raise SyncengineError(message, code="publish-host") from None
 
 
@@ -93,7 +93,7 @@ _FINDERS = {"GitHub": _of_github, "GitLab": _of_gitlab}
 
 
 def _list(api: HostApi, path: str) -> list[Any]:
-    """The items of a list; none for a commit that the host does not know."""
+    """Return all items of a list, or none for a commit that is unknown to the host."""
     try:
         return list(api.pages(path))
     except NotThere:
@@ -112,12 +112,12 @@ def _newest_first(item: Any) -> int:
 
 
 def _unpacked(packed: bytes, file: str) -> bytes:
-    """One file of an archive; SyncengineError for an archive that is none, or larger than any plan."""
+    """Return a file of a zip archive. Raise `SyncengineError` for a damaged archive, or a file larger than any plan."""
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive, archive.open(file) as member:
             content = member.read(LARGEST + 1)
     except (zipfile.BadZipFile, KeyError, zlib.error, NotImplementedError, RuntimeError, EOFError):
-        raise SyncengineError(f"the artifact is no archive with {file}", code="publish-host") from None
+        raise SyncengineError(f"the artifact is not a zip archive that contains {file}", code="publish-host") from None
     if len(content) > LARGEST:
-        raise SyncengineError(f"the artifact's {file} is larger than any plan", code="publish-host")
+        raise SyncengineError(f"{file} in the artifact is larger than any plan", code="publish-host")
     return content

@@ -1,4 +1,4 @@
-"""Publication + place → the text of a comment, within the host's limit as the host counts it; pure."""
+"""Publication and place → the text of a comment, within the host's size limit; pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from syncengine.render.style import Look
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
 CUT = "**Cut here"
-"""The beginning of what Markdown says of lines that it has no room for; no other text has it unescaped."""
+"""The beginning of the note that Markdown was cut short. No other text contains it unescaped."""
 _ROUNDS = 6
 _SPARE = 100
 
 
 def utf16_units(text: str) -> int:
-    """The length as a browser counts it, which no other count of characters exceeds."""
+    """Return the length in UTF-16 units, the largest of the usual counts of characters."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -31,18 +31,18 @@ def utf8_bytes(text: str) -> int:
 
 
 class CommentLimit(NamedTuple):
-    """The most that a comment may hold, in the units of `size`."""
+    """The most characters or bytes of a comment, as counted by `size`."""
 
     most: int
     size: Callable[[str], int]
 
 
 LIMITS = {"github": CommentLimit(65_536, utf16_units), "gitlab": CommentLimit(1_000_000, utf8_bytes)}
-"""GitHub counts characters, and documents do not say which; GitLab's count is exceeded by none of bytes."""
+"""The limits of the hosts. GitHub's unit is undocumented, so it is taken as UTF-16; GitLab's is taken as bytes."""
 
 
 def comment_of(publication: Publication, place: CommentPlace, marker: Marker, limit: CommentLimit, look: Look) -> str:
-    """The comment: the hidden marker, the rendering, and where it comes from."""
+    """Return the text of the comment: its hidden marker, the rendering, and its origin."""
     opening, ending, job = f"{marker}\n", _ending(place), _url(place.job)
     elsewhere = f"\n**[The job]({job}) has the whole plan.**\n" if job else ""
     look = replace(look, links=look.links.at(publication.commit or place.head))
@@ -52,7 +52,7 @@ def comment_of(publication: Publication, place: CommentPlace, marker: Marker, li
 
 
 def _fitted(render: Callable[[Look, int], str], look: Look, most: int, size: Callable[[str], int]) -> str:
-    """The rendering in at most so many units: letters outside ASCII may count more than one."""
+    """Return the rendering in at most `most` units of `size`, which may count a letter outside ASCII as several."""
     room = most
     for _ in range(_ROUNDS):
         text = render(look, room)
@@ -63,7 +63,7 @@ def _fitted(render: Callable[[Look, int], str], look: Look, most: int, size: Cal
 
 
 def _shortened(text: str, most: int, size: Callable[[str], int]) -> str:
-    """The first lines that fit, for a text that cannot be rendered shorter."""
+    """Return the first lines that fit, for a text that cannot be rendered shorter."""
     note = f"\n{CUT}**\n"
     lines, room = [], most - size(note) - _SPARE
     for line in text.splitlines(keepends=True):
@@ -77,7 +77,7 @@ def _shortened(text: str, most: int, size: Callable[[str], int]) -> str:
 
 
 def _ending(place: CommentPlace) -> str:
-    """The commit and the job, as far as they are known."""
+    """Return a line with the commit, run and job that are known, or `""`."""
     commit = f"Commit {code(place.head[:SHORT])}" if place.head else ""
     job = f"[job]({url})" if (url := _url(place.job)) else ""
     run = f"run {place.run.number}" if place.run.number else ""
@@ -86,5 +86,5 @@ def _ending(place: CommentPlace) -> str:
 
 
 def _url(text: str | None) -> str:
-    """An address that can stand in a link; nothing for any other text."""
+    """Return `text` if it is a URL that is safe in a link, else `""`."""
     return text if text and URL.fullmatch(text) else ""

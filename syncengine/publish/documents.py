@@ -1,6 +1,6 @@
-"""JSON file → its Markdown and its outputs. A file is input: whatever is wrong with it is an error.
+"""JSON file → Markdown and outputs. Any defect of the file is an error.
 
-Read are the documents of docs/formats.md that `plan`, `apply` and `validate` print or write, and saved plans.
+Files are documents of docs/formats.md that `plan`, `apply` and `validate` print or write, and saved plans.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from syncengine.resource import Key
 from syncengine.service.operations import COMPLETE_SYNC_SESSION
 from syncengine.state.refusals import Refusal
 
-CURE = "`syncengine plan --report json=FILE` writes one, whatever its exit code"
+CURE = "write it with `syncengine plan --report json=FILE`"
 PLAN_ID = re.compile(r"[0-9A-Za-z._-]{0,200}")
 _DOCUMENT = formats.PlanFormat | formats.ReportFormat | formats.Diagnostics
 
 Outputs = Mapping[str, str]
-"""Names and values for later steps and jobs: words, numbers and ids, never a text of a manifest."""
+"""The names and values for later steps and jobs: words, numbers and ids, never text from a manifest."""
 
 
 class Publication(NamedTuple):
-    """A document as it is published. `markdown` takes the most characters that it should have."""
+    """A document to publish. `markdown` renders it, in at most the given number of characters."""
 
     markdown: Callable[[Look, int], str]
     outputs: Outputs
@@ -54,9 +54,9 @@ class Publication(NamedTuple):
 
 
 def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> Publication:
-    """The publication of a file, which messages call `name`; SyncengineError for one that holds no such document.
+    """Return the publication of a file, called `name` in messages. Raise `SyncengineError` for any other file.
 
-    `approved` judges the gate of a saved plan, which holds no judgement of its own.
+    `approved` applies approvals to a saved plan, whose file contains none.
     """
     content = _content(path, name)
     if _is_saved(content):
@@ -76,13 +76,13 @@ def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> P
 
 def _content(path: Path, name: str) -> bytes:
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             raise _unfit(f"{name} {'is not a file' if path.exists() else 'does not exist'}: {CURE}")
         content = path.read_bytes()
     except OSError as error:
         raise _unfit(f"{name} cannot be read: {error.strerror}") from None
     if not content.strip():
-        raise _unfit(f"{name} is empty: whatever should write it was ended before")
+        raise _unfit(f"{name} is empty: the command that writes it must have been stopped early")
     return content
 
 
@@ -121,7 +121,7 @@ def _of_plan(plan: Plan, name: str) -> Publication:
 
 
 def _of_report(report: Report, name: str) -> Publication:
-    """A report's outputs count the changes that were applied."""
+    """Return the publication of a report, whose outputs count the applied changes."""
     applied = Counter(result.action.word for result in report.results if result.outcome is Outcome.APPLIED)
     removals = applied["delete"] + applied["retire"] + applied["forget"]
     counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
@@ -131,14 +131,14 @@ def _of_report(report: Report, name: str) -> Publication:
 
 
 def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:
-    """Findings that kept a plan from being made: nothing may be applied after them."""
+    """Return the publication of findings that prevented a plan. Its outputs count no changes."""
     outputs = _outputs(False, {"create": 0, "update": 0, "remove": 0}, False, "", "")
     return Publication(lambda look, _: trouble_markdown(diagnostics, look), outputs)
 
 
 def _outputs(changes: bool, counts: Mapping[str, int], is_closed: bool, plan_id: str, name: str) -> Outputs:
     if not PLAN_ID.fullmatch(plan_id):
-        raise _unfit(f"{name} is damaged: its id is none of a plan")
+        raise _unfit(f"{name} is damaged: its plan id is malformed")
     return {
         "has_changes": _flag(changes),
         **{word: str(count) for word, count in counts.items()},
@@ -155,7 +155,7 @@ def _flag(value: bool) -> str:
 
 
 def plan_of(document: formats.PlanFormat) -> Plan:
-    """The plan that a document shows: all that people read of it, and no call; ValueError for a word of no meaning."""
+    """Return the plan in a document, for rendering only: it has no calls. Raise `ValueError` for an unknown word."""
     sweep = document.sweep
     nothing = Call("", COMPLETE_SYNC_SESSION.id, ())
     return Plan(
@@ -175,7 +175,7 @@ def plan_of(document: formats.PlanFormat) -> Plan:
 
 
 def _refused(changes: Iterable[formats.ChangeItem]) -> Iterator[tuple[str, Refusal]]:
-    """The refusals that changes quote."""
+    """Yield the addresses and the last refusals of changes that the service rejected before."""
     for change in changes:
         if (item := change.refused) is not None:
             since = datetime.fromisoformat(item.since).timestamp()
@@ -199,7 +199,7 @@ def _basis(document: formats.PlanFormat, basis: formats.PlanBasis | None) -> Bas
 
 
 def _since(item: formats.SinceItem) -> Since:
-    """The comparison with a reviewed plan; each way of being more is a sentence by now."""
+    """Return the comparison with a reviewed plan. Each excess is only a sentence in the document."""
     different = {each.address: tuple(map(_value_change, each.changes)) for each in item.different}
     excess = tuple(Excess(each.message) for each in item.more)
     return Since((item.plan,), item.new, item.gone, different, item.same, excess)
@@ -210,7 +210,7 @@ def _value_change(item: formats.ValueChangeItem) -> ValueChange:
 
 
 def _gate(gate: formats.GateState) -> Gate:
-    """The gate; approved removals trip the gate of no document: `tripped` says that an approval is missing."""
+    """Return the gate. In a document, `tripped` is false for an approved gate: it means that an approval is missing."""
     approved = _approval("", gate.approved)
     units = tuple(
         Unit(
@@ -234,7 +234,7 @@ def _approval(text: str, approval: formats.GateApproval | None) -> Approval | No
 
 
 def _base(document: formats.PlanFormat, base: formats.BaseItem) -> Base:
-    """The other side of a plan of two; the reason of a change that waits says why it does."""
+    """Return the base side of a plan with two sides, with the reasons of changes that wait."""
     needs, trips = Gate(tripped=True, units=(Unit("", "", 0, "", asks=True),)), document.gate.tripped_by
     return Base(
         base.ref,
@@ -250,7 +250,7 @@ def _waits(item: formats.ChangeItem) -> bool:
 
 
 def report_of(document: formats.ReportFormat) -> Report:
-    """The report that a document shows; ValueError for a word of no meaning."""
+    """Return the report in a document. Raise `ValueError` for an unknown word."""
     return Report(
         document.plan,
         RunStatus(document.status),

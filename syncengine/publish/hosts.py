@@ -1,4 +1,4 @@
-"""GitHub and GitLab: comments of a pull request, who we are there, and the pull request of a commit."""
+"""Read and write comments of a pull request on GitHub and GitLab, find its author and the pull request of a commit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from syncengine.publish.api import HostApi, NotAllowed, NotThere, Transient
 from syncengine.publish.place import CommentPlace, Environ, github_place, gitlab_place
 
 ACTIONS_BOT = "github-actions[bot]"
-"""The author of what a job's own token writes: the one thing that such a token may not ask for."""
+"""The author of comments written with a job's own token, which may not ask for its own name."""
 
 
 class Comment(NamedTuple):
-    """A comment on the host. `author` is as the host identifies people and programs."""
+    """A comment on the host. `author` is a login on GitHub, and a user id on GitLab."""
 
     id: int
     author: str
@@ -25,13 +25,13 @@ class Comment(NamedTuple):
 
 
 class Host(ABC):
-    """One host's interface. `number` is that of the pull request."""
+    """The interface of one host to the comments of pull request `number`."""
 
     title: ClassVar[str]
     request: ClassVar[str]
-    """The host's own word for a pull request."""
+    """The host's own term for a pull request."""
     needs: ClassVar[str]
-    """The right that the token needs to write."""
+    """The right that a token needs to write comments."""
     variable: ClassVar[str]
 
     def __init__(self, api: HostApi, place: CommentPlace, number: int) -> None:
@@ -42,24 +42,24 @@ class Host(ABC):
     @property
     @abstractmethod
     def _comments(self) -> str:
-        """The path of the comments."""
+        """The path of the list of comments."""
 
     @abstractmethod
     def _one(self, id: int) -> str:
-        """The path of one comment."""
+        """Return the path of the comment with this id."""
 
     @abstractmethod
     def author(self) -> str:
-        """Whom the token belongs to."""
+        """Return the author of comments that this token writes."""
 
     @abstractmethod
     def _comment(self, item: Mapping[str, Any]) -> Comment | None:
-        """A comment of an item of the list; None for one that nobody wrote."""
+        """Return the comment in an item of the list, or `None` for a note that the host wrote itself."""
 
     update_method: ClassVar[str]
 
     def comments(self) -> Iterator[Comment]:
-        """All comments of the pull request, each once, whatever page it moves to."""
+        """Yield all comments of the pull request, each once, even if it moves to another page meanwhile."""
         seen = set[int]()
         for item in self.api.pages(self._comments):
             comment = self._read(item)
@@ -74,7 +74,7 @@ class Host(ABC):
         self.api.write(self.update_method, self._one(id), {"body": body})
 
     def delete(self, id: int) -> None:
-        """Delete a comment of ours, which another job may have done already."""
+        """Delete a comment of ours, unless another job has deleted it already."""
         try:
             self.api.write("DELETE", self._one(id))
         except NotThere:
@@ -84,7 +84,7 @@ class Host(ABC):
         try:
             return self._comment(item)
         except (KeyError, TypeError, AttributeError):
-            raise SyncengineError(f"{self.title} answered with a comment that is none", code="publish-host") from None
+            raise SyncengineError(f"{self.title} answered with a malformed comment", code="publish-host") from None
 
 
 class GitHub(Host):
@@ -100,7 +100,7 @@ class GitHub(Host):
         return f"/repos/{self._place.project}/issues/comments/{id}"
 
     def author(self) -> str:
-        """The login of the token's user. A token of an app has none that may be asked for: GraphQL knows it."""
+        """Return the login of the token's user in lower case. For an app's token, only GraphQL returns a login."""
         try:
             return str(self.api.get("/user").data["login"]).lower()
         except (NotAllowed, NotThere, KeyError, TypeError):
@@ -137,7 +137,7 @@ class GitLab(Host):
     def author(self) -> str:
         data = self.api.get("/user").data
         if not isinstance(data, dict) or "id" not in data:
-            raise SyncengineError("GitLab does not say whose the token is", code="publish-host")
+            raise SyncengineError("GitLab did not answer with the id of the token's user", code="publish-host")
         return str(data["id"])
 
     def _comment(self, item: Mapping[str, Any]) -> Comment | None:
@@ -154,7 +154,7 @@ def _text(item: Mapping[str, Any], name: str) -> str:
 
 
 class HostKind(NamedTuple):
-    """How a host is reached: its place, its headers for a token, its client, and where a commit's requests are."""
+    """A host's place, headers, client class, and the path and number field of a commit's pull requests."""
 
     place: Callable[[Environ], CommentPlace]
     headers: Callable[[str], Mapping[str, str]]
@@ -162,7 +162,7 @@ class HostKind(NamedTuple):
     pulls: str
     numbers: str
     stand_ins: Mapping[str, str]
-    """Variables of no job in particular, for a comment that is only looked at."""
+    """Stand-ins for the variables of a CI job, for `--dry-run`."""
 
 
 HOSTS: Mapping[str, HostKind] = {
@@ -190,7 +190,7 @@ HOSTS: Mapping[str, HostKind] = {
 
 
 def number_of_commit(kind: HostKind, api: HostApi, place: CommentPlace) -> int | None:
-    """The pull request that a commit came with, for a job that runs after the merge; None where there is none."""
+    """Return the number of the pull request that a merged commit came from, or `None` when there is none."""
     project = quote(place.project, safe="/" if kind.client is GitHub else "")
     try:
         items = list(api.pages(kind.pulls.format(project=project, commit=place.head))) if place.head else []

@@ -1,4 +1,4 @@
-"""The marker that our comments begin with: hidden, with the key, the commit and the run that wrote it; pure."""
+"""Write and read the hidden marker of our comments, with key, commit and CI run; pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from typing import NamedTuple
 
 KEY = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._]|-(?!-)){0,99}")
-"""Nothing that could end a comment of HTML."""
+"""The pattern of a key, which cannot end an HTML comment."""
 _PARTS = re.compile(r" (\w+)=([0-9a-f]+)(?= )")
 
 
 class RunOrder(NamedTuple):
-    """A run of CI; the later is the greater. `id` counts on a whole host, `number` in a project; 0: not known."""
+    """A CI run, ordered by time. `id` counts on a whole host, `number` in a project; 0 means unknown."""
 
     id: int = 0
     number: int = 0
@@ -19,7 +19,7 @@ class RunOrder(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The marker of one comment."""
+    """The hidden marker of one comment."""
 
     key: str
     head: str
@@ -31,12 +31,12 @@ class Marker(NamedTuple):
 
 
 def prefix(key: str) -> str:
-    """The beginning of every comment with this key, and of none with another."""
+    """Return the text with which exactly the comments with this key begin."""
     return f"<!-- syncengine:{key} "
 
 
 def run_of(body: str) -> RunOrder:
-    """The run that wrote a comment of ours; one that cannot be read is the oldest."""
+    """Return the CI run that wrote a comment of ours. An unreadable marker counts as the oldest run."""
     parts = dict(_PARTS.findall(body.partition("-->")[0]))
     return RunOrder(*(_decimal(parts.get(name, "")) for name in ("id", "run", "attempt")))
 

@@ -1,4 +1,4 @@
-"""Outputs → the file from which CI hands them to later steps and jobs. Values cannot break out of their line."""
+"""Write outputs to the file from which CI passes them to later steps and jobs. A value is always one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAFE = re.compile(r"[0-9A-Za-z._-]*")
 
 
 def write_dotenv(outputs: Outputs, path: Path) -> None:
-    """Write a file of `name=value` lines, as GitLab reads variables for later jobs from an artifact."""
+    """Write a file of `name=value` lines, from which GitLab reads variables for later jobs."""
     try:
         write_whole(path, [_lines(outputs).encode()])
     except OSError as error:
@@ -21,12 +21,12 @@ def write_dotenv(outputs: Outputs, path: Path) -> None:
 
 
 def append_outputs(outputs: Outputs, path: Path) -> None:
-    """Append to the file of a step's outputs, which other programs of the step write to as well."""
+    """Append the outputs to the file of a step's outputs, which other programs may write, too."""
     append(path, _lines(outputs), "the outputs")
 
 
 def append(path: Path, text: str, purpose: str) -> None:
-    """Append text to a file that CI reads; SyncengineError where that fails."""
+    """Append text to a file that CI reads. Raise `SyncengineError` when that fails."""
     try:
         with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)

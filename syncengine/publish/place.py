@@ -1,4 +1,4 @@
-"""Variables of a CI job → the place of its comment: project, pull request, commit, run. Reads the event's file."""
+"""Variables of a CI job → the place of its comment: project, pull request, commit, run. Read GitHub's event file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ Environ = Mapping[str, str]
 
 
 class CommentPlace(NamedTuple):
-    """The place of a comment. `number` None: the job belongs to no pull request, or its commit has to tell which.
+    """The place of a comment, and the CI job that writes it.
 
-    `token` None: none was handed to the job, as in one of a fork (`is_fork`). `page` shows the pull requests.
+    `number` is `None` when the job does not know its pull request, which may be found by the commit `head`. `token` is
+    `None` when the job has none, as in the job of a fork (`is_fork`). `page` is the URL of the list of pull requests.
     """
 
     api: str
@@ -39,7 +40,7 @@ class CommentPlace(NamedTuple):
 
 
 def github_place(environ: Environ) -> CommentPlace:
-    """The place in GitHub Actions; a usage error that names every variable that is missing."""
+    """Return the place in GitHub Actions. Raise `Usage`, with all missing variables, outside of it."""
     _need(environ, "GITHUB_REPOSITORY", "GITHUB_API_URL")
     repository = environ["GITHUB_REPOSITORY"]
     if not REPOSITORY.fullmatch(repository):
@@ -62,11 +63,11 @@ def github_place(environ: Environ) -> CommentPlace:
 
 
 def gitlab_place(environ: Environ) -> CommentPlace:
-    """The place in GitLab CI. A fork's pipeline runs in the fork; its merge request is in the project it goes to."""
+    """Return the place in GitLab CI. For a fork's pipeline, the project is the target of the merge request."""
     _need(environ, "CI_API_V4_URL", "CI_PROJECT_ID")
     project = environ.get("CI_MERGE_REQUEST_PROJECT_ID") or environ["CI_PROJECT_ID"]
     if not PROJECT.fullmatch(project):
-        raise Usage(f"CI_PROJECT_ID is no project: {project!r}")
+        raise Usage(f"CI_PROJECT_ID is not a project: {project!r}")
     source = environ.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") or project
     own = environ.get("CI_PROJECT_URL", "")
     return CommentPlace(
@@ -85,19 +86,19 @@ def gitlab_place(environ: Environ) -> CommentPlace:
 def _need(environ: Environ, *names: str) -> None:
     if missing := [name for name in names if not environ.get(name)]:
         are, them = ("is", "it") if len(missing) == 1 else ("are", "them")
-        cure = f"CI sets {them} in its jobs; elsewhere, `publish --dry-run` does without"
+        cure = f"CI sets {them} in its jobs; elsewhere, `publish --dry-run` works without {them}"
         raise Usage(f"{', '.join(missing)} {are} not set: {cure}")
 
 
 def _token(environ: Environ, name: str) -> str | None:
     token = environ.get(name, "").strip()
     if token and not TOKEN.fullmatch(token):
-        raise Usage(f"{name} is no token: it has blanks or letters that are not ASCII")
+        raise Usage(f"{name} is not a token: it contains spaces or characters outside ASCII")
     return token or None
 
 
 def _event(environ: Environ) -> Mapping[str, Any]:
-    """The event that started the job, if its file is there."""
+    """Return the event that started the job, or an empty mapping without an event file."""
     file = environ.get("GITHUB_EVENT_PATH")
     if not file or not Path(file).is_file():
         return {}
@@ -119,7 +120,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _commit(*candidates: object) -> str:
-    """The first that is a commit's name; nothing if none is."""
+    """Return the first candidate that is a commit id, or `""`."""
     return next((text for text in candidates if isinstance(text, str) and COMMIT.fullmatch(text)), "")
 
 

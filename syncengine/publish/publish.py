@@ -1,8 +1,7 @@
-"""One comment for a key: the newest run's, updated in place, whoever else writes at the same time.
+"""Keep one comment for each key, with the text of the newest run, even if several jobs write at once.
 
-The host has no write that depends on the text before it. So every write is preceded and followed by a look at all
-comments of ours with the key; one of them survives, by a rule that all jobs share (`_survivor`), and only its older
-fellows are deleted.
+The hosts have no conditional write. So every write is preceded and followed by a look at all of our comments with the
+key. One of them survives, by a rule that all jobs share (`_survivor`), and the others are deleted.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from syncengine.publish.marker import Marker, prefix, run_of
 from syncengine.publish.place import CommentPlace
 
 LOOKS = 12
-"""How often the comments are looked at, at most; two are usual."""
+"""The largest number of looks at the comments. Two are usual."""
 SETTLING_SECONDS = 1.0
-"""How long a job of an older run may be between its look and its write, so that it writes over ours."""
+"""The time that a job of an older run may take from its look to its write, which overwrites ours."""
 
 
 class Published(StrEnum):
-    """The end of a publication."""
+    """The outcomes of a publication."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -35,7 +34,7 @@ class Published(StrEnum):
 
 
 class Publishing(NamedTuple):
-    """The outcome of publishing a text, the page of its comment, and why there is none."""
+    """The outcome of a publication, with the URL of the comment, or the reason why there is none."""
 
     outcome: Published
     url: str = ""
@@ -43,14 +42,14 @@ class Publishing(NamedTuple):
 
 
 def publish(kind: HostKind, place: CommentPlace, marker: Marker, text: str) -> Publishing:
-    """Write the comment; Published.SUMMARY where this job may not, and the text has to go elsewhere."""
+    """Write the comment. The outcome is `SUMMARY` when this job cannot, and the text must be shown elsewhere."""
     title, host_class = kind.client.title, kind.client
     if place.token is None:
         if not place.is_fork:
             raise SyncengineError(
-                f"{host_class.variable} is not set: hand it to this step; it needs {host_class.needs}", code="no-token"
+                f"{host_class.variable} is not set: pass it to this step; it needs {host_class.needs}", code="no-token"
             )
-        return Publishing(Published.SUMMARY, reason="a fork's job has no token")
+        return Publishing(Published.SUMMARY, reason="the job of a fork has no token")
     with HostApi(title, place.api, kind.headers(place.token), place.token) as api:
         try:
             number = place.number or number_of_commit(kind, api, place)
@@ -59,14 +58,16 @@ def publish(kind: HostKind, place: CommentPlace, marker: Marker, text: str) -> P
             return _OneComment(host_class(api, place, number), marker, text).write()
         except NotAllowed as refusal:
             cure = "" if place.is_fork else f"; it needs {host_class.needs}"
-            return Publishing(Published.SUMMARY, reason=f"the token may not write here ({refusal}){cure}")
+            return Publishing(Published.SUMMARY, reason=f"the token may not write comments ({refusal}){cure}")
         except NotThere as refusal:
-            cause = f"is {place.project} right, is the {host_class.request} there, and may the token see both?"
-            raise SyncengineError(f"{title} knows no such place ({refusal}): {cause}", code="publish-place") from None
+            cure = f"check that {place.project} and the {host_class.request} exist, and that the token may read them"
+            raise SyncengineError(
+                f"{title} did not find the {host_class.request} ({refusal}): {cure}", code="publish-place"
+            ) from None
 
 
 class _OneComment:
-    """The comment of one key, and one run that writes it."""
+    """The comment of one key, written by one run."""
 
     def __init__(self, host: Host, marker: Marker, text: str) -> None:
         self._host = host
@@ -82,12 +83,14 @@ class _OneComment:
         for _ in range(LOOKS):
             if (end := self._host.api.persist(self._step)) is not None:
                 return end
-        raise SyncengineError("another job writes the same comment again and again", code="publish-race")
+        raise SyncengineError(
+            "another job keeps writing the same comment: repeat when it has ended", code="publish-race"
+        )
 
     def _step(self) -> Publishing | None:
-        """Look, and take the next step; return the end once there is none."""
+        """Look at the comments and take the next step. Return the outcome once there is nothing left to do."""
         mine = {comment.id: comment for comment in self._host.comments() if self._is_mine(comment)}
-        if self._created is not None:  # a list may be older than what was just written
+        if self._created is not None:  # a list may be older than our last write
             mine.setdefault(self._created.id, self._created)
         if not mine:
             self._create()
@@ -95,7 +98,7 @@ class _OneComment:
         return self._one_of(list(mine.values()))
 
     def _one_of(self, mine: Sequence[Comment]) -> Publishing | None:
-        """Leave one of our comments, and see to it that it is not older than this run."""
+        """Delete all but one of our comments, and update it if it is older than this run."""
         keeper = _survivor(mine)
         for comment in mine:
             if comment.id != keeper.id:
@@ -112,7 +115,7 @@ class _OneComment:
         return comment.author == self._author and comment.body.startswith(prefix(self._marker.key))
 
     def _create(self) -> None:
-        """Create it. The answer tells whose the token is, if that was a guess."""
+        """Create the comment. Its author in the answer replaces a guessed one."""
         self._created = self._host.create(self._text)
         self._outcome = Published.CREATED
         if self._created is not None and self._created.author:
@@ -128,7 +131,7 @@ class _OneComment:
         self._has_settled = False
 
     def _settled(self, keeper: Comment) -> Publishing | None:
-        """The end, if an older run that had looked before our update has not written over it a moment later."""
+        """Return the outcome, or `None` to look once more after an update, in case an older run overwrites it."""
         if self._outcome is not Published.UPDATED or self._has_settled:
             return Publishing(self._outcome, keeper.url)
         self._has_settled = True
@@ -137,10 +140,10 @@ class _OneComment:
 
 
 def _survivor(comments: Iterable[Comment]) -> Comment:
-    """Choose the comment that stays: the first one of the newest run."""
+    """Return the comment to keep: the first comment of the newest run."""
     return max(comments, key=lambda comment: (run_of(comment.body), -comment.id))
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two bodies are the same, as hosts store them."""
+    """Return whether two bodies are equal apart from line ends and outer blanks, which hosts change."""
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()

@@ -64,6 +64,13 @@ def test_help_tells_own_and_global_options_apart(project: Project, words: str) -
     assert project.run("help", *words.split()).out == page
 
 
+@pytest.mark.parametrize("words", GROUPS)
+def test_no_summary_of_a_command_is_cut(project: Project, words: str) -> None:
+    """The first sentence of each help page fits into a line of 80 columns."""
+    page = project.run(words, "--help", environ={"COLUMNS": "80"}).out
+    assert [line for line in page.splitlines() if line.endswith("...") and not line.startswith("Usage")] == []
+
+
 @pytest.mark.parametrize("words", [("aply",), ("plan", "now"), ("time", "pul")])
 def test_help_of_nothing_is_a_usage_error(project: Project, words: tuple[str, ...]) -> None:
     done = project.run("help", *words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -22,6 +23,26 @@ def test_another_folder_is_chosen_before_or_after_the_command(project: Project, 
     assert (done.code, done.document["changes"][0]["source"]["file"]) == (0, "manifests/all.yaml")
 
 
+def test_every_relative_path_starts_in_the_chosen_folder(project: Project) -> None:
+    """Of files that are read and of files that are written, as with `git -C`."""
+    project.wants(tags=[tag("NEW-1")])
+    outside = project.folder.parent
+    words = ("--config", "syncengine.yaml", "--out", "plan.json", "--report", "json=report.json")
+    planned = project.run("-C", "project", "plan", *words, cwd=outside)
+    assert (planned.code, "`syncengine apply plan.json -C project --config syncengine.yaml`" in planned.err) == (
+        0,
+        True,
+    )
+    assert {"plan.json", "report.json"} <= {path.name for path in project.folder.iterdir()}
+    published = ("publish", "plan.json", "--to", "github", "--dotenv", "plan.env")
+    runner = {"GITHUB_API_URL": "http://127.0.0.1:9", "GITHUB_REPOSITORY": "o/n", "GITHUB_TOKEN": "t"}
+    project.run("-C", "project", *published, cwd=outside, environ={**runner, "GITHUB_REF": "refs/heads/main"})
+    assert (project.folder / "plan.env").exists()
+    applied = project.run("-C", "project", "apply", "plan.json", "--report", "text=applied.txt", cwd=outside)
+    assert (applied.code, (project.folder / "applied.txt").exists()) == (0, True)
+    assert [path.name for path in outside.iterdir() if path.is_file()] == []
+
+
 def test_paths_are_those_of_the_current_folder(project: Project) -> None:
     """As the shell completes them; they select changes and nothing else."""
     project.wants("one.yaml", tags=[tag("ONE-1")])
@@ -38,12 +59,41 @@ def test_a_misspelt_command_is_suggested(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("plan --outt plan.json", " Did you mean '--out'?"),
+        ("plan --targt tag/A", " Did you mean '--target'?"),
+        ("plan --no-delet", " Did you mean '--no-delete'?"),
+        ("--snadbox plan", " Did you mean '--sandbox'?"),
+        ("state list --formt json", " Did you mean '--format'?"),
+        ("plan --xyzzy", ""),
+    ],
+)
+def test_a_misspelt_option_is_suggested(project: Project, words: str, hint: str) -> None:
+    """The nearest one alone, and not those that only share two dashes with it."""
+    option = next(word for word in words.split() if word.startswith("--"))
+    done = project.run(*words.split())
+    assert (done.code, done.err.splitlines()[-1]) == (64, f"error[usage]: No such option '{option}'.{hint}")
+
+
+@pytest.mark.parametrize(
     "arguments", ["valdate", "plan --formt json", "plan nowhere", "plan --report x", "show", "-C nowhere plan", "apply"]
 )
 def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
     """Once, whoever found it; how the command is called may stand before it."""
     done = project.run(*arguments.split())
     assert (done.code, done.err.count("error[usage]: "), "Error:" in done.err) == (64, 1, False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["plan --targt x --log-format json", "--log-format=json valdate", "--log-format json schema -o syncengine.yaml"],
+)
+def test_errors_before_and_beside_a_plan_are_log_lines_where_json_is_asked_for(project: Project, words: str) -> None:
+    """All of stderr is one JSON object a line, whatever was misspelt."""
+    done = project.run(*words.split())
+    (line,) = [json.loads(line) for line in done.err.splitlines()]
+    assert (done.code > 0, line["level"], len(line["message"]) > 10) == (True, "error", True)
 
 
 def test_a_missing_choice_is_told_in_one_line(project: Project) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 
 import pytest
@@ -44,23 +43,23 @@ def test_whoever_looks_for_an_undo_is_told_where_it_is(project: Project, words: 
 
 @pytest.mark.parametrize("value", ["", " "])
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "name"),
     [
-        ("apply --reviewed", "--reviewed names no plan"),
-        ("apply", "[PLAN | PATHS] names no plan and no manifest"),
-        ("apply --target", "--target names no address"),
-        ("plan", "PATHS names no manifest"),
-        ("plan --since", "--since names no plan"),
-        ("plan --target", "--target names no address"),
-        ("plan --exclude", "--exclude names no address"),
-        ("plan --out", "--out names no file"),
+        ("apply --reviewed", "--reviewed"),
+        ("apply", "[PLAN | PATHS]"),
+        ("apply --target", "--target"),
+        ("plan", "PATHS"),
+        ("plan --since", "--since"),
+        ("plan --target", "--target"),
+        ("plan --exclude", "--exclude"),
+        ("plan --out", "--out"),
     ],
 )
-def test_an_empty_value_is_told_by_its_option(project: Project, words: str, says: str, value: str) -> None:
+def test_an_empty_value_is_told_by_its_option(project: Project, words: str, name: str, value: str) -> None:
     """It is a variable that is not set, and means neither everything nor a folder."""
     project.wants(tags=OLD)
     done = project.run(*words.split(), value)
-    assert (done.code, f"{says}: it is empty, as a variable is that is not set; give it" in done.err) == (64, True)
+    assert (done.code, f"{name} is empty, perhaps because a variable is not set: give" in done.err) == (64, True)
 
 
 EMPTY = [
@@ -101,7 +100,7 @@ def test_no_command_takes_an_empty_value(project: Project, words: str, name: str
     line = [value if word == "{}" else word for word in words.split()]
     done = project.run(*line, *([] if "{}" in words else [value]))
     assert (done.code, done.out, project.files() == before) == (64, "", True), done.err
-    assert re.search(rf"{re.escape(name)} (is empty|names no \w+: it is empty), as a variable", done.err), done.err
+    assert f"{name} is empty, perhaps because a variable is not set" in done.err, done.err
 
 
 def test_an_empty_value_behind_an_equals_sign_is_refused(project: Project) -> None:
@@ -128,7 +127,7 @@ def test_a_target_that_a_saved_plan_lacks_is_told(project: Project) -> None:
     assert project.run("plan", "--out", "saved.plan").code == 0
     done = project.run("show", "saved.plan", "--target", "tag/ACME-0O42", "--target", "tag/ACME-0042")
     assert (done.code, done.err.count("nothing-selected")) == (0, 1)
-    assert "tag/ACME-0O42 selects nothing of this plan" in done.err
+    assert "tag/ACME-0O42 selects nothing in this plan" in done.err
     assert project.run("show", "saved.plan", "--target", "tag/*").err == ""
 
 
@@ -205,7 +204,7 @@ def test_a_job_without_its_variables_is_not_told_of_options_of_others(project: P
     commit = ["git", *author, "commit", "--quiet", "--allow-empty", "--message", "Begin"]
     subprocess.run(commit, cwd=project.folder, check=True)
     done = project.run("reviewed", "--from", "github", "-o", "reviewed")
-    assert (done.code, "`publish --dry-run` does without" in done.err) == (64, True)
+    assert (done.code, "`publish --dry-run` works without" in done.err) == (64, True)
 
 
 def test_a_stale_plan_says_what_to_do(project: Project) -> None:
@@ -224,7 +223,7 @@ def test_a_stale_plan_says_what_to_do(project: Project) -> None:
 def test_a_long_option_with_one_dash_is_told_the_option(project: Project, words: str, near: str) -> None:
     """The habit of Terraform; a word that is no option is told nothing more."""
     done = project.run(*words.split())
-    assert (done.code, done.err.strip().endswith(f"Did you mean {near}?") == bool(near)) == (64, True)
+    assert (done.code, done.err.strip().endswith(f"Did you mean '{near}'?") == bool(near)) == (64, True)
 
 
 def test_an_export_says_its_file_and_a_history_its_near_address(project: Project) -> None:

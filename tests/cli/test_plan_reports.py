@@ -100,7 +100,6 @@ def test_8_has_every_finding(reported: Project) -> None:
         ("--sweep", "--target", "tag/*"),
         ("--approve-deletes", "x"),
         ("--report", "nonsense=x"),
-        ("-C", "nowhere"),
     ],
 )
 def test_64_says_what_was_misspelt(reported: Project, words: tuple[str, ...]) -> None:
@@ -108,6 +107,14 @@ def test_64_says_what_was_misspelt(reported: Project, words: tuple[str, ...]) ->
     done = reported.run("plan", *WORDS, *words)
     assert done.code == 64
     assert '"usage"' in reports(reported)
+
+
+def test_a_report_in_a_folder_that_is_chosen_by_c_says_what_was_misspelt(reported: Project) -> None:
+    """Whether `-C` stands before the command or behind it."""
+    for words in (("-C", "project", "plan", *WORDS, "--nope"), ("plan", "--nope", *WORDS, "-Cproject")):
+        (reported.folder / "report.json").write_text(STALE)
+        assert reported.run(*words, cwd=reported.folder.parent).code == 64
+        assert '"usage"' in reports(reported)
 
 
 def test_130_says_that_it_was_interrupted(reported: Project) -> None:

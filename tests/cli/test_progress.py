@@ -40,9 +40,9 @@ def test_a_long_stage_is_told_of_now_and_then(capsys: pytest.CaptureFixture[str]
         progress.tell(StageStarted("tag retirements", 1))
         progress.tell(ItemEnded(KEY, Outcome.APPLIED))
     assert capsys.readouterr().err.splitlines() == [
-        "tags: 4,000 of 10,000, 1 of them not applied",
-        "tags: 8,000 of 10,000, 2 of them not applied",
-        "tags: 10,000 of 10,000, 2 of them not applied",
+        "tags: 4,000 of 10,000, 1 not applied",
+        "tags: 8,000 of 10,000, 2 not applied",
+        "tags: 10,000 of 10,000, 2 not applied",
         "tag retirements: 1 of 1",
     ]
 

@@ -221,7 +221,7 @@ def test_a_file_that_is_not_there_is_said_once(reviewed: Project) -> None:
     for words in ((), ("--require-reviewed",)):
         done = reviewed.run("apply", "-y", "--reviewed", "nowhere.json", *words)
         assert (done.out + done.err).count("nowhere.json") == 1
-        assert "warning[reviewed-missing]: the reviewed plan nowhere.json is not there" in done.out + done.err
+        assert "warning[reviewed-missing]: the reviewed plan nowhere.json does not exist" in done.out + done.err
 
 
 def test_a_file_that_is_there_counts_beside_one_that_is_not(reviewed: Project) -> None:

@@ -33,6 +33,14 @@ def test_rows_are_listed_and_shown(held: Project) -> None:
     assert "of it" in held.run("state", "show", "tag/HELD-1").out
 
 
+def test_a_pattern_without_a_match_is_not_taken_for_an_empty_state(held: Project) -> None:
+    """Who misspells an address does not believe that all is lost."""
+    done = held.run("state", "list", "tag/Z*", "tag/Y*")
+    assert (done.code, done.out) == (0, "No recorded address matches tag/Z* or tag/Y*.\n")
+    assert held.run("state", "list", "tag/Z*", "--format", "json").document["resources"] == []
+    assert held.run("state", "list", environ={"SYNCENGINE_STATE": "new.db"}).out == "Nothing is recorded.\n"
+
+
 def test_history_tells_runs_and_what_happened_to_one_resource(held: Project) -> None:
     """With the run and the source line (docs/planning.md 1.3)."""
     entries = held.run("state", "history", "tag/HELD-1", "--format", "json").document["entries"]

@@ -150,6 +150,25 @@ def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> No
     assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
 
 
+def test_a_removal_that_manifests_still_ask_for_names_what_to_declare_again(project: Project) -> None:
+    """There is nothing to revert at an address that no manifest has; other changes of the run are told beside it."""
+    kept = tag("EDITED", description="one")
+    project.settle(tags=[kept, tag("DROPPED")])
+    project.settle(tags=[tag("EDITED", description="two")])
+    run = last(project)
+    undo(project)
+    asked = project.run("plan", "--target", "tag/DROPPED", "--format", "json").document["diagnostics"][-1]["message"]
+    assert asked == (
+        f"run {run} was undone, but the manifests still leave out tag/DROPPED, which it removed: declare it again"
+        " (merge the revert), or repeat with --redo to remove it again"
+    )
+    both = project.run("plan", "--format", "json").document["diagnostics"][-1]["message"]
+    assert both.startswith(
+        f"run {run} was undone, but the manifests still contain its changes to tag/EDITED and leave out tag/DROPPED,"
+        " which it removed: revert these changes"
+    )
+
+
 def test_what_is_asked_for_instead_is_applied(project: Project) -> None:
     """Of each address something else than the undone run had made; that is then forgotten."""
     project.settle(tags=[tag("A", description="one"), tag("B")])
@@ -495,14 +514,14 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--undo", "nosuchrun"], "the history has no run nosuchrun"),
-        (["--undo", ""], "names no run"),
-        (["--undo", " "], "names no run"),
+        (["--undo", "nosuchrun"], "there is no run nosuchrun"),
+        (["--undo", ""], "--undo is empty"),
+        (["--undo", " "], "--undo is empty"),
         (["--undo", "last", "--base", "main"], "--base"),
         (["--undo", "last", "--no-delete"], "--no-delete"),
         (["--undo", "last", "--redo"], "--redo"),
-        (["--undo", "last", "manifests"], "a path of manifests"),
-        (["--force"], "--force is for --undo"),
+        (["--undo", "last", "manifests"], "--undo cannot be combined with paths"),
+        (["--force"], "--force needs --undo"),
     ],
 )
 def test_mistakes_are_usage_errors(project: Project, words: list[str], says: str) -> None:

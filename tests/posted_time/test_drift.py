@@ -173,7 +173,7 @@ def test_answers_that_are_none_end_with_1(tmp_path: Path) -> None:
 def test_a_time_of_nothing_is_refused_as_such(tmp_path: Path, none: str) -> None:
     """It is a duration, and nothing reaches back so far."""
     done = Project(tmp_path, "http://localhost:1").run("drift", "--since", none)
-    assert (done.code, "must be more than zero" in done.err) == (64, True), done.err
+    assert (done.code, "must be longer than zero" in done.err) == (64, True), done.err
 
 
 def test_a_list_that_is_not_whole_ends_with_3(tmp_path: Path) -> None:

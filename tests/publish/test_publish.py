@@ -124,7 +124,7 @@ def test_a_forks_job_without_a_token_ends_well(project: Project, host: Imitation
     fork = {"GITHUB_EVENT_PATH": str(event), "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8"}
     assert publish(project, host, **none, **fork).code == 0
     done = publish(project, host, **none)
-    assert (done.code, "is not set: hand it to this step" in done.err) == (1, True)
+    assert (done.code, "is not set: pass it to this step" in done.err) == (1, True)
     assert host.requests == []
 
 
@@ -133,7 +133,7 @@ def test_a_place_that_is_not_there_is_explained(project: Project, host: Imitatio
     done = publish(project, host, GITHUB_REPOSITORY="acme/other", CI_PROJECT_ID="78")
     assert done.code == 1
     request = {"github": "pull request", "gitlab": "merge request"}[host.kind]
-    assert f"is the {request} there, and may the token see both?" in done.err
+    assert f"and the {request} exist, and that the token may read them" in done.err
 
 
 def test_a_comment_without_a_known_page_is_a_sentence(project: Project, host: Imitation) -> None:
@@ -376,7 +376,8 @@ def test_a_file_that_is_not_there_is_named_with_the_cure(project: Project, host:
     """As where an earlier step was skipped."""
     (project.folder / "plan.json").unlink()
     done = publish(project, host)
-    assert (done.code, "plan.json does not exist: `syncengine plan --report json=FILE`" in done.err) == (1, True)
+    assert done.code == 1
+    assert "plan.json does not exist: write it with `syncengine plan --report json=FILE`" in done.err
 
 
 def test_a_dry_run_prints_the_comment_and_sends_nothing(project: Project, host: Imitation) -> None:

@@ -156,7 +156,7 @@ def test_an_empty_revision_is_a_usage_error_of_its_own(eight: Clone, revision: s
     """It says what is wrong: a variable that is not set."""
     done = eight.run("plan", "--base", revision)
     assert done.code == 64
-    assert "error[usage]: --base names no revision: it is empty, as a variable is that is not set; name one" in done.err
+    assert "error[usage]: --base is empty, perhaps because a variable is not set: give a Git revision" in done.err
 
 
 def test_what_makes_a_plan_is_the_heads_and_said_too(eight: Clone) -> None:

@@ -85,12 +85,12 @@ def test_only_what_was_refused_can_be_set_aside(refused: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("tag/BAD",), "--reason TEXT is missing"),
-        (("tag/BAD", "--reason", " "), "needs a few words"),
-        (("tag/BAD", "--reason", "x" * 501), "may have at most 500 characters"),
+        (("tag/BAD",), "give --reason TEXT"),
+        (("tag/BAD", "--reason", " "), "give a few words"),
+        (("tag/BAD", "--reason", "x" * 501), "at most 500"),
         (("tag/BAD", *BECAUSE, "--until", "soon"), "neither a date"),
-        (("tag/BAD", *BECAUSE, "--until", "2020-01-31"), "2020-01-31 has passed"),
-        (("tag/BAD", *BECAUSE, "--end"), "neither"),
+        (("tag/BAD", *BECAUSE, "--until", "2020-01-31"), "2020-01-31 is in the past"),
+        (("tag/BAD", *BECAUSE, "--end"), "cannot be combined"),
         (("BAD", *BECAUSE), "is not an address"),
         (("--end",), "need an ADDRESS"),
     ],

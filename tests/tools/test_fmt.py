@@ -150,7 +150,7 @@ def test_files_are_written_once(tmp_path: Path) -> None:
     """The second run has nothing to say, and rights are kept."""
     file = project(tmp_path)
     file.chmod(0o640)
-    assert fmt(tmp_path)[:2] == (0, "manifests/m.yaml\n")
+    assert fmt(tmp_path)[:2] == (0, "Formatted manifests/m.yaml\n")
     assert (file.read_text(encoding="utf-8"), file.stat().st_mode & 0o777) == (NEAT, 0o640)
     assert fmt(tmp_path)[:2] == (0, "")
     assert [path.name for path in file.parent.iterdir()] == ["m.yaml"]
@@ -159,7 +159,7 @@ def test_files_are_written_once(tmp_path: Path) -> None:
 def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
     """`--check` exits 1 when something differs; `--diff` shows it."""
     file = project(tmp_path)
-    assert fmt(tmp_path, "--check")[:2] == (1, "manifests/m.yaml\n")
+    assert fmt(tmp_path, "--check")[:2] == (1, "Would format manifests/m.yaml\n")
     code, out, _ = fmt(tmp_path, "--diff")
     assert (code, "+  - name: 0123  # behind the name" in out) == (0, True)
     code, out, _ = fmt(tmp_path, "--check", "--diff", "--format", "json", "manifests")
@@ -174,7 +174,7 @@ def test_a_broken_file_is_told_and_the_others_are_laid_out(tmp_path: Path) -> No
     project(tmp_path)
     broken = project(tmp_path, "tags:\n  - name: [a\n", "broken.yaml")
     code, out, err = fmt(tmp_path)
-    assert (code, out) == (8, "manifests/m.yaml\n")
+    assert (code, out) == (8, "Formatted manifests/m.yaml\n")
     assert "manifests/broken.yaml:" in err
     assert broken.read_text(encoding="utf-8") == "tags:\n  - name: [a\n"
 

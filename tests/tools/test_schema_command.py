@@ -48,5 +48,5 @@ def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
     done = schema(tmp_path, "manifests")
     assert done.code == 64
     assert "did you mean `manifest`?" in done.err
-    assert "there are manifest, project, policies, plan" in schema(tmp_path, "xyz").err
+    assert "choose from manifest, project, policies, plan" in schema(tmp_path, "xyz").err
     assert written(tmp_path) == set()
