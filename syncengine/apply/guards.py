@@ -145,7 +145,7 @@ def refuse_changed(plan: Plan, state: State) -> None:
         few = differing[:5]
         first = "; ".join(_in_words(each, changes.get(each.key), rows.get(each.key), state) for each in few)
         more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
-        raise StalePlan(f"the plan is stale, plan again: {first}{more}")
+        raise StalePlan(f"the plan is stale: {first}{more}; plan again")
 
 
 def _in_words(mismatch: Mismatch, change: Change | None, row: Recorded | None, state: State) -> str:

@@ -106,8 +106,8 @@ def _logs_json(words: Sequence[str]) -> bool:
 
 def _value_of(option: str, words: Sequence[str]) -> str | None:
     """Return the last value of `option` in a command line that click may have rejected."""
-    pairs = (word.split("=", 1) if "=" in word else (word, after) for word, after in pairwise([*words, ""]))
-    return next((value for name, value in reversed(list(pairs)) if name == option), None)
+    pairs = [word.split("=", 1) if "=" in word else (word, after) for word, after in pairwise([*words, ""])]
+    return next((value for name, value in reversed(pairs) if name == option and value), None)
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")

@@ -99,7 +99,7 @@ class ApplyCommand(Command):
 @click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is missing.")
 @click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of another Git tree than the one checked out.")
 @click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
-@click.option("--new-state", is_flag=True, help="Allow creating the state, in a CI job or in Git.")
+@click.option("--new-state", is_flag=True, help="Create a missing state, also in a CI job or in Git.")
 @selection
 @with_globals
 def apply(
@@ -199,7 +199,7 @@ class _Applying:
     def _show_refusal(self, done: Applied) -> None:
         self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.WARNING])
         if done.plan is not None and done.plan.is_denied and done.exit_code is ExitCode.GATE:
-            self.output.say("Not applied: rules of this project deny it, as shown above.", level="error")
+            self.output.say("Not applied: this project's rules deny the plan, as shown above.", level="error")
         elif done.plan is not None and done.plan.is_undone and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: the manifests still ask for undone changes, as shown above.", level="error")
         elif done.plan is not None and done.plan.gate.is_closed and done.exit_code is ExitCode.GATE:

@@ -75,7 +75,7 @@ EXAMPLES: Mapping[str, Example] = {
     "time pull": Example("syncengine time pull --limit 5", "one small round"),
     "time inbox": Example("syncengine time inbox --user 'Jane Doe'", "the groups of one person"),
     "time show": Example("syncengine time show 4c1d9e", "the history of one group"),
-    "time retry": Example("syncengine time retry 4c1d9e", "deliver it to the sinks that lack it"),
+    "time retry": Example("syncengine time retry 4c1d9e", "deliver one group to the sinks that lack it"),
     "time redeliver": Example(
         "syncengine time redeliver --sink ledger --since 2d", "list the groups that a restored ledger lost"
     ),
@@ -138,7 +138,8 @@ class Command(click.Command):
         """Return a hint to the long option most like `written`, if any. Dashes do not count: all options have them."""
         from syncengine.document.diagnostics import nearest
 
-        names = {name.lstrip("-"): name for parameter in self.get_params(ctx) for name in parameter.opts}
+        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option) and not each.hidden)
+        names = {name.lstrip("-"): name for option in options for name in (*option.opts, *option.secondary_opts)}
         near = nearest(written.lstrip("-"), tuple(names)) if written.startswith("--") else None
         return "" if near is None else f"Did you mean '{names[near]}'?"
 

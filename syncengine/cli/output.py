@@ -114,8 +114,8 @@ def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) 
             raise click.UsageError(
                 f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(formats)}"
             )
-        if not (folder / file).parent.is_dir():
-            raise click.UsageError(f"--report {value!r}: no such folder: {Path(file).parent}")
+        if not (parent := (folder / file).parent).is_dir():
+            raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
         pairs.append((format, file))
     return pairs
 

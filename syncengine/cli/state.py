@@ -56,9 +56,9 @@ def _reading(options: Globals) -> Iterator[State]:
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     """List the recorded resources. ADDRESS may be a glob."""
     with _reading(options) as store:
-        all_rows = list(store.rows())
-    rows = [r for r in all_rows if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
-    if all_rows and not rows:
+        rows = [r for r in store.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
+        is_unmatched = bool(globs) and not rows and any(True for _ in store.rows())
+    if is_unmatched:
         text = f"No recorded address matches {' or '.join(map(visible, globs))}.\n"
     else:
         text = rendering.rows_text(rows, Output(options, options.folder).look().width)

@@ -45,8 +45,8 @@ def _refused(key: Key, why: str, *, is_known: bool) -> SyncengineError:
     if not is_known and why == NEVER:
         return SyncengineError(f"{key} is not recorded, so there is nothing to set aside", code="not-recorded")
     if why in REMOVALS:
-        return Usage(f"{key} is not set aside: {REMOVALS[why]}")
-    return SyncengineError(f"{key} is not set aside: {why}", code=NOT_REFUSED)
+        return Usage(f"{key} cannot be set aside: {REMOVALS[why]}")
+    return SyncengineError(f"{key} cannot be set aside: {why}", code=NOT_REFUSED)
 
 
 def _refuse_unrecorded(project: Project, key: Key) -> None:

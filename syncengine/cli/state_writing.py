@@ -16,7 +16,7 @@ from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 
 BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
-"""The prefix of run ids, by command, for commands that leave rows in doubt."""
+"""The prefix of run ids for each command that writes rows which other commands must not trust."""
 
 
 @contextmanager

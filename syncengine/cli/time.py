@@ -63,7 +63,7 @@ def time() -> None:
 @click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
 @click.option("--tag", metavar="NAME", help="Only groups with this tag.")
 @click.option(
-    "--since", type=Moment(), metavar="T", help="Only groups offered since then: 30d, 2h, or a date and time."
+    "--since", type=Moment(), metavar="T", help="Only groups offered since T: 30d or 2h ago, or a date and time."
 )
 @printing_command
 def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:

@@ -16,7 +16,7 @@ from sqlalchemy import exc
 from syncengine.database.trouble import TroubleKind
 
 USER = None
-"""The meaning of an error that is no trouble of the sink: the posted values do not fit."""
+"""The meaning of an error of the posted values, which is not the fault of the sink."""
 
 Meaning = TroubleKind | None
 
@@ -184,7 +184,8 @@ def cause(error: Exception) -> str:
         return "it did not answer in time"
     driver, fault = _cause_of(error), fault_of(error)
     if fault is None:
-        return f"{CUT.words} ({type(driver).__name__})"
+        words = CUT.words if meaning(error) is TroubleKind.UNREACHABLE else "the database driver rejected the statement"
+        return f"{words} ({type(driver).__name__})"
     if name := str(getattr(driver, "sqlite_errorname", "")):
         return _with_names(fault, name, str(driver).partition(": ")[2] if name in _ABOUT_SCHEMA else "")
     state = _sqlstate(error)

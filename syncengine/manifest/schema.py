@@ -70,7 +70,7 @@ class Tag(Model, frozen=True):
 
     beyond_fields: ClassVar[Mapping[str, Any]] = at_most_one(*EXCLUSIVE)
 
-    name: Annotated[Identity, Meta(description="Identity of the tag.")]
+    name: Annotated[Identity, Meta(description="The tag's name, which identifies it.")]
     description: Annotated[
         Prose | None, Meta(description="Shown in the console and searchable; cannot be cleared.")
     ] = None

@@ -125,7 +125,7 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
 
 
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
-    """Return the effects that record more than a new place, sorted. Refuse effects on rows that do not exist."""
+    """Return the effects that record more than a new source, sorted. Refuse effects on rows that do not exist."""
     telling = []
     for effect in records:
         row = rows.get(effect.key)

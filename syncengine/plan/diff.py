@@ -162,7 +162,7 @@ AGAIN: Mapping[Status, str] = {
     Status.RELEASED: "restored, then released again",
 }
 """The reason for restoring a resource that was no longer managed, by its status."""
-UNKNOWN_END = "an earlier call for it failed or has no known outcome"
+UNKNOWN_END = "sent again, since an earlier call failed or its outcome is unknown"
 
 LEAVES_AS: Mapping[RemovalKind, Action] = {
     RemovalKind.FORGET: Action.FORGET,
@@ -399,7 +399,9 @@ def _is_nothing(value: Value | None) -> bool:
 
 
 FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
-    FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service accepts it only when it creates an activity type",
+    FieldEffect.CREATE_ONLY: lambda f: (
+        f"{f.name}: not sent, because the service sets it only when it creates an activity type"
+    ),
     FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps the old value",
 }
 

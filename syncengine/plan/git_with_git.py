@@ -82,10 +82,10 @@ def _kept(desired: Desired, base: Desired, sides: Sides) -> Mapping[Key, Recorde
     missing = base.resources.keys() - desired.resources.keys() if is_new else set()
     if missing:
         names = ", ".join(sorted(map(str, missing))[:3]) + (", …" if len(missing) > 3 else "")
-        some = f"{len(missing)} resource{'s are' if len(missing) > 1 else ' is'} no longer declared in Git"
-        sides.warn(
-            SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): none counts as removed"
-        )
+        is_one = len(missing) == 1
+        some = f"{len(missing)} resource{' is' if is_one else 's are'} no longer declared in Git"
+        end = "it does not count as removed" if is_one else "they do not count as removed"
+        sides.warn(SOURCE_LEFT_OUT, f"{some} but may come from a source that is left out ({names}): {end}")
     return _rows(resource for key, resource in base.resources.items() if key not in missing)
 
 

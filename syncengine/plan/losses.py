@@ -29,7 +29,7 @@ SAYS: Mapping[str, str] = {
     "keywords": "keywords deleted",
     "metadata": "metadata entries deleted",
     "fields": "fields cleared",
-    "opened": "tags made public that were private",
+    "opened": "private tags made public",
 }
 """The plan's words for each kind of loss. Categories and opened tags always need an approval (docs/planning.md 5)."""
 
@@ -40,7 +40,7 @@ SAYS_OF_ONE: Mapping[str, str] = {
     "keywords": "keyword deleted",
     "metadata": "metadata entry deleted",
     "fields": "field cleared",
-    "opened": "tag made public that was private",
+    "opened": "private tag made public",
 }
 """The plan's words for each kind of loss, for a total of one."""
 

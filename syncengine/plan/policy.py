@@ -222,7 +222,7 @@ def _judge_categories(j: _Judgement) -> None:
             continue
         if row.server_id is None and elsewhere is not None:
             cure = "to delete it, first declare it again for one apply"
-            j.keep(row, f"kept, since its id is unknown and tag {elsewhere.name} may be in it; {cure}")
+            j.keep(row, f"its id is unknown, and tag {elsewhere.name} may be in it; {cure}")
         elif obstacle := _obstacle(j, row, members[key]):
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
@@ -264,10 +264,10 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     if j.scope.no_delete:
         return "left-out", "--no-delete keeps the category"
     if row.protect:
-        return "kept", "protected: it stays on the service; apply `protect: false` before removing it"
+        return "kept", "it is protected; to remove it, first apply `protect: false`"
     protected = [m.key.name for m in members if m.protect and m.key not in j.desired]
     if protected:
-        return "kept", f"kept, since deleting it would delete the protected tag {protected[0]}"
+        return "kept", f"deleting it would also delete the protected tag {protected[0]}"
     for member in members:
         is_desired = member.key in j.desired
         new = j.taken_over.get(member.key)
@@ -284,7 +284,7 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
 
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
-    """Plan to delete a category with its members. With `is_twin`, only one of two rows with its id exists."""
+    """Plan to delete a category with its members. `is_twin`: another row has the same id."""
     j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
@@ -342,7 +342,7 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
     if not j.scope.selects((row.key, row.source)) or row.key in j.aim.aside:
         return True
     if row.protect:
-        j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
+        j.keep(row, "it is protected; to remove it, first apply `protect: false`")
     elif j.rules.activity_types is Ownership.ADDITIVE:
         j.keep(row, "policy.activityTypes is additive: it stays on the service")
     elif j.scope.no_delete:
@@ -390,13 +390,16 @@ def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
         _let_go(j, row, way, statement, reason)
 
 
+_PAST = {RemovalKind.FORGET: "forgotten", RemovalKind.RETIRE: "retired"}
+
+
 def _let_go(
     j: _Judgement, row: Recorded, way: RemovalKind, statement: Removed | None, reason: str, new: Key | None = None
 ) -> None:
     if row.protect:
-        j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
+        j.keep(row, "it is protected; to remove it, first apply `protect: false`")
     elif j.scope.no_delete:
-        j.note(row, "left-out", f"--no-delete skips this removal ({way.value})")
+        j.note(row, "left-out", f"not {_PAST.get(way, 'deleted')}, because of --no-delete")
     elif way is RemovalKind.DELETE and not j.rules.deletes_tags:
         j.aim.problems.append(_no_delete_tag(row, statement))
     else:

@@ -110,12 +110,12 @@ def _unit(match: RuleMatch, losses: Sequence[Loss], records: KnownApprovals, own
 
 def _reason(match: RuleMatch, losses: Sequence[Loss]) -> str:
     rule = match.rule
-    who = f" by {', '.join(rule.by)}" if rule.by else ""
+    whose = f"{', '.join(rule.by)} to approve" if rule.by else "approval of"
     messages = [message for message in match.messages if message] or [str(loss.key) for loss in losses]
     more = f" … and {len(losses) - NAMED:,} more" if len(losses) > NAMED < len(messages) else ""
     changes = "1 change" if len(losses) == 1 else f"{len(losses):,} changes"
     about = "; ".join(dict.fromkeys(messages[:NAMED]))
-    return f"rule {rule.name} ({rule.place}) asks for an approval of {changes}{who}: {about}{more}"
+    return f"rule {rule.name} ({rule.place}) requires {whose} {changes}: {about}{more}"
 
 
 def _begun(rule: PolicyRule, text: str, losses: Sequence[Loss], records: KnownApprovals) -> Unit:

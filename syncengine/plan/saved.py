@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     changes: Callable[[Plan], Callable[[Change], object]]
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v3"):
+class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v4"):
     """The first part in the file, with the plan's head."""
 
     plan: Plan
@@ -124,7 +124,7 @@ def is_saved_plan(path: Path) -> bool:
 def load(path: Path, display: Shown) -> Plan:
     """Read a saved plan. Raise `SyncengineError` (`plan-file`) for any file that `save` did not write.
 
-    Raise `StalePlan` (`plan-inconsistent`) when the file shows a different plan than it contains.
+    Raise `StalePlan` (`plan-inconsistent`) when the file shows other changes than it would apply.
     """
     with no_collection(), _opened(path) as file:
         layout = _found(path, file)
@@ -132,7 +132,7 @@ def load(path: Path, display: Shown) -> Plan:
             raise _of_before(path)
         plan, follows = _executed(path, file, *layout)
         if not _is_as_written(file, plan, display, follows):
-            raise inconsistent(f"{path} shows a different plan than it contains")
+            raise inconsistent(f"{path} shows other changes than it would apply")
     tree = plan.basis.tree
     if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
         raise inconsistent(f"{path} names an invalid commit or tree")

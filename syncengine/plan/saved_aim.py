@@ -122,7 +122,7 @@ class _Reading:
         """Return the desired resource of which only a record is written."""
         effect, row = self.records.get(key), self.rows.get(key)
         if effect is None or row is None:
-            raise inconsistent(f"no call makes the change that it shows of {key}")
+            raise inconsistent(f"none of its calls makes the change that it shows to {key}")
         fields = {name: value for name, value in row.body.fields.items() if name not in effect.cleared}
         body = Body({**fields, **effect.fields}, row.body.keywords, row.body.metadata)
         return _resource(replace(effect, fields=body.fields, keywords=body.keywords, metadata=body.metadata))

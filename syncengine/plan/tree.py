@@ -26,7 +26,7 @@ SHOWN = 5
 
 
 def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: str = "") -> Plan:
-    """Return the plan with those of its inputs that differ from its tree, and with a warning that names them.
+    """Return the plan with digests of the inputs that its Git tree does not cover. Warn of uncommitted inputs.
 
     `merged` is the tree that was planned if it is the merge of two sides instead of the tree that is checked out.
     """

@@ -83,8 +83,9 @@ def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
     for each in repeats:
         by_run.setdefault(each.run, []).append(each)
     for run, changes in by_run.items():
-        removals = [str(each.key) for each in changes if f"+{GONE}" in each.marks.split()]
-        edits = [address for each in changes if (address := str(each.key)) not in removals]
+        removals, edits = [], []
+        for each in changes:
+            (removals if f"+{GONE}" in each.marks.split() else edits).append(str(each.key))
         asks = [f"contain its changes to {_few(edits)}"] if edits else []
         asks += [f"leave out {_few(removals)}, which it removed"] if removals else []
         them = "it" if len(removals) == 1 else "them"

@@ -40,7 +40,7 @@ class UnitName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnitInputs:
-    """The inputs of the division besides the changes: the sweep, sources that shrank, and lines under `removed:`."""
+    """The grounds for dividing losses besides the changes: the sweep, shrunken sources, and lines under `removed:`."""
 
     sweep: Sweep | None = None
     shrunk: tuple[Shrunk, ...] = ()

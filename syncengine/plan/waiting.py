@@ -60,7 +60,7 @@ def _general(commit: str, runs: Iterable[Run]) -> str:
 
 
 def _reason(history: list[HistoryEntry], general: str) -> str:
-    """Return why a change waits: its call failed, somebody edited its row, or the general reason."""
+    """Return why a change waits: its call failed or has an unknown outcome, its row was edited, or else `general`."""
     last = last_writer(history)
     if last is None:
         return general

@@ -116,9 +116,9 @@ class Acknowledging:
             await self.inbox.write(NotAccepted(id, verdict.status, answer.summary))
 
     def _put_off(self, id: str, again: _Again, answer: Answer) -> None:
-        """Send the status again later. If the service itself has trouble, begin no other status in this round.
+        """Schedule the status to be sent again. If the service itself fails, send no further status in this round.
 
-        Of several statuses that met the same trouble in parallel, only the first is reported and counted.
+        When several statuses fail together, report and count only the first.
         """
         is_services = self._is_services(answer)
         if not is_services:

@@ -35,7 +35,7 @@ def instant(value: object) -> datetime:
     try:
         return datetime.fromisoformat(str(value))
     except ValueError:
-        raise FilterTrouble(f"{value!r} is not a date") from None
+        raise FilterTrouble(f"{value!r} is not an ISO 8601 date or time, such as 2026-03-01") from None
 
 
 def zone(name: str) -> tzinfo:

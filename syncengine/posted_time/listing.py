@@ -11,7 +11,7 @@ from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, list
 
 @dataclass(slots=True)
 class Listing:
-    """The listed groups. `unreadable` counts items without an id; `hidden` has instants (ms) with more groups."""
+    """The listed groups. `unreadable` counts items without an id; `hidden` has instants (ms) that fill a page."""
 
     groups: list[Group] = field(default_factory=list)
     unreadable: int = 0

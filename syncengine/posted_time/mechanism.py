@@ -111,7 +111,7 @@ class Registrar:
         await self._remember(Mechanism(FETCH, self._base_url))
 
     async def webhook(self, callback: Callback) -> None:
-        """Register a webhook with the project's callback URL and key, anew only if either has changed."""
+        """Register the project's callback URL and key as a webhook. Replace an existing one only if they changed."""
         key = callback.key.read()
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)

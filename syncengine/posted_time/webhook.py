@@ -112,7 +112,7 @@ class Receiver:
             kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
             return kind(rejected.message, rejected.status)
         except SyncengineError as error:
-            self._tell(RetryLater("key", f"{error.message}; the service calls again", 0.0))
+            self._tell(RetryLater("key", f"{error.message}; the service will call again", 0.0))
             return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # the client is gone
@@ -158,7 +158,7 @@ class Receiver:
         try:
             verdict = await self._delivery.take(group, mechanism=WEBHOOK)
         except Exception as error:  # after any error, the service must call again
-            self._tell(RetryLater("take", f"{id}: {message_of(error)}; the service calls again", 0.0))
+            self._tell(RetryLater("take", f"{id}: {message_of(error)}; the service will call again", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))
         words = verdict.message if verdict.outcome is not PostedTimeStatus.SUCCESS else None

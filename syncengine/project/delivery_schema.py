@@ -207,7 +207,7 @@ class LookupQuery(Model, frozen=True, kw_only=True):
         Place | None, Meta(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
     ] = None
     query: Annotated[Template, Meta(description="One SELECT with :names for its parameters.")]
-    params: Annotated[Params | None, Meta(description="A template for each name in the query.")] = None
+    params: Annotated[Params | None, Meta(description="A template for each parameter of the query.")] = None
 
 
 class SqlSinkConfig(Model, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ def _checked_out(folder: Path) -> tuple[str | None, str | None]:
 
 
 def uncommitted(folder: Path, names: Iterable[str]) -> list[str] | None:
-    """Return the files that the commit lacks or contains with other content, and all files deleted since the commit.
+    """Return the `names` that HEAD lacks or has with other content, and all files deleted since HEAD.
 
     `names` are relative to the folder. Return `None` when Git cannot answer.
     """

@@ -64,7 +64,7 @@ def _differences(repo: Repository, trees: Sequence[str], places: Sequence[str]) 
     how = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--full-index", "--", *_from_top(places))
     answer = repo.ask(*how, standard_input=pairs.encode())
     if answer.returncode != 0:
-        raise Usage(f"this clone lacks objects of its history: {FETCH_ALL}")
+        raise Usage(f"this clone does not have the full history: {FETCH_ALL}")
     entries: list[TreeEntry] = []
     count = 0
     words = iter(answer.stdout.decode("utf-8", "surrogateescape").split("\0"))

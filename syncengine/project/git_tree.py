@@ -88,7 +88,7 @@ class Repository:
         answer = self.ask("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, commit)
         if answer.returncode not in (0, 1):
             why = "Git 2.38 or newer is required" if answer.returncode == 129 else _why(answer)
-            raise Usage(f"HEAD does not contain {name} and cannot be merged with it: {why}; or merge {name} first")
+            raise Usage(f"HEAD does not contain {name} and cannot be merged with it ({why}): merge {name} first")
         tree, *files = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
         found = [self._conflict(file, name) for file in dict.fromkeys(filter(None, files))]
         if any(each.severity is Severity.ERROR for each in found):

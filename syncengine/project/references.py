@@ -76,8 +76,10 @@ def state_at(text: str, root: Path) -> str:
 
 def _git_ref(text: str, root: Path) -> GitRef:
     if (ref := located_ref(text, root)) is None:
-        expected = "expected git+ref://REMOTE/refs/syncengine/NAME, REMOTE being a URL (https, ssh, file), path or"
-        message = f"the state's URL is not supported: {expected} name of a remote (docs/git-state.md)"
+        expected = (
+            "expected git+ref://REMOTE/refs/syncengine/NAME, where REMOTE is a URL (https, ssh or file), a path or"
+        )
+        message = f"the state's URL is not supported: {expected} the name of a remote (docs/git-state.md)"
         raise setting_problem("state-url", message)
     return ref
 

@@ -183,7 +183,7 @@ class MaxDeletes(Model, frozen=True):
     """How much a plan may remove without an approval: a count, or a share of what is recorded."""
 
     tags: Annotated[
-        LimitText | None, Meta(description="Limit for tags that are retired or deleted; 25% by default.")
+        LimitText | None, Meta(description="Limit for tags that are forgotten, retired or deleted; 25% by default.")
     ] = None
     activity_types: Annotated[
         LimitText | None, Meta(description="Limit for activity types that are removed; 25% by default.")

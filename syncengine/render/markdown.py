@@ -168,7 +168,8 @@ def _cut(lines: int, names: int) -> Iterator[str]:
     parts = [count_of(count, noun) for count, noun in missing if count]
     if parts:
         verb = "is" if lines + names == 1 else "are"
-        yield f"**Cut here: {' and '.join(parts)} {verb} left out.** The JSON format and a plan's HTML page show all."
+        missing_parts = f"{' and '.join(parts)} {verb} left out"
+        yield f"**Shortened: {missing_parts}.** The JSON format and the HTML page show everything."
 
 
 def _ranked(line: str | Ranked) -> Ranked:
@@ -245,7 +246,7 @@ def _gate(gate: Gate, whose: str | None = None) -> Iterator[MarkdownBlock]:
     if to_approve(gate):
         approve = for_everything(gate)
         block = ("```yaml", "approvals:", *(f"  - {each}" for each in to_approve(gate)), "```")
-        lines += [">", "> To approve, add these lines to the project file, where they are reviewed:", ">"]
+        lines += [">", "> To approve, add these lines to the project file and have them reviewed:", ">"]
         lines += [*(f"> {line}" for line in block), ">"]
         whole = f"> Or approve {everything(gate)}, once: {code(f'--approve-deletes {approve}')}."
         lines += [whole] if approve else []

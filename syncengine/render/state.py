@@ -207,7 +207,9 @@ def pruned_text(pruned: Pruned, before: float, dry_run: bool, is_compact: bool, 
         lines.append(f"The history of {count_of(pruned.in_doubt, 'resource')} in doubt is kept.")
     if pruned.runs:
         will = "could" if dry_run else "can"
-        lines.append(f"Pruned runs {will} no longer be undone, and plans saved before then no longer resumed.")
+        lines.append(
+            f"Pruned runs {will} no longer be undone, and plans saved before that time {will} no longer be resumed."
+        )
     if dry_run:
         lines += ["Earlier versions could no longer be restored."] if in_git else []
         return "\n".join(lines) + "\n"

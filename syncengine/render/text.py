@@ -209,7 +209,7 @@ def approval_lines(gate: Gate, *, is_undo: bool = False) -> Iterator[str]:
 
     An undo can be applied only from its saved file.
     """
-    yield f"{_INDENT}To approve, add these lines to the project file, where they are reviewed:"
+    yield f"{_INDENT}To approve, add these lines to the project file and have them reviewed:"
     yield f"{_INDENT * 2}approvals:"
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
     if approve := for_everything(gate):

@@ -193,10 +193,10 @@ def _updated(change: Change, room: Room) -> Details:
     return found or (change_details.remark("sent again unchanged"),)
 
 
-FORGET = "Forgotten: the tag stays on the service and still tags time; this project no longer manages it."
-RETIRE = "Retired: the tag loses its keywords, so it no longer tags time; its metadata stays for reports."
-DELETE = "Deleted: the tag is removed from the service."
-OPEN = "Made public: the whole team can read the tag, which only authorized members could read before."
+FORGET = "A forgotten tag stays on the service and still tags time; this project no longer manages it."
+RETIRE = "A retired tag loses its keywords, so it no longer tags time; its metadata stays for reports."
+DELETE = "A deleted tag is removed from the service."
+OPEN = "The whole team can read a public tag; only authorized members could read it before."
 
 _REMOVED = (change_aspects.removed, change_details.removed_details)
 _KEYWORDS = (_taking(change_aspects.keywords_deleted), _explained(change_details.keywords_deleted))
@@ -389,6 +389,7 @@ def _sweep_says(count: int, *, first: bool) -> tuple[str, ...]:
 
 CATEGORY = "Deleting a category also deletes every tag that is still in it."
 UNKNOWN_TAGS = "any that were created outside this project"
+UNKNOWN_TAGS_ALONE = "any tags in it that were created outside this project"
 
 
 def _category_deletes(changes: Sequence[Change], extent: Extent) -> Iterator[Section]:
@@ -398,9 +399,20 @@ def _category_deletes(changes: Sequence[Change], extent: Extent) -> Iterator[Sec
     rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), extent)]
     rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, extent)]
     if rows:
-        along = f" and {count_of(count, 'tag')} in it" if (count := sum(c.cascade is not None for c in changes)) else ""
-        title = f"Delete {count_of(len(deletions), 'category')}{along}"
-        yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows))
+        yield Section(
+            _category_title(len(deletions), sum(c.cascade is not None for c in changes)),
+            Tone.REMOVE,
+            (CATEGORY,),
+            tuple(rows),
+        )
+
+
+def _category_title(categories: int, tags: int) -> str:
+    """Return the title of a section. There may be tags alone, once an earlier run has deleted their category."""
+    if not categories:
+        return f"Delete {count_of(tags, 'tag')} of deleted categories"
+    along = f" and {count_of(tags, 'tag')} in {'it' if categories == 1 else 'them'}" if tags else ""
+    return f"Delete {count_of(categories, 'category')}{along}"
 
 
 def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
@@ -412,8 +424,10 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 
 def _category_rows(change: Change, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
-    along = f"also deletes {count_of(len(members), 'tag')} in it, and {UNKNOWN_TAGS}"
-    yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
+    along = f"{count_of(len(members), 'tag')} in it, and {UNKNOWN_TAGS}" if members else UNKNOWN_TAGS_ALONE
+    yield _row(
+        change, (ChangeDetail("", (Span(f"also deletes {along}", SpanMark.REMARK),)), *change_details.reason(change))
+    )
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, extent)
 
 

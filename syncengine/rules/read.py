@@ -80,7 +80,7 @@ def _rules(files: Iterable[tuple[str, bytes]], inline: Iterable[tuple[str, Node]
 
 
 class _Reading:
-    """The rules, tests and problems read so far."""
+    """The rules and tests read so far, and the problems found."""
 
     def __init__(self) -> None:
         self.rules: list[PolicyRule] = []

@@ -43,7 +43,7 @@ class RunningSandbox:
 
 
 def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
-    """Return the ASGI application. Setting `stopping` ends the waiting of replies under way."""
+    """Return the ASGI application. Setting `stopping` ends replies that are still waiting."""
     interface = Interface(sandbox, api_key, stopping, bell)
     routes = [*console.routes(sandbox), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
     return Starlette(routes=routes)

@@ -219,7 +219,7 @@ class Process:
 
     def _kept(self, error: SyncengineError) -> None:
         self.readiness.configuration = error.message
-        self.log.refusal("configuration", error, "the old configuration stays in use, the new one is invalid: ")
+        self.log.refusal("configuration", error, "the new configuration is invalid, so the old one stays in use: ")
 
     def _move(self, project: Project) -> None:
         """Have the probes move to the address that this project configures."""

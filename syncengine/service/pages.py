@@ -32,7 +32,7 @@ def _unheard(*_: object) -> None:
 class PageEvents:
     """Callbacks for irregularities of a list.
 
-    `hidden`: an instant fills a page, so that no request can return all its entries. `ignored`: the service ignores the
+    `hidden`: an instant fills a page, so that further entries of it may be missing. `ignored`: the service ignores the
     requested instant. `endless`: the list has more pages than will be read.
     """
 

@@ -122,7 +122,7 @@ async def listed(
 ) -> AsyncIterator[Group]:
     """Yield all groups that the service lists, newest first, each once, in pages of at most `page` groups.
 
-    `hidden` is called with each instant that has more groups than the service can list.
+    `hidden` is called with each instant that fills a whole page, so that further groups may be missing.
     """
 
     async def ask(size: int, before: int | None) -> list[Group]:
@@ -146,7 +146,9 @@ def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineE
     if answer.status in (401, 403):
         return AuthFailed(f"the service rejected the API key: {answer.summary}")
     if answer.status is None:
-        return Unreachable(f"the service cannot be reached: {answer.summary}; repeat unchanged once it answers")
+        return Unreachable(
+            f"the service cannot be reached: {answer.summary}; run the same command again once it answers"
+        )
     path = client.path(operation)
     if answer.ok:
         return Unanswered(f"{path} answered something that its specification does not allow: {answer.summary}")

@@ -276,7 +276,7 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
             if not of_key and 0 < head <= pruned:
                 continue
             if line is None:
-                raise LookupError("a row or a line points to a missing line")
+                raise LookupError("a row or a line of the history points to a missing line")
             entries[head] = [
                 replace(
                     _entry(line),

@@ -70,9 +70,9 @@ def _instant(seconds: float) -> str:
 class _Look:
     """One read of the lock's row.
 
-    `info` is `None` for a free lock. `beat` changes with every renewal, which lasts `seconds`. `broken`: the lock was
-    unlocked by force, so that its former holder may still be running. `overdue` is the seconds since the lease ended by
-    the server's clock, or `None` where there is no server.
+    `info` is `None` for a free lock. `beat` changes with every renewal, which is valid for `seconds`. `broken`: the
+    lock was unlocked by force, so that its former holder may still be running. `overdue` is the seconds since the lease
+    ended by the server's clock, or `None` where there is no server.
     """
 
     epoch: int
@@ -376,7 +376,7 @@ class Lease:
 
 
 def prove(connection: sa.Connection, lease: Lease | None) -> None:
-    """Raise `LockLost` unless the lease still holds the lock; keep others from taking it until the commit."""
+    """Raise `LockLost` unless the lease still holds the lock; keep others from taking it until the transaction ends."""
     if lease is None:
         raise LockLost("the state is not locked by this run")
     names = {"its_row": lease.row, "its_epoch": lease.epoch, "its_id": lease.info.id}

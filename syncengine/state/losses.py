@@ -115,7 +115,7 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
 class ApprovalRecord(NamedTuple):
     """An approval that an apply began with: the losses that it covers, and those that have not settled yet.
 
-    `run` and `plan` are the first that began with it. `used` is the time at which it was used up; while it is `None`,
+    `run` and `plan` are the first to have used it. `used` is the time at which it was used up; while it is `None`,
     the approval covers the remaining losses.
     """
 

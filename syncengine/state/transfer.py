@@ -45,7 +45,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
 
 
 class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The refusals of an exported resource. Times are seconds since epoch."""
+    """The number (`times`) and the last reason of a resource's refusals. `since` and `at` are seconds since epoch."""
 
     times: Annotated[int, msgspec.Meta(ge=1)]
     since: Seconds

@@ -51,7 +51,7 @@ class UndoneRecord:
 
 
 def made_of(before: Recorded | None, after: Recorded | None) -> str:
-    """Return the marks of a change: the digests of the parts that a run added to a row and removed from it."""
+    """Return the marks of a change: digests of the parts that a run added to a row (`+`) or removed (`-`)."""
     old, new = (parts_of(_body(row), row.protect if row else None) for row in (before, after))
     return " ".join([*(f"+{part}" for part in sorted(new - old)), *(f"-{part}" for part in sorted(old - new))])
 

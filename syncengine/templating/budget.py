@@ -31,7 +31,7 @@ MAX_CAPTURED = 10 * MAX_TEXT
 MAX_RANGE = 100_000
 MAX_BITS = 4096
 MAX_EXPONENT = 1000
-"""The largest exponent of ten in a fraction."""
+"""The largest exponent of a decimal number, positive or negative."""
 MAX_DEPTH = 200
 """The most levels of nested lists and mappings."""
 MAX_SOUGHT = 1000

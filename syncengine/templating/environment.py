@@ -56,7 +56,8 @@ class SandboxedEnvironment(TemplateSandbox):
         self.steps += self.budget.spent
         budget = self.budget = Budget(self.deadline, self._clock)
         if self.steps > self.most_steps:
-            raise OutOfBounds(f"the block needs more than {self.most_steps:,} loop iterations and calls for all rows")
+            needs = f"more than {self.most_steps:,} loop iterations and calls for all rows"
+            raise OutOfBounds(f"the block needs {needs}: simplify its templates, or split it")
         budget.is_in_time()
         return budget
 

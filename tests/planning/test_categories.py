@@ -74,7 +74,9 @@ def test_an_unconfirmed_category_is_created_again() -> None:
     """A creation that nobody acknowledged may not have happened."""
     plan = planned(ACME, [row("category/acme", label="ACME", confirmed=False, doubtful=True, server_id=None)])
     assert actions(plan) == {"category/acme": "create"}
-    assert change_of(plan, "category/acme").reason == "an earlier call for it failed or has no known outcome"
+    assert (
+        change_of(plan, "category/acme").reason == "sent again, since an earlier call failed or its outcome is unknown"
+    )
 
 
 # --- renames

@@ -19,7 +19,7 @@ tagCategories: [{externalId: acme, label: ACME}]
 activityTypes: [{code: A101, label: Plan, enableIfNew: true}]
 tags: [{name: ACME-1, category: acme}]
 """
-WHY = "an earlier call for it failed or has no known outcome"
+WHY = "sent again, since an earlier call failed or its outcome is unknown"
 AGAIN = "sent again (--reassert)"
 
 

@@ -122,7 +122,7 @@ def test_an_opened_tag_always_asks() -> None:
     plan = planned(
         declared(1, ", visibility: PUBLIC") + "  - {name: ACME-1, visibility: PRIVATE}", tags(2, visibility="PRIVATE")
     )
-    assert plan.gate.reasons == ("1 of 2 tags made public that were private (limit 0)",)
+    assert plan.gate.reasons == ("1 of 2 private tags made public (limit 0)",)
 
 
 def test_activity_types_count() -> None:

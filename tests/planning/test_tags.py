@@ -224,7 +224,7 @@ def test_a_private_tag_may_be_opened_by_saying_so() -> None:
     """PRIVATE → PUBLIC written out is an update that the gate counts, with limit 0."""
     plan = planned(declared("visibility: PUBLIC"), [CATEGORY, row("tag/ACME-1", visibility="PRIVATE")])
     assert actions(plan) == {"tag/ACME-1": "update"}
-    assert plan.gate.reasons == ("1 of 1 tag made public that was private (limit 0)",)
+    assert plan.gate.reasons == ("1 of 1 private tag made public (limit 0)",)
 
 
 @pytest.mark.parametrize("manifest", [PLAIN, declared("visibility: PUBLIC"), declared("visibility: PRIVATE")])
@@ -252,7 +252,7 @@ def test_a_rename_that_opens_a_private_tag_asks(own: list[Recorded]) -> None:
     change = change_of(plan, "tag/NEW")
     assert change.previously == "SECRET-1"
     assert ("visibility", "PRIVATE", "PUBLIC") in [(f.name, f.before, f.after) for f in change.fields]
-    assert "1 of 1 tag made public that was private (limit 0)" in plan.gate.reasons
+    assert "1 of 1 private tag made public (limit 0)" in plan.gate.reasons
     assert [unit.name for unit in plan.gate.units if unit.kind == "opened"] == ["tag/NEW"]
 
 

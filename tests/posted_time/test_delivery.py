@@ -422,7 +422,7 @@ def test_redelivery_that_fails_does_not_take_a_success_back(tmp_path: Path) -> N
 
 
 def test_a_receiver_that_answers_is_asked_one_group_at_a_time_only_for_the_same_group(tmp_path: Path) -> None:
-    """Different groups are delivered side by side."""
+    """Different groups are delivered concurrently."""
     with receiving() as receiver:
         import threading
 

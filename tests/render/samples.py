@@ -160,7 +160,7 @@ TAG_CHANGES = (
         key=tag("ACME-0045"),
         action=Action.UPDATE,
         source=at(50),
-        reason="an earlier call for it failed or has no known outcome",
+        reason="sent again, since an earlier call failed or its outcome is unknown",
     ),
 )
 
@@ -204,7 +204,7 @@ NOTES = (
     Note(
         tag("KEEP-1"),
         "kept",
-        "protected: it stays on the service; apply `protect: false` before removing it",
+        "it is protected; to remove it, first apply `protect: false`",
         at(2, "manifests/keep.yaml"),
     ),
 )
@@ -384,9 +384,7 @@ def mixed() -> Report:
         result("ACME-0043", Outcome.SKIPPED, CallError("its category was not applied"), line=20),
         result("ACME-0044", Outcome.UNKNOWN, CallError("the connection broke off", "upsertTags"), line=30),
         session=Session("s-7", "cancelled", "activity-type/A103 was refused"),
-        diagnostics=(
-            Diagnostic(severity=Severity.WARNING, code="path-unknown", message="deleteTag only answered 404"),
-        ),
+        diagnostics=(Diagnostic(severity=Severity.WARNING, code="only-404", message="deleteTag always answered 404"),),
     )
 
 

@@ -193,7 +193,7 @@ class Number(Decimal):
 
 
 def _too_large(number: str) -> bool:
-    """Return whether a number would have more than `MAX_DIGITS` digits if written without an exponent."""
+    """Return whether a number has more than `MAX_DIGITS` characters, or an exponent beyond ±`MAX_DIGITS`."""
     digits, _, exponent = number.lower().partition("e")
     return len(digits) > MAX_DIGITS or abs(int(exponent[:9] or 0)) > MAX_DIGITS
 

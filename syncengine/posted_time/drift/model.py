@@ -75,8 +75,8 @@ class DriftFinding:
 class ListReading:
     """How completely the service's list was read. `unreadable` counts items that are not a group.
 
-    `hidden` holds the instants (milliseconds since epoch) that have more groups than the service lists. `ignored` and
-    `endless` tell why reading ended early.
+    `hidden` lists instants (milliseconds since epoch) that fill a whole page, so that further groups may be missing.
+    `ignored` and `endless` tell why reading ended early.
     """
 
     groups: int = 0

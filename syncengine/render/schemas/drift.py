@@ -20,7 +20,9 @@ class DriftCoverage(Format):
     groups: Groups = Field(description="Groups of posted time that were read; published as `<5` if fewer than 5.")
     complete: bool = Field(description="Whether all groups of the period were read.")
     unreadable: int = Field(ge=0, description="Items of the list that are not a group with a time of submission.")
-    hidden: list[str] = Field(description="Instants with more groups than the service lists for one instant.")
+    hidden: list[str] = Field(
+        description="Instants that fill a whole page of the list, so that further groups may be missing."
+    )
     ignored: bool = Field(description="Whether the service ignored `submittedBefore`, listing only its newest groups.")
     endless: bool = Field(description="Whether reading stopped because the list did not end.")
     unlisted: Groups = Field(description="The number of groups with undeclared tags that are not among the findings.")

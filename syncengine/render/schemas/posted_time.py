@@ -128,7 +128,9 @@ class PreviewFormat(Format):
 class Completeness(Format):
     complete: bool = Field(description="Whether all groups of the service's list were read.")
     unreadable: int = Field(ge=0, description="The number of items of the list that are not a group with an id.")
-    hidden: list[str] = Field(description="Instants with more groups than the service lists for one instant.")
+    hidden: list[str] = Field(
+        description="Instants that fill a whole page of the list, so that further groups may be missing."
+    )
 
 
 class ListingFormat(Completeness):

@@ -87,7 +87,7 @@ class _Doubts:
 
     def _message(self, first: str, key: tuple[str, str, str]) -> str:
         _, file, message = key
-        others = f" and {self.more[key]:,} later" if key in self.more else ""
+        others = f" and {self.more[key]:,} later commit{'s' if self.more[key] > 1 else ''}" if key in self.more else ""
         return f"at {first}{others}: {f'{file}: ' if file else ''}{message}"
 
 
