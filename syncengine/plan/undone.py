@@ -83,7 +83,8 @@ def objections(repeats: Iterable[UndoneChange]) -> Iterator[Diagnostic]:
     for each in repeats:
         by_run.setdefault(each.run, []).append(each)
     for run, changes in by_run.items():
-        removals, edits = [], []
+        removals: list[str] = []
+        edits: list[str] = []
         for each in changes:
             (removals if f"+{GONE}" in each.marks.split() else edits).append(str(each.key))
         asks = [f"contain its changes to {_few(edits)}"] if edits else []

@@ -15,7 +15,7 @@ from syncengine.render.style import Look
 
 URL = re.compile(r"https?://[0-9A-Za-z._~:/?#@!$&*+,;=%-]+")
 SHORT = 12
-CUT = "**Cut here"
+CUT = "**Shortened"
 """The beginning of the note that Markdown was cut short. No other text contains it unescaped."""
 _ROUNDS = 6
 _SPARE = 100

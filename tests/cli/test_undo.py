@@ -145,7 +145,7 @@ def test_manifests_that_still_ask_for_it_are_not_applied(project: Project) -> No
         done = project.run("apply", "--format", "json", *words)
         assert (done.code, done.codes) == (4, ["undone"]), words
     text = project.run("apply", "-y")
-    assert (text.code, "merge the revert), or use --redo" in text.out) == (4, True)
+    assert (text.code, "merge the revert), or repeat with --redo" in text.out) == (4, True)
     assert "as shown above" in text.err
     assert project.run("apply", "-y", "--target", "tag/DROPPED", "--exclude", "tag/*").code != 4
 
@@ -514,7 +514,7 @@ def test_a_selection_without_anything_of_the_run_is_said(project: Project) -> No
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--undo", "nosuchrun"], "there is no run nosuchrun"),
+        (["--undo", "nosuchrun"], "the history has no run nosuchrun"),
         (["--undo", ""], "--undo is empty"),
         (["--undo", " "], "--undo is empty"),
         (["--undo", "last", "--base", "main"], "--base"),

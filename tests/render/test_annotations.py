@@ -92,7 +92,7 @@ def test_every_open_unit_has_its_approval(project: Project) -> None:
     approvals = ", ".join(unit["approve"] for unit in gate["units"])
     words = levels(planned(project, "github")["github"])[0][1]
     assert words.startswith("Approval needed for this plan: 3 of 3 tags ")
-    assert words.endswith(f" asks for an approval of 1 change: category/new. Approve with {approvals}")
+    assert words.endswith(f" requires approval of 1 change: category/new. Approve with {approvals}")
     kept = [tag("STAYS-1", description="old", keywords=["k1", "k2"]), tag("GONE-1"), tag("SAME-1")]
     project.wants(tagCategories=[category("new")], tags=kept)
     words = levels(planned(project, "github")["github"])[0][1]

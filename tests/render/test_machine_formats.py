@@ -271,7 +271,7 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
         ("refused", "refused", "error"),
         ("unknown", "unknown", "error"),
         ("skipped", "skipped", "warning"),
-        ("path-unknown", "path-unknown", "warning"),
+        ("only-404", "only-404", "warning"),
     ]
     assert all(r["locations"][0]["physicalLocation"]["region"]["startLine"] >= 1 for r in run["results"])
 

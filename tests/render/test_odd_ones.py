@@ -251,7 +251,7 @@ def test_changes_without_room_are_counted_in_their_section() -> None:
     assert len(page) <= 20_000
     assert named > 100
     assert named + counted == 5_000
-    assert "**Cut here" in page
+    assert "**Shortened" in page
 
 
 @pytest.mark.parametrize("limit", [65_536, 1_000_000])
@@ -263,7 +263,7 @@ def test_every_removal_is_named_before_the_mass(limit: int) -> None:
     assert [n for n in range(1_400) if f"`LOST-{n:04}`" not in page] == []
     named = len(set(re.findall(r"\*\*`(ACME-\d+)`", page)))
     assert named == 3_600 if limit == 1_000_000 else named > 200
-    assert ("**Cut here" in page) is (named < 3_600)
+    assert ("**Shortened" in page) is (named < 3_600)
 
 
 def test_names_without_room_are_said_to_be_cut() -> None:
@@ -273,7 +273,7 @@ def test_names_without_room_are_said_to_be_cut() -> None:
     named = len(set(re.findall(r"`LOST-(\d+)`", page)))
     assert named > 4_000
     assert f"and {9_000 - named:,} more" in page
-    assert "**Cut here" in page
+    assert "**Shortened" in page
 
 
 @in_each

@@ -259,7 +259,7 @@ def test_a_comment_is_never_too_long_and_says_what_was_cut() -> None:
     ]
     text = plan_markdown(plan_of(*changes, gate=everything().gate), Look(verbose=True))
     assert LIMIT - 1_000 < len(text) <= LIMIT
-    assert re.search(r"\*\*Cut here: [\d,]+ more lines are left out\.\*\*", text)
+    assert re.search(r"\*\*Shortened: [\d,]+ more lines are left out\.\*\*", text)
     assert "--approve-deletes 12@0123456789ab" in text
     assert text.count("<details>") == text.count("</details>") == 1
 
@@ -268,7 +268,7 @@ def test_a_long_report_is_never_too_long() -> None:
     results = [result(f"A-{n}", Outcome.FAILED, CallError(f"no {n}" * 20)) for n in range(2_000)]
     text = report_markdown(report_of(*results))
     assert len(text) <= LIMIT
-    assert "Cut here" in text
+    assert "Shortened" in text
 
 
 def test_many_rows_stand_behind_a_summary() -> None:

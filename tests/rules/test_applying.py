@@ -83,7 +83,7 @@ def test_nothing_is_sent(closing: Project, service: Service) -> None:
     assert (done.code, done.document["status"], len(denials(done.document))) == (4, "refused", 1)
     assert service.holds() == before
     text = closing.run("apply", "-y")
-    assert (text.code, "Not applied: rules of this project deny it" in text.err) == (4, True)
+    assert (text.code, "Not applied: this project's rules deny the plan" in text.err) == (4, True)
     assert "policy-denied" in closing.run("state", "history").out
 
 

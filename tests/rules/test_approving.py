@@ -40,8 +40,8 @@ def test_a_rule_asks_where_the_limits_do_not() -> None:
     assert (plan.gate.is_closed, plan.gate.tripped, plan.gate.approve) == (True, True, None)
     unit = unit_of(plan)
     assert (unit.count, unit.by, unit.is_open) == (1, ("@leads", "@partners"), True)
-    asks = "rule litigation-is-owned (policies/all.yaml:2) asks for an approval of 1 change"
-    assert plan.gate.reasons == (f"{asks} by @leads, @partners: tag/T-19",)
+    asks = "rule litigation-is-owned (policies/all.yaml:2) requires @leads, @partners to approve 1 change"
+    assert plan.gate.reasons == (f"{asks}: tag/T-19",)
     assert not judged(declared(*range(20)), ROWS, LITIGATION, tag_removal=Removal.RETIRE).gate.tripped
 
 

@@ -148,7 +148,7 @@ NO_TABLES = {
     "a note for a spreadsheet": (b"sep=;\na;b\n1;2\n", "1:1", "the line is a note for Excel (`sep=`)"),
     "a blank header": (b";;\na;b;c\n1;2;3\n", "1:1", "the line is blank; the header must be the first line"),
     "a byte that is 0": (b"a,b\n1,\0\n", "2:1", "the file contains a NUL byte, so it is not text"),
-    "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252; save it as UTF-8"),
+    "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252: save it as UTF-8"),
     "half a letter": (b"\xff\xfea\0,", "1:1", "is not valid UTF-16"),
     "a short row": (b"a,b,c\n1,2,3\n4,5\n", "3:1", "the row has 2 values, but there are 3 columns"),
     "a long row": (b"\na,b\n1,2\n4,5,6\n", "4:1", "the row has 3 values, but there are 2 columns"),
