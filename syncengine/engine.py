@@ -382,9 +382,7 @@ class Application:
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")
         if run.service.down and not self._chronicle.traffic.reached:
-            raise Unreachable(
-                "the service cannot be reached, and nothing was sent: run the same command again once it answers"
-            )
+            raise Unreachable("the service cannot be reached, and nothing was sent: repeat unchanged once it answers")
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:

@@ -40,7 +40,7 @@ from syncengine.plan.state_checks import (
 from syncengine.plan.tree import not_merged
 from syncengine.plan.undone import objections, redone_by
 from syncengine.plan.units import OPENED, RULE
-from syncengine.project.model import Project
+from syncengine.project.model import SANDBOX, Project
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import RuleSet
@@ -117,6 +117,8 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan(f"plan {plan.id} was already applied: plan again to see what remains", code="plan-used")
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
+        if plan.basis.base_url == SANDBOX != base_url:
+            raise StalePlan("the plan was made for the embedded sandbox: apply it with --sandbox")
         raise StalePlan("the plan was made for another state or service: plan again")
     if plan.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan is for team {plan.basis.team!r}, the state for team {facts.team!r}")

@@ -233,7 +233,7 @@ class ApplyRun:
             if self.stop.is_set():
                 self.halt = "interrupted"
             elif self.service.down:
-                self.halt = "the service is down: run the same command again once it answers"
+                self.halt = "the service is down: repeat unchanged once it answers"
             elif self.max_errors is not None and self.failures >= self.max_errors:
                 self.halt = f"reached the limit of --max-errors ({self.failures} failed)"
         return self.halt

@@ -147,6 +147,7 @@ class _Applying:
         self.output = Output(self._options, project.root, project.blob)
         try:
             saved = _saved_plan(self._options, paths, chosen)
+            self.output = replace(self.output, plan_file=paths[0] if saved else "")
             request = _request(project, self._options, () if saved else paths, chosen)
         except SyncengineError as error:
             bare = PlanRequest("apply")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from syncengine import __version__
-from syncengine.cli.help import ELSEWHERE, CommandEntry, TableGroup
+from syncengine.cli.help import CommandEntry, TableGroup
 from syncengine.cli.options import Globals, global_options
 
 COMMANDS: Mapping[str, CommandEntry] = {
@@ -40,23 +40,6 @@ class Program(TableGroup):
     """The program: the group of all commands in `COMMANDS`."""
 
     table = COMMANDS
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise click.UsageError(_did_you_mean(error.message, args[0]), ctx) from None
-
-
-def _did_you_mean(message: str, name: str) -> str:
-    if name in ELSEWHERE:
-        return f"No such command {name!r}. {ELSEWHERE[name]}"
-    import difflib
-
-    near = difflib.get_close_matches(name, COMMANDS, n=1)
-    return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

@@ -93,7 +93,12 @@ COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
 
 
 UNDO = "`syncengine plan --undo RUN --out FILE` plans the undo of a run, and `syncengine apply FILE` applies it."
-ELSEWHERE: Mapping[str, str] = {"undo": UNDO, "rollback": UNDO, "apply --undo": UNDO}
+ELSEWHERE: Mapping[str, str] = {
+    "undo": UNDO,
+    "rollback": UNDO,
+    "apply --undo": UNDO,
+    "apply --out": "`syncengine plan --out FILE` saves a plan, and `syncengine apply FILE` applies it.",
+}
 """Commands and options that exist elsewhere under another name, with a hint to them."""
 
 
@@ -175,6 +180,22 @@ class TableGroup(HelpfulGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(self._did_you_mean(error.message, args[0]), ctx) from None
+
+    def _did_you_mean(self, message: str, name: str) -> str:
+        if name in ELSEWHERE:
+            return f"No such command {name!r}. {ELSEWHERE[name]}"
+        import difflib
+
+        near = difflib.get_close_matches(name, self.table, n=1)
+        return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = self.table.get(cmd_name)

@@ -64,7 +64,7 @@ def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | 
             output.say(sentence)
         for name in begun.kept:
             output.say(f"{Path(folder, name)} already exists and was kept.")
-        where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(folder)} "
+        where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(str(place))} "
         output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
         output.say(f"{place / 'syncengine.yaml'} describes the next steps.")
     return ExitCode.DONE

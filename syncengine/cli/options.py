@@ -91,6 +91,11 @@ class Globals:
             files.checkout,
         )
 
+    def refuse_no_folder(self) -> None:
+        """Raise a usage error when the folder of `-C` does not exist."""
+        if not self.folder.is_dir():
+            raise Usage(f"{self.folder}: {'not a folder' if self.folder.exists() else 'no such folder'}")
+
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.files import where_to_go
@@ -98,8 +103,7 @@ class Globals:
         from syncengine.project.model import FILE_NAME
         from syncengine.project.references import setting_problem
 
-        if not self.folder.is_dir():
-            raise Usage(f"{self.folder}: no such folder")
+        self.refuse_no_folder()
         place = self.folder if self.config else project_folder(self.folder)
         if not self.config and not any(os.path.lexists(place / name) for name in (FILE_NAME, "manifests")):
             message = f"this folder has neither {FILE_NAME} nor manifests/{where_to_go(place)}"
@@ -183,6 +187,10 @@ def global_options(command: F) -> F:
     return command
 
 
+CREATES_FOLDER = frozenset({"init", "help"})
+"""The commands that need no existing folder for `-C`."""
+
+
 def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the global options to a command. Its function gets them, merged over the program's, as `options`."""
 
@@ -193,6 +201,8 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
         names = {"no_color", *(field.name for field in fields(Globals))}
         own = Globals.of({name: arguments.pop(name, None) for name in names})
         options = own.over(ctx.find_object(Globals) or Globals())
+        if ctx.info_name not in CREATES_FOLDER:
+            options.refuse_no_folder()
         if options.debug:
             from syncengine.cli.debug import trace_requests
 

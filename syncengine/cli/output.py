@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TextIO
 
 import click
@@ -15,7 +18,7 @@ import click
 from syncengine.cli.options import Globals
 from syncengine.cli.streams import put, safe, tell
 from syncengine.errors import Diagnostic, SyncengineError
-from syncengine.project.atomic_write import write_whole
+from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
 from syncengine.render.links import links_of
@@ -28,11 +31,15 @@ COMMANDS = frozenset({"github"})
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of one command, styled for its streams. `blob` is the template of links to lines of files."""
+    """The output of one command, styled for its streams.
+
+    `blob` is the template of links to lines of files, and `plan_file` the path of the saved plan that is shown, if any.
+    """
 
     options: Globals
     root: Path
     blob: str | None = None
+    plan_file: str = ""
 
     def look(self, stream: TextIO | None = None) -> Look:
         """Return the style for text on `stream`, by default stdout."""
@@ -46,6 +53,8 @@ class Output:
             lines=self._lines if terminal else None,
             prefix=self._prefix(),
             links=links_of(self.blob, os.environ),
+            plan_file=shlex.quote(self.plan_file) if self.plan_file else "",
+            place=self.options.place(),
         )
 
     def _prefix(self) -> str:
@@ -72,16 +81,22 @@ class Output:
         if self.options.quiet and level == "info":
             return
         if self.options.log_format == "json":
-            import orjson
+            self._log(level, text)
+        else:
+            tell(harmless(visible(text)) + "\n")
 
-            text = orjson.dumps({"level": level, "message": text}).decode()
-        tell((harmless(visible(text)) if self.options.log_format != "json" else text) + "\n")
+    def _log(self, level: str, message: str, members: Mapping[str, object] = MappingProxyType({})) -> None:
+        """Write a message and its `members` to stderr as one line of JSON."""
+        import orjson
+
+        message = message.encode(errors="backslashreplace").decode()
+        tell(orjson.dumps({"level": level, **members, "message": message}).decode() + "\n")
 
     def diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to stderr."""
         if self.options.log_format == "json":
             for diagnostic in diagnostics:
-                self.say(diagnostic.message, level=diagnostic.severity.value)
+                self._log(diagnostic.severity.value, diagnostic.message, _members(diagnostic))
         elif diagnostics:
             tell(DIAGNOSTIC_FORMATS["text"](diagnostics, self.look(sys.stderr)))
 
@@ -92,6 +107,12 @@ class Output:
         if format != "text":
             self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
         return error.exit_code
+
+
+def _members(diagnostic: Diagnostic) -> dict[str, object]:
+    """Return the code and the place of a diagnostic, as far as they are known."""
+    names = ("code", "file", "line", "column", "address")
+    return {name: value for name in names if (value := getattr(diagnostic, name)) is not None}
 
 
 def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
@@ -116,8 +137,24 @@ def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) 
             )
         if not (parent := (folder / file).parent).is_dir():
             raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
+        refuse_input(folder, file, f"--report {value!r}")
         pairs.append((format, file))
     return pairs
+
+
+INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
+"""The suffixes of files that people write. No plan and no report has one of them."""
+
+
+def refuse_input(folder: Path, file: str, option: str) -> None:
+    """Raise a usage error when `file`, the output of `option`, would overwrite a file that people write."""
+    path = folder / file
+    if path.suffix not in INPUTS or not path.exists():
+        return
+    with suppress(OSError):  # whoever writes the file reports a link
+        refuse_links(path, folder)
+        message = f"{path} exists, and a {path.suffix} file is never overwritten by a plan or a report"
+        raise click.UsageError(f"{option}: {message}: choose another name")
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
@@ -133,7 +170,8 @@ def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> No
             continue
         try:
             content = text if format in COMMANDS else safe(text)
-            write_whole(output.options.folder / file, [content.encode(errors="backslashreplace")])
+            folder = output.options.folder
+            write_whole(folder / file, [content.encode(errors="backslashreplace")], base=folder)
         except OSError as error:
             words = f"the report {file} cannot be written: {error.strerror}"
             trouble = trouble or SyncengineError(words, code="report-file")

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from syncengine.cli.completion import files
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
+from syncengine.cli.output import Output, refuse_input, report_targets, takes_stdout, write_reports
 from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
 from syncengine.cli.selection import selection
 from syncengine.document.gc_pause import no_collection
@@ -74,6 +74,8 @@ def plan(
     try:
         with reporting.instead():
             targets = report_targets(reports, list(PLAN_REPORTS), options.folder)
+            if out is not None:
+                _refuse_output(out, [file for _, file in targets], options.folder)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             texts = reporting.rendered(result)
     except SyncengineError as error:
@@ -94,6 +96,15 @@ def plan(
     if result.since and result.since.excess:
         return ExitCode.STALE
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
+
+
+def _refuse_output(out: str, reports: Sequence[str], folder: Path) -> None:
+    """Raise a usage error for a plan that cannot be saved there, or that a report would overwrite."""
+    if out == "-":
+        raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
+    refuse_input(folder, out, f"--out {out}")
+    if any(os.path.realpath(folder / file) == os.path.realpath(folder / out) for file in reports if file != "-"):
+        raise click.UsageError(f"--out {out}: a report is written to the same file")
 
 
 def _apply_command(file: str, options: Globals) -> str:
@@ -137,7 +148,7 @@ def _planned(
         raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
-    reporting.output = Output(options, project.root, project.blob)
+    reporting.output = Output(options, project.root, project.blob, out or "")
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
     request = request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
@@ -146,7 +157,7 @@ def _planned(
     else:
         result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
-        result = saved.save(result, SHOWN, options.folder / out)
+        result = saved.save(result, SHOWN, options.folder / out, options.folder)
     result = with_approvals(result, project, request)
     return _compared(result, reviewed, project) if reviewed is not None else result
 

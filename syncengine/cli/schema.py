@@ -33,13 +33,15 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
         return ExitCode.DONE
     place = options.folder / (folder or ".")
     try:
-        refuse_links(place)
+        refuse_links(place, options.folder)
         place.mkdir(parents=True, exist_ok=True)
         for name, content in chosen.items():
-            write_whole(place / name, [dumped(content).encode()])
+            write_whole(place / name, [dumped(content).encode()], base=options.folder)
             output.say(f"Wrote {place / name}")
     except OSError as error:
-        raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None
+        raise SyncengineError(
+            f"the schemas cannot be written to {place}: {error.strerror}", code="unwritable-file"
+        ) from None
     return ExitCode.DONE
 
 

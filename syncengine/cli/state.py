@@ -306,7 +306,7 @@ def export_rows(options: Globals, out: str | None) -> int:
                 for line in lines:
                     output.data(line)
             else:
-                _to_file(options.folder / out, lines)
+                _to_file(options.folder / out, lines, options.folder)
                 output.say(f"Wrote {file_name(out)}")
     except SyncengineError as error:
         return output.refusal(error, "text")
@@ -323,9 +323,9 @@ def _refuse_under_way(store: State, seconds: float) -> None:
         raise SyncengineError(message, code="landing")
 
 
-def _to_file(path: Path, lines: Iterable[str]) -> None:
+def _to_file(path: Path, lines: Iterable[str], base: Path) -> None:
     try:
-        write_whole(path, (line.encode() for line in lines), mode=0o600)
+        write_whole(path, (line.encode() for line in lines), mode=0o600, base=base)
     except OSError as error:
         raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
@@ -411,7 +411,7 @@ def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
     with open_state(options.project().state, write=True) as store:
         info = store.hold(Holder.here("state lock", os.environ), reason)
-    text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
+    text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}{options.place()}\n"
     return show(options, format, rendering.lock_document(info), text)
 
 

@@ -15,7 +15,7 @@ from syncengine.state.lock import LockLost
 from syncengine.state.mechanism import bind
 from syncengine.state.store import State, open_state
 
-AGAIN = "run the same command again once it answers"
+AGAIN = "repeat unchanged once it answers"
 RIGHT_PLACE = f"check `service.baseUrl`; if it is right, {AGAIN}"
 
 

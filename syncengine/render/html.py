@@ -79,7 +79,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         (_foremost(diagnostic) for diagnostic in (*foremost, *first)),
         _opening(own),
         _denials(denials(plan.diagnostics)),
-        _gate(plan.gate, tripped_by(plan), is_undo=bool(plan.undo)),
+        _gate(plan.gate, look, tripped_by(plan), is_undo=bool(plan.undo)),
         _since(plan),
         [_FILTERS] if sections or waiting else [],
         sections,
@@ -177,7 +177,7 @@ def _denials(found: Sequence[Diagnostic]) -> Iterator[str]:
         yield "</ul></section>"
 
 
-def _gate(gate: Gate, whose: str | None = None, *, is_undo: bool = False) -> Iterator[str]:
+def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = False) -> Iterator[str]:
     if not gate.shown:
         return
     tone = Tone.ERROR if gate.is_closed else Tone.NOTE
@@ -189,7 +189,7 @@ def _gate(gate: Gate, whose: str | None = None, *, is_undo: bool = False) -> Ite
     if gate.reasons:
         yield f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in gate.reasons)}</ul>"
     if to_approve(gate):
-        lines = "\n".join(map(_text, approval_lines(gate, is_undo=is_undo)))
+        lines = "\n".join(map(_text, approval_lines(gate, look, is_undo=is_undo)))
         yield f"<pre>{dedent(lines)}</pre>"
     yield "</section>"
 

@@ -218,7 +218,8 @@ def _content_value(value: object) -> str:
 
 def preview_text(document: Document) -> str:
     """Return a preview for people: the narrative line by line, all other content as names and values."""
-    lines = [f"{visible(str(document['groupId']))}: {document['outcome']}"]
+    id = document["groupId"]
+    lines = [f"{'A group without an id' if id is None else visible(str(id))}: {document['outcome']}"]
     if document["message"]:
         lines.append(f"  {visible(str(document['message']))}")
     if document["narrative"] is not None:

@@ -18,6 +18,7 @@ class Look:
 
     `lines` reads the source lines that carets point into; no carets are shown when it is `None`. `prefix` is the
     project's folder relative to the repository's root, for formats with paths from there. `links` lead to its host.
+    `plan_file` and `place` complete commands to copy: the file of a saved plan, and the options that name the project.
     """
 
     width: int = 80
@@ -27,6 +28,8 @@ class Look:
     lines: SourceLines | None = None
     prefix: str = ""
     links: Links = NO_LINKS
+    plan_file: str = ""
+    place: str = ""
 
 
 PLAIN = Look()

@@ -201,10 +201,10 @@ def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = F
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
     if to_approve(gate):
-        yield from approval_lines(gate, is_undo=is_undo)
+        yield from approval_lines(gate, look, is_undo=is_undo)
 
 
-def approval_lines(gate: Gate, *, is_undo: bool = False) -> Iterator[str]:
+def approval_lines(gate: Gate, look: Look, *, is_undo: bool = False) -> Iterator[str]:
     """Yield unwrapped lines on how to approve exactly this plan (docs/planning.md 5).
 
     An undo can be applied only from its saved file.
@@ -214,7 +214,8 @@ def approval_lines(gate: Gate, *, is_undo: bool = False) -> Iterator[str]:
     yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
     if approve := for_everything(gate):
         yield f"{_INDENT}Or approve {everything(gate)}, once:"
-        file = " FILE" if is_undo else ""
-        yield f"{_INDENT * 2}syncengine apply{file} --approve-deletes {approve}"
-        if is_undo:
+        file = look.plan_file or ("FILE" if is_undo else "")
+        command = " ".join(filter(None, ("syncengine apply", visible(file), f"--approve-deletes {approve}")))
+        yield f"{_INDENT * 2}{command}{visible(look.place)}"
+        if is_undo and not look.plan_file:
             yield f"{_INDENT}FILE is the file that `plan --undo RUN --out FILE` writes."

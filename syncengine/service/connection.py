@@ -7,7 +7,9 @@ httpx's own client is used, which supports all kinds of proxies.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,6 +90,13 @@ class KeptConnection(Protocol):
 
 
 Trust = Callable[[], ssl.SSLContext]
+
+
+def _why(error: OSError | UnicodeError) -> str:
+    """Return the cause of a failed connection, without the address and the number that the event loop adds."""
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror | ssl.SSLError):
+        return os.strerror(error.errno)
+    return (error.strerror if isinstance(error, socket.gaierror) else None) or str(error)
 
 
 def trust() -> Trust:
@@ -212,7 +221,7 @@ async def _opened(origin: Origin, tls: Trust, seconds: float | None) -> HttpSock
     except TimeoutError as error:
         raise httpx.ConnectTimeout(str(error)) from error
     except (OSError, UnicodeError) as error:  # UnicodeError: the host name is too long
-        raise httpx.ConnectError(str(error)) from error
+        raise httpx.ConnectError(_why(error)) from error
 
 
 def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:

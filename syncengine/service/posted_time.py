@@ -146,9 +146,7 @@ def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineE
     if answer.status in (401, 403):
         return AuthFailed(f"the service rejected the API key: {answer.summary}")
     if answer.status is None:
-        return Unreachable(
-            f"the service cannot be reached: {answer.summary}; run the same command again once it answers"
-        )
+        return Unreachable(f"the service cannot be reached: {answer.summary}; repeat unchanged once it answers")
     path = client.path(operation)
     if answer.ok:
         return Unanswered(f"{path} answered something that its specification does not allow: {answer.summary}")

@@ -169,11 +169,14 @@ def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
 
 
 def test_the_approval_of_an_undo_goes_with_its_file(project: Project) -> None:
-    """Without a file, the manifests would be applied."""
+    """Without a file, the manifests would be applied; it is named where it is known."""
     project.settle(tags=OLD)
-    done = project.run("plan", "--undo", "last", "--out", "undo.plan")
+    done = project.run("plan", "--undo", "last")
     assert "    syncengine apply FILE --approve-deletes 2@" in done.out
     assert "FILE is the file that `plan --undo RUN --out FILE` writes." in done.out
+    done = project.run("plan", "--undo", "last", "--out", "undo.plan")
+    assert "    syncengine apply undo.plan --approve-deletes 2@" in done.out
+    assert "FILE is the file" not in done.out
 
 
 def test_a_plan_that_was_used_says_what_to_do(project: Project) -> None:
@@ -213,7 +216,7 @@ def test_a_stale_plan_says_what_to_do(project: Project) -> None:
     assert project.run("plan", "--out", "plan.json").code == 0
     project.settle(tags=[tag("ACME-0042", excludeTagNameKeyword=True, keywords=["another"])])
     done = project.run("apply", "plan.json")
-    assert (done.code, "the plan is stale, plan again: tag/ACME-0042" in done.err) == (5, True)
+    assert (done.code, "the plan is stale: tag/ACME-0042" in done.err) == (5, True)
     assert "excludeTagNameKeyword: nothing → true" in done.err
 
 

@@ -77,7 +77,7 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
             return answer.data
         if answer.exhausted:
             raise Unreachable(
-                f"the service cannot list posted time: {answer.summary}; run the same command again once it answers"
+                f"the service cannot list posted time: {answer.summary}; repeat unchanged once it answers"
             )
         raise refusal(LIST_POSTED_TIME, client, answer)
 

@@ -1,0 +1,114 @@
+"""Folders and files that a person names: of commands to copy, of outputs, and of `-C`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from .program import Project, tag
+
+OLD = [tag("OLD-1"), tag("OLD-2")]
+
+
+def command_in(text: str, start: str) -> list[str]:
+    """The words of the printed command that starts so."""
+    (line,) = (line.strip() for line in text.splitlines() if line.strip().startswith(start))
+    return shlex.split(line)[1:]
+
+
+def test_the_command_that_approves_names_folder_environment_and_plan(project: Project) -> None:
+    """Pasted, it applies what was shown, and nothing else."""
+    project.settle(tags=OLD)
+    project.wants(tags=[])
+    outside = project.folder.parent
+    shown = project.run("-C", "project", "plan", cwd=outside)
+    words = command_in(shown.out, "syncengine apply")
+    assert words[-2:] == ["-C", "project"]
+    saved = project.run("-C", "project", "plan", "--out", "saved plan", cwd=outside)
+    words = command_in(saved.out, "syncengine apply")
+    assert (words[1], words[-2:]) == ("saved plan", ["-C", "project"])
+    refused = project.run("apply", "saved plan", "-C", "project", cwd=outside)
+    assert command_in(refused.out, "syncengine apply") == words
+    done = project.run(*words, cwd=outside)
+    assert (done.code, "Applied 2 changes." in done.out) == (0, True), done.err
+
+
+def test_the_command_that_approves_a_plan_of_the_sandbox_says_so(project: Project) -> None:
+    """Without the option, it would be for the service."""
+    project.wants(tags=OLD)
+    assert project.run("apply", "--sandbox", "-y").code == 0
+    project.wants(tags=[])
+    shown = project.run("plan", "--sandbox")
+    assert command_in(shown.out, "syncengine apply")[-1] == "--sandbox"
+
+
+def test_a_plan_of_the_sandbox_is_applied_there(project: Project) -> None:
+    """The service has nothing to do with it."""
+    project.wants(tags=OLD)
+    assert project.run("plan", "--sandbox", "--out", "saved.plan").code == 0
+    done = project.run("apply", "saved.plan")
+    assert (done.code, "apply it with --sandbox" in done.err) == (5, True)
+
+
+def test_the_folder_of_c_may_be_a_link(project: Project) -> None:
+    """The person named it; what lies below it did not come from them."""
+    outside = project.folder.parent
+    (outside / "link").symlink_to("project")
+    project.wants(tags=OLD)
+    words = ("--out", "a.plan", "--report", "json=report.json")
+    assert project.run("-C", "link", "plan", *words, cwd=outside).code == 0
+    assert project.run("-C", "link", "schema", "plan", "-o", "made", cwd=outside).code == 0
+    assert {"a.plan", "report.json", "made"} <= {path.name for path in project.folder.iterdir()}
+    (project.folder / "below").symlink_to("manifests")
+    done = project.run("-C", "link", "plan", "--out", "below/b.plan", cwd=outside)
+    assert (done.code, "is a symbolic link" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("words", ["schema -o made", "plan", "show x", "sandbox --port 0", "fmt"])
+def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, words: str) -> None:
+    """Whatever the command would do there."""
+    done = project.run("-C", "typo", *words.split())
+    assert (done.code, "typo: no such folder" in done.err) == (64, True)
+    assert not (project.folder / "typo").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan --out syncengine.yaml",
+        "plan --out manifests/all.yaml",
+        "plan --report markdown=syncengine.yaml",
+        "apply -y --report json=manifests/all.yaml",
+    ],
+)
+def test_no_output_overwrites_what_people_write(project: Project, words: str) -> None:
+    """A project file, a manifest, a table: they are refused before anything is planned or sent."""
+    project.wants(tags=OLD)
+    before = {path: path.read_text() for path in project.folder.rglob("*.yaml")}
+    done = project.run(*words.split())
+    assert (done.code, "is never overwritten by a plan or a report" in done.err) == (64, True)
+    assert {path: path.read_text() for path in before} == before
+
+
+def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:
+    """Neither on stdout nor where a report goes."""
+    project.wants(tags=OLD)
+    assert "prints it to stdout" in project.run("plan", "--out", "-").err
+    done = project.run("plan", "--out", "z.plan", "--report", "markdown=./z.plan")
+    assert (done.code, "a report is written to the same file" in done.err) == (64, True)
+
+
+def test_messages_as_json_have_code_and_place(project: Project) -> None:
+    """As the text has them."""
+    project.wants(tags=[tag("A", category="nosuch")])
+    done = project.run("plan", "--log-format", "json")
+    (line,) = (each for each in map(json.loads, done.err.splitlines()) if each["level"] == "error")
+    assert (line["level"], line["code"], line["file"]) == ("error", "unknown-category", "manifests/all.yaml")
+    assert line["line"] > 0
+
+
+@pytest.mark.parametrize(("word", "near"), [("lst", "list"), ("pul", "pull"), ("redelivr", "redeliver")])
+def test_a_misspelt_command_of_a_group_is_suggested(project: Project, word: str, near: str) -> None:
+    assert f"Did you mean '{near}'?" in project.run("time", word).err
