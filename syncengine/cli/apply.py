@@ -108,6 +108,8 @@ def apply(
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
     targets = report_targets(reports, list(REPORT_FORMATS), options.folder)
+    if folders := [file for _, file in targets if (options.folder / file).is_dir()]:
+        raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
     applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)

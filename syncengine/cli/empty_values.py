@@ -10,7 +10,6 @@ import click
 ADVICE = {
     "--since": "give the file of a reviewed plan",
     "--reviewed": "give the file of a reviewed plan",
-    "--out": "give a file to save the plan in",
     "--target": "give an address, such as `tag/ACME-0042`",
     "--exclude": "give an address, such as `tag/ACME-0042`",
     "--base": "give a Git revision, and fetch its history first"

@@ -147,17 +147,22 @@ def restore_version(options: Globals, format: str, version: str, auto_approve: b
 def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Remove rows from the state. The service keeps the resources, and later plans no longer know them."""
     keys = [_key(address) for address in addresses]
-    _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
     project = options.project()
+    with _reading(options) as store:
+        _refuse_unrecorded(store, keys)
+    _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
     with writing(project, "state forget") as store:
-        missing = [key for key in keys if key not in store.get(keys)]
-        if missing:
-            are = "is" if len(missing) == 1 else "are"
-            names = ", ".join(map(str, missing))
-            message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"
-            raise SyncengineError(message, code="not-recorded")
+        _refuse_unrecorded(store, keys)
         count = store.forget(keys, project.service.landing)
     return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
+
+
+def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
+    if missing := [key for key in keys if key not in store.get(keys)]:
+        are = "is" if len(missing) == 1 else "are"
+        names = ", ".join(map(str, missing))
+        message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"
+        raise SyncengineError(message, code="not-recorded")
 
 
 @state.command("prune")
