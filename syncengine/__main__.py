@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the program. Exit 130 when an interrupt arrives during imports, too."""
+    """Run the program. Exit with 130 also when an interrupt arrives during imports."""
     gc.disable()  # until a command begins: collection would take a third of the import time
     try:
         from syncengine.cli import main as program

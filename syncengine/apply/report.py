@@ -97,7 +97,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """When, where and by whom an apply was run, with times in seconds since epoch.
+    """When, where and by whom an apply was run, with times in seconds since the epoch.
 
     `commit` and `tree` are those of the planned manifests; `actor` is who triggered the CI job, `job` the URL of its
     page, and `approvals` are the approvals that were used.

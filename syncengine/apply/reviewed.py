@@ -101,4 +101,6 @@ def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, p
     if review.plans:
         valid = [each for each in review.plans if not each.is_denied]
         if excess := compared(plan, valid, state, project).excess:
-            raise MoreThanReviewed(", ".join(each.file for each in valid) or "a plan that no rule denies", excess)
+            raise MoreThanReviewed(
+                ", ".join(each.file for each in valid) or "any plan that no rule denies (there is none)", excess
+            )

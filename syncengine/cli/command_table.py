@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "show": CommandEntry("syncengine.cli.show", "Show a saved plan again."),
     "apply": CommandEntry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
     "reviewed": CommandEntry("syncengine.cli.reviewed", "Fetch the reviewed plans of merged pull requests."),
-    "publish": CommandEntry("syncengine.cli.publish", "Write a plan or report to a pull request, as a comment."),
+    "publish": CommandEntry("syncengine.cli.publish", "Post a plan or report as a comment on a pull request."),
     "drift": CommandEntry("syncengine.cli.drift", "Compare the tags in posted time with the applied ones."),
     "state": CommandEntry("syncengine.cli.state", "Inspect, lock and repair the state."),
     "adopt": CommandEntry(
@@ -50,6 +50,6 @@ def program(ctx: click.Context, /, **options: object) -> None:
     """Keep a time-recording service in step with YAML files in Git.
 
     Manifests declare tags, categories and activity types; `plan` shows what would change,
-    `apply` makes it so.
+    `apply` makes the changes.
     """
     ctx.obj = Globals.of(options)

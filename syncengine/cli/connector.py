@@ -42,7 +42,7 @@ def register_connector(options: Globals, format: str) -> int:
 def check_connector(options: Globals, format: str) -> int:
     """Check the key with a call, and print its team.
 
-    Fails when that is not the team of the project or of the state.
+    Fails if that team differs from the team of the project or of the state.
     """
     from syncengine.connector.connection import proven_team
 

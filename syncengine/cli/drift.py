@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def drift(
     options: Globals, since: float, unused: float | None, excludes: Sequence[str], format: str, detailed_exitcode: bool
 ) -> int:
-    """Compare the tags in posted time with the applied ones. Nothing is changed, on the service or in the state.
+    """Compare the tags in posted time with the applied ones. Nothing is changed, either on the service or in the state.
 
     Only tags and times of submission are read. Markdown, and all output in CI, shows only names that may be published.
     """

@@ -77,7 +77,7 @@ EXAMPLES: Mapping[str, Example] = {
     "time show": Example("syncengine time show 4c1d9e", "the history of one group"),
     "time retry": Example("syncengine time retry 4c1d9e", "deliver one group to the sinks that lack it"),
     "time redeliver": Example(
-        "syncengine time redeliver --sink ledger --since 2d", "list the groups that a restored ledger lost"
+        "syncengine time redeliver --sink ledger --since 2d", "list the groups to deliver again to a restored ledger"
     ),
     "time audit": Example("syncengine time audit --since 30d", "find groups that a sink lacks"),
     "time preview": Example("syncengine time preview --sample", "render the deliveries of a sample group"),
@@ -234,7 +234,7 @@ def write_example(ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"{' ' * formatter.current_indent}{example.line}\n")
         formatter.write_text(f"  # {example.says}")
     if not words:
-        with formatter.section("Completion of commands, addresses and environments (or zsh_source, fish_source)"):
+        with formatter.section("Shell completion for bash (for others, use zsh_source or fish_source)"):
             formatter.write(f"{' ' * formatter.current_indent}{COMPLETION}\n")
 
 

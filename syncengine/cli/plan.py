@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.command(cls=PlanCommand)
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option(
-    "--base", "revision", metavar="REV", help="Mark the changes that a plan of this Git revision makes already."
+    "--base", "revision", metavar="REV", help="Mark the changes that a plan of this Git revision would also make."
 )
 @click.option("--no-state", is_flag=True, help="With --base: compare Git with Git, without state, key or secrets.")
 @click.option("--undo", metavar="RUN", help="Plan the undo of a run: its id in the history, or `last`.")

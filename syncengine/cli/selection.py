@@ -18,7 +18,7 @@ SELECTION = (
     click.option("--reassert", is_flag=True, help="Send all declared resources again."),
     click.option("--sweep", is_flag=True, help="Complete a sync session even if it removes no activity type."),
     click.option("--no-delete", is_flag=True, help="Leave out removals and cleared values."),
-    click.option("--redo", is_flag=True, help="Apply changes of undone runs again."),
+    click.option("--redo", is_flag=True, help="Include changes of undone runs again."),
     click.option(
         "--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve exactly these removals."
     ),

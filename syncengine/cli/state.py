@@ -177,7 +177,7 @@ def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
-    """Remove the history from before DATE.
+    """Remove the history before DATE.
 
     Runs, their changes and former values are removed; rows, approvals and everything in doubt stay. Removed runs can no
     longer be undone, and earlier versions of a state in Git can no longer be restored.
@@ -220,9 +220,9 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
 
     keys = [_key(address) for address in addresses]
     _refuse_no_state(options)
-    _confirm(
-        f"Erase {count_of(len(keys), 'resource')} for good? Changes to them can no longer be undone.", auto_approve
-    )
+    them = "it" if len(keys) == 1 else "them"
+    question = f"Erase {count_of(len(keys), 'resource')} for good? Changes to {them} can no longer be undone."
+    _confirm(question, auto_approve)
     project = options.project()
     with writing(project, "state erase") as store:
         _refuse_to_erase(store, keys, project.service.landing)
@@ -440,7 +440,7 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebind(options: Globals, format: str, auto_approve: bool) -> int:
-    """Accept a new name of the team, or new URL of the service.
+    """Accept a new team name, or a new URL of the service.
 
     The service is asked for the team of the key, and the state is bound to it.
     """

@@ -67,7 +67,7 @@ def time() -> None:
 )
 @printing_command
 def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
-    """List the groups that are waiting or have failed. With --state, list the groups in that state."""
+    """List the groups that are waiting or have failed. With --state, list the groups in these states."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 

@@ -108,7 +108,7 @@ def _section(project: Project) -> PostedTimeSection:
 
 
 async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) -> None:
-    """Report to the service which sinks are down, or that all work. Report nothing while a sink is in doubt."""
+    """Report to the service which sinks are down, or that all work. Report nothing when one is only in doubt."""
     from syncengine.connector.registration import HealthReporter
     from syncengine.posted_time.events import RetryLater
 

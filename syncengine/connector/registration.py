@@ -61,7 +61,7 @@ class Registered:
 
 
 def renewal(registered: Registered, at: float, least: float) -> float:
-    """Return when to register again, before the registration made at `at` expires; both in seconds since epoch.
+    """Return when to register again, before the registration made at `at` expires; both in seconds since the epoch.
 
     That is after nine tenths of its lifetime, but not within `least` seconds, and infinity if no expiry is known.
     """

@@ -58,7 +58,7 @@ ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection"
 BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
 NO_SCHEMA = DatabaseFault(TroubleKind.UNREACHABLE, "the database has no schema of that name")
 NO_ENCRYPTION = DatabaseFault(TroubleKind.UNREACHABLE, "no encrypted connection is possible")
-NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing listens at the server's address")
+NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing is listening at the server's address")
 NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "the host name cannot be resolved")
 NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
 CANNOT_OPEN = DatabaseFault(TroubleKind.UNREACHABLE, "the file cannot be opened")
@@ -167,7 +167,7 @@ def _sqlstate(error: Exception) -> str:
 
 
 def _cause_of(error: Exception) -> BaseException:
-    """Return the driver's own error inside an error of SQLAlchemy."""
+    """Return the driver's own error inside an error of SQLAlchemy, or the error itself if there is none."""
     return getattr(error, "orig", None) or error
 
 

@@ -36,7 +36,7 @@ _BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(
 """The next pair of a block map, in a less strict form for text that is known to be a block."""
 _A_KEY = re.compile(KEY)
 BETWEEN = r"(?:\n(?: *+\#[^\n]*+)?(?=\n))"
-"""An empty line or a comment. Only text that contains a `#` or two adjacent line feeds has any."""
+"""A pattern for an empty line or a comment. Text without `#` and without two adjacent line feeds has neither."""
 SKIPPED = re.compile(f"(?>{BETWEEN}+)")
 
 

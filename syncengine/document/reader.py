@@ -24,7 +24,7 @@ from syncengine.document.text import Repaired, decoded, lines_of, repaired
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_EXPANDED = 200_000
-"""The most nodes that all aliases of a file may expand to."""
+"""The maximum number of nodes that all aliases of a file may expand to."""
 
 Event = Any
 """An event of `yaml.events`. The stubs allow for missing marks, which libyaml never leaves out."""

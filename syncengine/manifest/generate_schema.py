@@ -82,7 +82,7 @@ _unique = tested(
     "bad-value",
     "must name at least one column, and each column only once",
 )
-"""The reader of a list of distinct column names, at least one."""
+"""The reader of a list of one or more distinct column names."""
 
 
 def _one_or_more(name: str) -> Any:

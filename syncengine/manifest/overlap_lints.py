@@ -25,14 +25,14 @@ _OF_MANY_WORDS = re.compile(r"^(?:[^\w\n]*\w++){4}.*$", re.MULTILINE)
 _NUMBERED = re.compile(r"^.*?[^\W_]\d.*$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<=[^\W_])\d")
 LONGEST_WHOLE = 1_000
-"""The most characters of a keyword that is split into parts: longer keywords occur in no text."""
+"""The maximum number of characters of a keyword that is split into parts: longer keywords occur in no text."""
 _TOO_LONG = re.compile(rf"^[^\n]{{{LONGEST_WHOLE + 1}}}[^\n]*+\n?", re.MULTILINE)
 LONGEST_RUN = 5
-"""The most words of a part that is neither a single word nor all words but one."""
+"""The maximum number of words of a part that is neither a single word nor all words but one."""
 MOST_DIGITS = 12
-"""The most places in one keyword at which a number is cut short to make a part."""
+"""The maximum number of places in one keyword at which a number is cut short to make a part."""
 TOLD_OF_A_SERIES = 3
-"""The most keywords with similar numbers that are reported one by one; the others are counted."""
+"""The maximum number of keywords with similar numbers that are reported one by one; the others are counted."""
 
 
 def parts_of(lines: str) -> set[str]:

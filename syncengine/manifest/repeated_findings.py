@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Row, with_row
 
 FEW = 25
-"""The most different messages at one place that are reported one by one."""
+"""The maximum number of different messages at one place that are reported one by one."""
 _Place = tuple[object, ...]
 
 

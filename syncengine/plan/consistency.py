@@ -100,7 +100,9 @@ def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
         if claim != true:
             raise inconsistent(f"it shows a different change of {claim.key} than its calls would make")
     if len(plan.changes) != len(again.changes):
-        raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
+        raise inconsistent(
+            f"the number of changes differs: it shows {len(plan.changes)} and would make {len(again.changes)}"
+        )
     kept_notes = sum(note.kind == "kept" for note in plan.notes)
     if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept_notes) != plan.summary:
         raise inconsistent("its summary does not match the changes and requests that it would make")

@@ -191,7 +191,7 @@ class Gate(Struct, frozen=True, gc=False):
         return replace(bare, units=units, begun=begun, claim=None)
 
     def as_strict_as(self, claim: Gate) -> Gate:
-        """Return the same gate, which also asks wherever `claim`, the gate of a saved plan, asks."""
+        """Return this gate, made to ask for approval also wherever `claim`, the gate of a saved plan, asks for it."""
         own = {unit.id for unit in self.units}
         more = tuple(unit for unit in claim.units if unit.id not in own)
         whole = {"tripped": self.tripped or claim.tripped, "approve": self.whole if claim.tripped else self.approve}

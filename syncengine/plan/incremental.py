@@ -129,7 +129,7 @@ def _read_before(baseline: Settled, names: Iterable[str], cache: ManifestCache) 
 
 
 def _sources_shrink(before: Iterable[ReadFile], after: Iterable[ReadFile], had: Mapping[str, int]) -> bool:
-    """Return whether a source is unused now, is empty, or lost enough rows since its last apply to need an approval."""
+    """Return whether a source is no longer used, is empty, or has lost enough rows to need an approval."""
     now = _rows_of_sources(after)
     if not now.keys() >= _rows_of_sources(before).keys() or any(use.is_empty for use in _uses(after)):
         return True

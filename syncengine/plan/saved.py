@@ -32,7 +32,7 @@ CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after the parts."""
 DIGEST, END = b',"digest":"', b'"}\n'
 BEFORE = b',"execution":{'
-"""The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused as too old."""
+"""The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
 """The number of characters of a plan's id that identify its content."""

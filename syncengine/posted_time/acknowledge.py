@@ -19,7 +19,7 @@ from syncengine.state.inbox_writes import Acknowledge, GiveUp, NotAccepted
 from syncengine.state.lock import LockLost
 
 SIDE_BY_SIDE = 8
-"""The most status updates sent at the same time; the client may allow fewer."""
+"""The maximum number of status updates sent at the same time; the client may allow fewer."""
 
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team now has a webhook, so the service accepts no status for groups fetched before"

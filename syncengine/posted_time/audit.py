@@ -30,7 +30,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class AuditReceipt:
-    """A sink's receipt for a group, or for the part under `key`. `at` is in seconds since epoch."""
+    """A sink's receipt for a group, or for the part under `key`. `at` is in seconds since the epoch."""
 
     group_id: str
     key: str
@@ -106,7 +106,7 @@ def audit(
     since: float,
     each_tag: Collection[str] = (),
 ) -> Audit:
-    """Compare the groups and receipts since `since` (seconds since epoch), and return the differences.
+    """Compare the groups and receipts since `since` (seconds since the epoch), and return the differences.
 
     `sinks` maps names to whether a sink takes every group; sinks in `each_tag` get a group once for each of its tags.
     `inbox` holds the inbox's facts about groups by their ids.

@@ -28,10 +28,10 @@ PATIENCE_SECONDS = 30.0
 """How long to wait for a whole transaction. A frozen server does not enforce limits of its own."""
 
 MOST_SILENT = 4
-"""The most threads that may wait for a silent database. After that, no more are started."""
+"""The maximum number of threads that may wait for a silent database. After that, no more are started."""
 
 MOST_READ = 64
-"""The most queries that share a connection."""
+"""The maximum number of queries that share a connection."""
 
 LONG_READ = 1.0
 """Seconds after which a thread runs no further query, so that it ends before it is given up."""

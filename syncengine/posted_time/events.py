@@ -61,7 +61,7 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A webhook call that was rejected, because of a wrong key, invalid JSON or its size, for instance."""
+    """A webhook call that was rejected, for example because of a wrong key, invalid JSON or its size."""
 
     status: int
     why: str

@@ -26,7 +26,7 @@ SINK = "sink"
 """The `what` of an event `RetryLater` that is about a sink in trouble."""
 
 TOGETHER = 500
-"""The most groups of one answer that are stored in the inbox together."""
+"""The maximum number of groups of one answer that are stored in the inbox together."""
 
 
 class WebhookRegistered(SyncengineError):

@@ -27,7 +27,7 @@ def unit_seconds(unit: object) -> float:
 
 
 def instant(value: object) -> datetime:
-    """Return the instant of a `datetime`, a date in ISO 8601, or milliseconds since epoch."""
+    """Return the instant of a `datetime`, a date in ISO 8601, or milliseconds since the epoch."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

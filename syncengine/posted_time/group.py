@@ -205,7 +205,7 @@ def stored(raw: Mapping[str, object]) -> str:
 
 _LOOSE = orjson.OPT_NON_STR_KEYS
 DEEPEST = 30
-"""The most levels of nesting that are stored; the interface has three."""
+"""The maximum number of levels of nesting that are stored; the interface has three."""
 
 
 def _cleaned(value: object, levels: int) -> object:

@@ -12,7 +12,7 @@ from syncengine.state.inbox_entries import DeliveryKey
 from syncengine.state.inbox_writes import Read, Receive, Remember, Write
 
 MOST = 500
-"""The most writes in one transaction, for which other writes wait."""
+"""The maximum number of writes in one transaction, for which other writes wait."""
 
 
 class InboxWriter:

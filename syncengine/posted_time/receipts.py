@@ -51,7 +51,7 @@ def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A receipt as listed: a sink has the group, or the part under `key`. `delivered` is in seconds since epoch."""
+    """A receipt as listed: a sink has the group, or the part under `key`. `delivered` is in seconds since the epoch."""
 
     group_id: str
     key: str

@@ -34,7 +34,7 @@ IN_A_ROW, IN_DOUBT = 2, 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Down:
-    """The record of a sink that failed, with instants in seconds since epoch. `tries` counts the failed tries."""
+    """The record of a sink that failed, with instants in seconds since the epoch. `tries` counts the failed tries."""
 
     trouble: SinkTrouble
     first: float

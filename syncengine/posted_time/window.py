@@ -9,7 +9,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 WIDTH = 64
-"""The most groups that are delivered at the same time."""
+"""The maximum number of groups that are delivered at the same time."""
 
 
 async def each(items: Iterable[Item]) -> AsyncIterator[Item]:

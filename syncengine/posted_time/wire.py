@@ -18,9 +18,9 @@ from syncengine.posted_time.templates import Text, Undeliverable, Variables, pla
 MAX_LINE = 8000
 """The most bytes of a header or path: every recipient accepts as many (RFC 9112 §3), and many accept no more."""
 MAX_MESSAGE = 1000
-"""The most characters of a message to a user."""
+"""The maximum number of characters of a message to a user."""
 MAX_REFERENCE = 1000
-"""The most characters of a sink's reference, which the service keeps with the group."""
+"""The maximum number of characters of a sink's reference, which the service keeps with the group."""
 
 CONTROL = "it contains a line break or another control character where only one line of text can be sent"
 TOO_LONG = "something in it is too long to be sent"

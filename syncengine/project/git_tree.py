@@ -65,7 +65,9 @@ class Repository:
         answer = None if revision.startswith("-") else self.ask("rev-parse", "--verify", "--quiet", name)
         if answer is None or answer.returncode != 0:
             shallow = "shallow " if self.is_shallow else ""
-            raise Usage(f"this {shallow}clone has no commit {revision}: {FETCH_ALL}, or pick another by {self.option}")
+            raise Usage(
+                f"this {shallow}clone has no commit {revision}: {FETCH_ALL}, or choose another with {self.option}"
+            )
         return answer.stdout.decode().strip()
 
     @property

@@ -16,7 +16,7 @@ LONGEST_REMOVAL = 30
 
 
 class QuarantineEntry(Struct, frozen=True, gc=False):
-    """A quarantined resource, the reason, and the quarantine's end in seconds since epoch. `origin` is a digest."""
+    """A quarantined resource, the reason, and the quarantine's end in seconds since the epoch. `origin` is a digest."""
 
     key: Key
     reason: str

@@ -201,7 +201,7 @@ _BLOB = r'(?=.*\{file\})https?://[^\s<>"{}@]+(?:\{(?:commit|file|line)\}[^\s<>"{
 
 
 def blob(text: str) -> str | None:
-    """Return the URL of a line of a file, with {commit}, {file} and {line} as placeholders, or `None` when invalid."""
+    """Return the text if it is a URL with {file}, and optionally {commit} and {line}, as placeholders, else `None`."""
     return text if re.fullmatch(_BLOB, text) else None
 
 

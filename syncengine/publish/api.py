@@ -110,7 +110,9 @@ class HostApi:
             assert address is not None
             reply = self.get(address)
             if not isinstance(reply.data, list):
-                raise SyncengineError(f"{self._name} answered GET {path} without a list", code="publish-host")
+                raise SyncengineError(
+                    f"{self._name} answered GET {path} with JSON that is not a list", code="publish-host"
+                )
             yield from reply.data
             address = self._next(path, page, reply)
             if address is None:

@@ -18,7 +18,7 @@ from syncengine.publish.hosts import HostKind
 from syncengine.publish.place import CommentPlace
 
 LARGEST = 256 * 1024 * 1024
-"""The most bytes of an unpacked plan."""
+"""The maximum number of bytes of an unpacked plan."""
 
 
 class ReviewedFile(NamedTuple):

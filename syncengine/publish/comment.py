@@ -31,7 +31,7 @@ def utf8_bytes(text: str) -> int:
 
 
 class CommentLimit(NamedTuple):
-    """The most characters or bytes of a comment, as counted by `size`."""
+    """The maximum number of characters or bytes of a comment, as counted by `size`."""
 
     most: int
     size: Callable[[str], int]

@@ -25,11 +25,11 @@ from syncengine.resource import Kind
 MEANING = {
     DriftKind.UNKNOWN: "used, but never declared",
     DriftKind.RETIRED_IN_USE: "retired or deleted, but used since",
-    DriftKind.DIFFERS: "shown with other values than were sent",
+    DriftKind.DIFFERS: "shown with values other than those sent",
     DriftKind.UNUSED: "declared, but in no group",
 }
 MOST = 20
-"""The number of tags of a kind that are listed without `-v`; one more is listed rather than counted."""
+"""The number of tags of a kind that are listed without `-v`. If there is just one more, it is listed as well."""
 TARGETS = 10
 """The number of tags that one printed command sends again."""
 ORIGIN = "seen in posted time"

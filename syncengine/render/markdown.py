@@ -338,7 +338,7 @@ def _section(section: Section, rows: _Rows) -> Iterator[MarkdownBlock]:
     first, last = _open_rows(section.rows)
     blocks = [MarkdownBlock("", [*heading, *lines[:first]])]
     if first < last:
-        summary = f"<details><summary>{number(last - first)} more rows</summary>\n"
+        summary = f"<details><summary>{count_of(last - first, 'more row')}</summary>\n"
         blocks.append(MarkdownBlock(summary, lines[first:last], "</details>"))
     if lines[last:]:
         blocks.append(MarkdownBlock("", lines[last:]))

@@ -71,7 +71,7 @@ def _document(data: bytes, file: str) -> Printed:
 
 
 def _loosely(data: bytes, file: str, error: Exception) -> Printed:
-    """Read a document that contains half a surrogate pair, which the fast reader rejects."""
+    """Read a document that contains an unpaired surrogate, which the fast reader rejects."""
     if isinstance(error, RecursionError) or b"\\ud" not in data.lower():
         raise _damaged(file) from error
     try:

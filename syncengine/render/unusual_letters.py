@@ -10,7 +10,7 @@ _INVISIBLE = frozenset({"Cf", "Zs", "Mn", "Me", "Cc", "Zl", "Zp"})
 
 
 def unusual_letters(text: str) -> tuple[str, ...]:
-    """Return the unusual letters of a text as code points, `U+0435 CYRILLIC SMALL LETTER IE`, each once."""
+    """Return the unusual letters of a text, each once, in a form like `U+0435 CYRILLIC SMALL LETTER IE`."""
     if text.isascii():
         return ()
     letters = [letter for letter in text if letter != " " and unicodedata.category(letter) in _INVISIBLE]

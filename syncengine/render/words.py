@@ -29,7 +29,7 @@ _AMONG = (
 
 
 def when(seconds: float | None) -> str | None:
-    """Format seconds since epoch as an ISO 8601 time in UTC, to the second; `None` stays `None`."""
+    """Format seconds since the epoch as an ISO 8601 time in UTC, to the second; `None` stays `None`."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 

@@ -29,7 +29,7 @@ from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounde
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
 READ_SECONDS = 60.0
-"""The most seconds that a request may take to arrive, with head and body."""
+"""The maximum number of seconds that a request may take to arrive, with head and body."""
 
 
 @dataclass(frozen=True, slots=True)

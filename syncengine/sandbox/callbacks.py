@@ -15,10 +15,10 @@ from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
 from syncengine.service.exchange import HEADERS, Unfinished, exchange
 
 AT_ONCE = 4
-"""The most webhook calls at the same time."""
+"""The maximum number of webhook calls at the same time."""
 
 LARGEST = 1024 * 1024
-"""The most bytes of a webhook's answer, whose text is shown to a user."""
+"""The maximum number of bytes of a webhook's answer, whose text is shown to a user."""
 
 _NO_FAULT = Fault(WEBHOOK_CALL)
 

@@ -10,7 +10,7 @@ from syncengine.sandbox.request import TEXT, ApiError, FieldType, RuleAnswer, Ru
 from syncengine.sandbox.world import Draft, Json, PostedTime, SandboxSettings, StatusUpdate, World
 
 FETCHED = 25
-"""The most groups in the answer to a fetch without a limit."""
+"""The maximum number of groups in the answer to a fetch without a limit."""
 
 LISTED, LISTED_AT_MOST = 100, 500
 

@@ -15,7 +15,7 @@ from syncengine.sandbox.request import ApiError
 from syncengine.sandbox.transfer import WIRE, travelling
 
 BODY_BYTES = 64_000_000
-"""The most bytes of a request's body, far more than a full batch needs."""
+"""The maximum number of bytes of a request's body, far more than a full batch needs."""
 
 
 class Cut(Response):

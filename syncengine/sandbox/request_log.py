@@ -15,7 +15,7 @@ from syncengine.sandbox.world import Json
 from syncengine.service.answers import HIDDEN
 
 ENTRIES = 100_000
-"""The most requests that the log keeps."""
+"""The maximum number of requests that the log keeps."""
 
 SECRETS = {"callerKey"}
 """Request fields whose values are not shown."""
@@ -23,7 +23,7 @@ SECRETS = {"callerKey"}
 SHOWN = ("seq", "operation", "method", "path", "query", "user_agent", "at", "status", "open", "items", "session")
 
 BODY_BYTES = 32_000_000
-"""The most bytes of request bodies that the log keeps. The oldest bodies are dropped first."""
+"""The maximum number of bytes of request bodies that the log keeps. The oldest bodies are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)

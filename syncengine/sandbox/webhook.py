@@ -10,7 +10,7 @@ from syncengine.sandbox.request import RuleAnswer, RuleRequest
 from syncengine.sandbox.world import Draft, Json, SandboxSettings, StatusUpdate
 
 SHOWN_CHARACTERS = 500
-"""The most characters of a webhook's answer that are shown to the user."""
+"""The maximum number of characters of a webhook's answer that are shown to the user."""
 
 
 def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:

@@ -17,7 +17,7 @@ from syncengine.serve.probes import Server
 from syncengine.service.posted_time import Group
 
 LAST_ANSWERS = 10.0
-"""The most seconds for sending answers, once everything is delivered."""
+"""The maximum number of seconds for sending answers, once everything is delivered."""
 
 
 class Closing(SyncengineError):

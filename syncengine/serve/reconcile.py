@@ -28,7 +28,7 @@ from syncengine.serve.readiness import Readiness
 from syncengine.state.store import open_state
 
 LOCK_PATIENCE = 30.0
-"""The most seconds to wait for the lock of another run, before the apply is left to the next interval."""
+"""The maximum number of seconds to wait for the lock of another run, before the apply is left to the next interval."""
 
 OUTCOMES: Mapping[ExitCode, str] = {
     ExitCode.DONE: "complete",

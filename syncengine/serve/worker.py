@@ -40,7 +40,7 @@ from syncengine.state.lock import Lease, LockLost
 from syncengine.state.store import open_state
 
 LAST_WORDS = 10.0
-"""The most seconds for the last status updates of a shift; unsent ones wait in the inbox."""
+"""The maximum number of seconds for the last status updates of a shift; unsent ones wait in the inbox."""
 
 LOOK_AT_LEASE = 1.0
 LOOK_AT_CLOCK = 60.0

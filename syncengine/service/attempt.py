@@ -124,7 +124,7 @@ class Attempts:
             return Answer(None, text="cannot send the request: the API key must be a line of ASCII", reached=False)
         except httpx.ReadTimeout:
             waited = request.timeout or seconds
-            return Answer(None, text=f"no answer within {waited:.3g} s", timed_out=True)
+            return Answer(None, text=f"no answer within {waited:g} s", timed_out=True)
         except httpx.HTTPError as error:
             return Answer(None, text=self.shown(f"no answer: {str(error) or 'the connection broke'}"))
 

@@ -245,5 +245,5 @@ def _origin(url: httpx.URL) -> Origin:
 @lru_cache(maxsize=64)
 def _sendable(value: bytes) -> bytes:
     if _SENDABLE.fullmatch(value) is None:
-        raise httpx.LocalProtocolError("a header is not a single line of text")
+        raise httpx.LocalProtocolError("the value of a header must be a single line of text")
     return value

@@ -18,7 +18,7 @@ MOST_PAGES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[T]):
-    """How to identify entries, and to get the time of each (milliseconds since epoch; `None` if unknown)."""
+    """How to identify entries, and to get the time of each (milliseconds since the epoch; `None` if unknown)."""
 
     key: Callable[[T], Hashable]
     at: Callable[[T], int | None]

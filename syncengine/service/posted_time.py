@@ -22,7 +22,7 @@ Group = Mapping[str, Any]
 
 LISTED_AT_MOST = 500
 LAST_INSTANT = 253_402_300_800_000
-"""The year 10000 in milliseconds since epoch; times from then on are invalid."""
+"""The year 10000 in milliseconds since the epoch; times from then on are invalid."""
 
 _UNFIT = re.compile("[\x00\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
@@ -110,7 +110,7 @@ def _identity(id: object) -> str | None:
 
 
 def submitted(group: Group) -> int | None:
-    """Return the time at which a group was submitted, in milliseconds since epoch, or `None` if unknown."""
+    """Return the time at which a group was submitted, in milliseconds since the epoch, or `None` if unknown."""
     at = group.get("submissionTime")
     if isinstance(at, bool) or not isinstance(at, int | float):
         return None

@@ -33,7 +33,7 @@ def settings_in(database: StateDatabase) -> dict[str, Any]:
 
 
 def remember_in(database: StateDatabase, settings: Mapping[str, Any], at: float) -> None:
-    """Store the settings of a registration in place of earlier ones. `at` is in seconds since epoch."""
+    """Store the settings of a registration in place of earlier ones. `at` is in seconds since the epoch."""
     plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
     if plain == settings_in(database):
         return

@@ -115,7 +115,7 @@ BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.NO_RIGHT: NO_RIGHTS,
     faults.READ_ONLY: READ_ONLY,
     faults.NO_LISTENER: _unreachable(
-        "nothing listens at the server's address; check that the server is running and that host and port are right"
+        "nothing is listening at the server's address; check that it is running and that host and port are right"
     ),
     faults.NO_HOST: _unreachable("the host name cannot be resolved; correct it in the URL, or check the name server"),
     faults.NO_ANSWER: _unreachable("the server does not answer in time; check that this machine can reach it"),

@@ -31,7 +31,7 @@ UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a command that writes. Times are seconds since epoch.
+    """One run of a command that writes. Times are seconds since the epoch.
 
     `clean`: the work tree had no uncommitted changes. `actor` is the user who triggered the CI job. `approvals` are the
     approvals that the run needed, `reviewed` the plans that it was not to go beyond, and `limits` the limits in the
@@ -114,7 +114,7 @@ def open_run(connection: sa.Connection, run: Run, now: float, *, by_unit: bool =
 
 
 def refused_run(connection: sa.Connection, run: Run) -> None:
-    """Append a refused run with its start and its end. No lock is proved, because no other row is touched."""
+    """Append a refused run with its start and its end. The lock is not checked, because no other row is touched."""
     connection.execute(_OPEN, _values(run) | {"ended": run.ended, "outcome": REFUSED})
 
 

@@ -1,6 +1,6 @@
 """The tables of the inbox, in the state's database (docs/posted-time.md 1). Data only.
 
-All times are seconds since epoch. Groups are stored as the JSON that the service sent, until they are reduced.
+All times are seconds since the epoch. Groups are stored as the JSON that the service sent, until they are reduced.
 """
 
 from __future__ import annotations

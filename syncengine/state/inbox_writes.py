@@ -152,7 +152,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the group as stored, or `None` if there is none. Writes nothing."""
+    """Read the group as stored, without writing anything. The result is `None` if there is none."""
 
     group_id: str
 
@@ -174,7 +174,7 @@ Write = (
 
 
 def write_all(connection: sa.Connection, writes: Sequence[Write], at: float) -> list[Any]:
-    """Execute all writes at time `at` (seconds since epoch); return their results in order."""
+    """Execute all writes at time `at` (seconds since the epoch); return their results in order."""
     results = list[Any]([None] * len(writes))
     for layer in _layers(writes):
         for kind, places in layer.items():

@@ -43,7 +43,7 @@ class LockLost(SyncengineError):
 class LockInfo:
     """A lock and its holder. `expires` is `None` for a lock taken by hand, which lasts until somebody unlocks it.
 
-    `since` and `expires` are seconds since epoch by the holder's or the server's clock, for display only.
+    `since` and `expires` are seconds since the epoch by the holder's or the server's clock, for display only.
     """
 
     id: str

@@ -27,7 +27,7 @@ GATE_SECONDS = 86_400.0
 class Pruned:
     """The numbers of removed runs and history entries, and of rows in doubt, whose entries stay.
 
-    `before` is the time (seconds since epoch) before which history was removed, at least a day ago.
+    `before` is the time (seconds since the epoch) before which history was removed, at least a day ago.
     """
 
     before: float
@@ -46,7 +46,7 @@ class _Remains:
 
 
 def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Pruned:
-    """Remove history before `before` (seconds since epoch). Without a stamp, only count it."""
+    """Remove history before `before` (seconds since the epoch). Without a stamp, only count it."""
     remains = _Remains(_in_doubt(connection))
     old = sa.and_(JOURNAL.c.at < before, JOURNAL.c.kind.not_in((PATH, PRUNED)))
     entries = last = 0

@@ -26,7 +26,7 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
     """The refusals of one resource since it was last applied.
 
     `times` is the number of refused runs; `since` and `at` are the times of the first and the last refusal, in seconds
-    since epoch. `message` is the service's message at the last refusal, `content` the digest of the refused content
+    since the epoch. `message` is the service's message at the last refusal, `content` the digest of the refused content
     (`content_of`). `is_last`: no call for the resource has been sent since, so that its outcome is certain.
     """
 
@@ -42,7 +42,7 @@ class Refusal(Struct, frozen=True, gc=False, kw_only=True):
 class QuarantineRecord(Struct, frozen=True, gc=False, kw_only=True):
     """A quarantined resource. `origin` is `BY_HAND`, or the digest of an entry of the project file.
 
-    `until` is in seconds since epoch, or `None` without an end. `content` is the digest of the refused content; the
+    `until` is in seconds since the epoch, or `None` without an end. `content` is the digest of the refused content; the
     quarantine is over once the manifests ask for other content. `ended` is the time at which an entry of the project
     file stopped applying.
     """

@@ -28,7 +28,7 @@ Ends = Mapping[str, Sequence[tuple[float, CallEnd]]]
 
 
 def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
-    """Return the time (seconds since epoch) at which each row got its current content, if that time is known."""
+    """Return the time (seconds since the epoch) at which each row got its current content, if that time is known."""
     all_keys = set(keys)
     ends_of = cache(partial(_ends, connection))
     times: dict[Key, float] = {}

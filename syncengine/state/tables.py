@@ -120,7 +120,7 @@ JOURNAL = sa.Table(
     sa.Column("takes", sa.Boolean, comment="Whether a packed change may remove something"),
     sa.Column("entry", sa.BigInteger, comment="For a forgotten resource, the id of the last packed line about it"),
     sa.Index("state_journal_key", "kind", "name"),
-    comment="Append-only. A packed line is about all resources of one verb, and found through `state_rows.entry`.",
+    comment="Append-only. A packed line covers all resources of one verb, and is found through `state_rows.entry`.",
 )
 
 RUNS = sa.Table(

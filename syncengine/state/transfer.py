@@ -40,7 +40,7 @@ class _Place(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
 
 LAST_SECOND = 253_402_300_799
-"""The last second of the year 9999, in seconds since epoch."""
+"""The last second of the year 9999, in seconds since the epoch."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=LAST_SECOND)]
 
 
@@ -56,7 +56,7 @@ class _Refused(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 class _Quarantine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A quarantine record of an exported resource. Times are seconds since epoch."""
+    """A quarantine record of an exported resource. Times are seconds since the epoch."""
 
     origin: str
     reason: str

@@ -11,31 +11,31 @@ from functools import cache
 from typing import Any
 
 MAX_STEPS = 5_000_000
-"""The most loop iterations and calls of one file, all together."""
+"""The maximum number of loop iterations and calls of one file, all together."""
 STEPS_OF_BLOCK = 20_000_000
-"""The most steps of all rows of a block together, to which `STEPS_A_ROW` is added for each row."""
+"""The maximum number of steps of all rows of a block together, to which `STEPS_A_ROW` is added for each row."""
 STEPS_A_ROW = 500
 MAX_SECONDS = 30.0
 """The most processor seconds of all templates in a run. Unlike elapsed time, they do not depend on a machine's load."""
 SECONDS_A_ROW = 0.001
 """The seconds added for each row of a block: ten times as many as an ordinary row takes."""
 MAX_CHARACTERS = 64 * 1024 * 1024
-"""The most characters that one file may write."""
+"""The maximum number of characters that one file may write."""
 MAX_OF_BLOCK = 32 * 1024 * 1024
 """The most characters of all rows of a block together, to which `CHARACTERS_A_ROW` is added for each row."""
 CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
-"""The most characters or items of any one value."""
+"""The maximum number of characters or items of any one value."""
 MAX_CAPTURED = 10 * MAX_TEXT
-"""The most characters of text in `{% set %}` and `{% filter %}`, which may be most of a file."""
+"""The maximum number of characters of text in `{% set %}` and `{% filter %}`, which may be most of a file."""
 MAX_RANGE = 100_000
 MAX_BITS = 4096
 MAX_EXPONENT = 1000
 """The largest exponent of a decimal number, positive or negative."""
 MAX_DEPTH = 200
-"""The most levels of nested lists and mappings."""
+"""The maximum number of levels of nested lists and mappings."""
 MAX_SOUGHT = 1000
-"""The most characters of a text that is searched for in another text."""
+"""The maximum number of characters of a text that is searched for in another text."""
 MAX_MADE = 2 * MAX_CHARACTERS
 """The most characters that filters, methods and slices of one file may create. An item counts as `OF_AN_ITEM`."""
 OF_AN_ITEM = 16

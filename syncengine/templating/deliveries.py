@@ -33,7 +33,7 @@ from syncengine.templating.metering import FILTERS_OF_JINJA, Filter
 from syncengine.templating.sandbox import TemplateSandbox
 
 SECONDS = 3.0
-"""The most seconds that one value may take, since all other work waits for it."""
+"""The maximum number of seconds that one value may take, since all other work waits for it."""
 Names = Mapping[type[Any], Mapping[str, str]]
 """The fields of dataclasses by the names that templates use."""
 
@@ -60,7 +60,7 @@ def limited() -> Iterator[None]:
 
 
 def spent() -> Budget:
-    """Return the current budget of this thread, or a new one outside of `limited`."""
+    """Return the current budget, or a new one outside of `limited`."""
     return _budget.get() or Budget(clocks.monotonic() + SECONDS)
 
 

@@ -115,7 +115,7 @@ def test_a_query_ends(url: str, query: str) -> None:
     [
         (lambda url: url.replace(PASSWORD, "wrong"), "the database rejects the user or the password"),
         (lambda url: url.replace("/postgres", "/nowhere"), "the server has no database of that name"),
-        (lambda url: re.sub(r":\d+/", ":1/", url), "nothing listens at the server's address"),
+        (lambda url: re.sub(r":\d+/", ":1/", url), "nothing is listening at the server's address"),
     ],
     ids=["password", "database", "server"],
 )

@@ -24,7 +24,7 @@ MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
-"""The most bytes of all pages together."""
+"""The maximum number of bytes of all pages together."""
 ATTEMPTS = 3
 DECODED = 3
 """The number of times that programs on the way are assumed to percent-decode a path."""

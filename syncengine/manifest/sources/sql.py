@@ -18,9 +18,9 @@ from syncengine.templating.budget import MAX_MEMORY, memory_of
 ROWS_AT_ONCE = 200
 """The number of rows that a server sends at a time, which are in memory before they are counted."""
 MAX_SECONDS = 120.0
-"""The most seconds that a query may take, including the reading of its rows."""
+"""The maximum number of seconds that a query may take, including the reading of its rows."""
 MAX_VALUE = 10_000_000
-"""The most characters or bytes of one value in SQLite."""
+"""The maximum number of characters or bytes of one value in SQLite."""
 INSTRUCTIONS = 100_000
 """The number of instructions of SQLite's machine between two checks of the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
@@ -177,7 +177,7 @@ def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
 
 
 def _too_long(name: str, seconds: float) -> SourceTrouble:
-    return SourceTrouble(f"{name}: the query takes longer than {seconds:g} s")
+    return SourceTrouble(f"{name}: the query was stopped after {seconds:g} s")
 
 
 def _plain(value: Any) -> Any:

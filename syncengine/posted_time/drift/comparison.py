@@ -15,7 +15,7 @@ from syncengine.posted_time.drift.sightings import Sighting
 from syncengine.posted_time.group import PostedTag
 
 MOST_UNKNOWN = 10_000
-"""The most undeclared tags that are remembered by name; groups of further tags are only counted."""
+"""The maximum number of undeclared tags that are remembered by name; groups of further tags are only counted."""
 
 NOTHING = ""
 """The value that stands for a missing field which the interface always sends (docs/interface.md 2.1)."""
@@ -51,7 +51,7 @@ def is_absence(tag: PostedTag, names: Collection[str]) -> bool:
 
 @dataclass(slots=True)
 class _Seen:
-    """The groups in which one tag differs. `absent` counts groups that only lack an `externalId`, `groups` others."""
+    """The groups in which one tag differs: `absent` counts those that only lack `externalId`, `groups` all others."""
 
     groups: int = 0
     absent: int = 0
@@ -61,7 +61,7 @@ class _Seen:
 
 
 class DriftComparison:
-    """A comparison that takes pages, newest first. `since` and `unused_since` are in milliseconds since epoch."""
+    """A comparison that takes pages, newest first. `since` and `unused_since` are in milliseconds since the epoch."""
 
     def __init__(self, tags: Mapping[str, RecordedTag], since: float, unused_since: float | None) -> None:
         self._tags = tags
@@ -88,7 +88,7 @@ class DriftComparison:
         }
 
     def learn_times(self, names: Iterable[str], at: Mapping[str, float]) -> None:
-        """Store when tags settled, in seconds since epoch. For a tag missing from `at`, the time is unknown."""
+        """Store when tags settled, in seconds since the epoch. For a tag missing from `at`, the time is unknown."""
         self._settled |= {name: at.get(name) for name in names}
 
     def take(self, page: Sequence[Sighting]) -> None:

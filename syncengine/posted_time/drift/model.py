@@ -103,7 +103,7 @@ class ListReading:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The findings about all tags. `since` and `unused_since` are in seconds since epoch.
+    """The findings about all tags. `since` and `unused_since` are in seconds since the epoch.
 
     `declared` and `seen` count tags. `unlisted` counts groups with undeclared tags that are too many to be listed.
     """

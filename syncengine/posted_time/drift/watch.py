@@ -15,7 +15,7 @@ from syncengine.posted_time.group import Group, PostedTag
 from syncengine.resource import Key, Kind
 
 MOST = 10_000
-"""The most tags that are remembered; further tags are ignored."""
+"""The maximum number of tags that are remembered; further tags are ignored."""
 
 WATCHED = (DriftKind.UNKNOWN, DriftKind.RETIRED_IN_USE, DriftKind.DIFFERS)
 

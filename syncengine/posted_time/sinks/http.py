@@ -48,7 +48,7 @@ NO_NAME = (
     " post it with another tag, or ask your administrator."
 )
 SIDE_BY_SIDE = 8
-"""The most requests to one receiver at the same time."""
+"""The maximum number of requests to one receiver at the same time."""
 
 KEPT_SECONDS = 5.0
 """How long an idle connection is kept. It is short, because receivers close idle connections without notice."""
@@ -59,7 +59,7 @@ LONG = 1.0
 _HEADERS = {**HEADERS, "Accept": "*/*", "Connection": "keep-alive"}
 
 MAX_GROUP_ID = MAX_LINE - 200
-"""The most bytes of a group's id that fit into an Idempotency-Key beside the sink's name."""
+"""The maximum number of bytes of a group's id that fit into an Idempotency-Key beside the sink's name."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",

@@ -42,7 +42,7 @@ _TAIL = 1 << 20
 
 
 MOST = 500
-"""The most lines that are written together."""
+"""The maximum number of lines that are written together."""
 
 
 @dataclass(frozen=True, slots=True)

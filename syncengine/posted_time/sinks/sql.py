@@ -45,13 +45,13 @@ from syncengine.posted_time.wire import reference
 from syncengine.state.inbox_entries import DeliveryKey
 
 MOST = 64
-"""The most groups in one transaction."""
+"""The maximum number of groups in one transaction."""
 
 HOLD_SECONDS = 0.1
 """How long a transaction with several groups may keep rows locked."""
 
 AT_ONCE = 16
-"""The most groups in one round trip."""
+"""The maximum number of groups in one round trip."""
 
 SHARE_SECONDS = HOLD_SECONDS / AT_ONCE
 """How long each statement of a shared round trip may take, so that all of them fit into `HOLD_SECONDS`."""

@@ -147,7 +147,7 @@ class LackingItem(Format):
     group_id: str
     sink: str
     tag: str | None = Field(description="The missing tag of a group with several; null for the whole group.")
-    submitted: int | None = Field(description="The time of submission, in milliseconds since epoch.")
+    submitted: int | None = Field(description="The time of submission, in milliseconds since the epoch.")
 
 
 class UnpostedItem(Format):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from syncengine.sandbox.world import Json
 
 LONGEST = 24 * 3600
-"""The most seconds of one group, which are those of a day."""
+"""The maximum number of seconds of one group, which are those of a day."""
 
 FARTHEST = 14 * 60
-"""The most minutes between UTC and any local time."""
+"""The maximum number of minutes between UTC and any local time."""
 
 _HOURS = re.compile(r"(?:(\d{1,4})\s*h)?\s*(?:(\d{1,4})\s*m(?:in)?)?\s*(?:(\d{1,5})\s*s)?")
 _CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)")

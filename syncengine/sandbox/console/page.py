@@ -18,10 +18,10 @@ from syncengine.sandbox.categories import as_json as category_as_json
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json, PostedTime, World
 
 ROWS = 100
-"""The most rows of each table, since a browser cannot cope with 100,000 tags."""
+"""The maximum number of rows of each table, since a browser cannot cope with 100,000 tags."""
 
 BODY_CHARACTERS = 4_000
-"""The most characters of a request's body that are shown."""
+"""The maximum number of characters of a request's body that are shown."""
 
 
 def live(world: World, requests: Iterable[Json], find: str = "") -> Json:

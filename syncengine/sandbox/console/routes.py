@@ -37,7 +37,7 @@ REQUESTS = 50
 """The number of logged requests that the page shows."""
 
 BODY_BYTES = 100_000
-"""The most bytes of a form. A larger one was not filled in by a person."""
+"""The maximum number of bytes of a form. A larger one was not filled in by a person."""
 
 _KINDS = {"console.css": "text/css", "console.js": "text/javascript"}
 

@@ -1,4 +1,4 @@
-"""A state's place in Git → its database, open for reading or for writing."""
+"""Open the database of a state in Git, for reading or for writing."""
 
 from __future__ import annotations
 

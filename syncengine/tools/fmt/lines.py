@@ -93,7 +93,7 @@ def comments_of(text: str) -> list[str]:
 
 
 def enclosing(lines: Sequence[Line], number: int) -> list[int]:
-    """Return the content lines that enclose the line `number`, outermost first, itself last."""
+    """Return the numbers of the content lines before line `number` that enclose it, outermost first."""
     found: list[int] = []
     for at in range(number, -1, -1):
         if lines[at].kind is Is.MARKER:

@@ -39,7 +39,7 @@ def _apart(text: str) -> str:
 
 
 def comment_depths(text: str) -> list[int | None]:
-    """Return the number of lines around each comment line, or `None` for one indented no deeper than what follows."""
+    """Return how many lines enclose each comment line, or `None` for one indented no deeper than the next content."""
     lines = lines_of(text)
     return [_depth(lines, number) for number, line in enumerate(lines) if line.kind is Is.COMMENT]
 
