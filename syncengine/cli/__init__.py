@@ -49,8 +49,10 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _in_machine_format(words, _usage(error, words), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        _tell(words, "interrupted", "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
-        return _in_machine_format(words, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
+        interrupted = SyncengineError("interrupted", code="interrupted")
+        text = "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n"
+        _tell(words, interrupted.message, text, interrupted.code)
+        return _in_machine_format(words, interrupted, ExitCode.INTERRUPTED)
     except SyncengineError as error:
         _tell_error(words, error)
         return _in_machine_format(words, error, error.exit_code)
@@ -87,16 +89,16 @@ def _usage(error: click.ClickException, words: Sequence[str]) -> SyncengineError
 
 
 def _tell_error(words: Sequence[str], error: SyncengineError) -> None:
-    _tell(words, error.message, f"error[{error.code}]: {harmless(visible(error.message))}\n")
+    _tell(words, error.message, f"error[{error.code}]: {harmless(visible(error.message))}\n", error.code)
 
 
-def _tell(words: Sequence[str], message: str, text: str) -> None:
-    """Write `text` to stderr, or `message` as a JSON line where the command line asks for that."""
+def _tell(words: Sequence[str], message: str, text: str, code: str) -> None:
+    """Write `text` to stderr, or `code` and `message` as a JSON line where the command line asks for that."""
     if _logs_json(words):
         import orjson
 
         message = message.encode(errors="backslashreplace").decode()
-        text = orjson.dumps({"level": "error", "message": message}).decode() + "\n"
+        text = orjson.dumps({"level": "error", "code": code, "message": message}).decode() + "\n"
     tell(text)
 
 

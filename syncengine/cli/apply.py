@@ -18,11 +18,11 @@ from syncengine.cli.completion import files
 from syncengine.cli.empty_values import refuse_empty
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
+from syncengine.cli.output import Output, refuse_shared, report_targets, takes_stdout, write_reports
 from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
 from syncengine.cli.sandbox import address_file
-from syncengine.cli.selection import selection
+from syncengine.cli.selection import selected, selection
 from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of
 from syncengine.document.gc_pause import keep_all, rare_collection
 from syncengine.document.setting_types import span
@@ -110,6 +110,8 @@ def apply(
     targets = report_targets(reports, list(REPORT_FORMATS), options.folder)
     if folders := [file for _, file in targets if (options.folder / file).is_dir()]:
         raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
+    for path in paths:
+        refuse_shared(options.folder, path, [file for _, file in targets], path)
     applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
@@ -146,7 +148,7 @@ class _Applying:
         selecting |= {"--approve-deletes": chosen["approvals"]}
         refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
         project = self._options.project()
-        self.output = Output(self._options, project.root, project.blob)
+        self.output = Output(self._options, project.root, project.blob, selection=selected(paths, chosen))
         try:
             saved = _saved_plan(self._options, paths, chosen)
             self.output = replace(self.output, plan_file=paths[0] if saved else "")

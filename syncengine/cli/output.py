@@ -33,13 +33,15 @@ COMMANDS = frozenset({"github"})
 class Output:
     """The output of one command, styled for its streams.
 
-    `blob` is the template of links to lines of files, and `plan_file` the path of the saved plan that is shown, if any.
+    `blob` is the template of links to lines of files. For commands to copy, `plan_file` is the path of the saved plan
+    that is shown, and `selection` the arguments that select changes, without a saved plan.
     """
 
     options: Globals
     root: Path
     blob: str | None = None
     plan_file: str = ""
+    selection: str = ""
 
     def look(self, stream: TextIO | None = None) -> Look:
         """Return the style for text on `stream`, by default stdout."""
@@ -53,8 +55,8 @@ class Output:
             lines=self._lines if terminal else None,
             prefix=self._prefix(),
             links=links_of(self.blob, os.environ),
-            plan_file=shlex.quote(self.plan_file) if self.plan_file else "",
-            place=self.options.place(),
+            plan_file=as_argument(self.plan_file) if self.plan_file else "",
+            place=f"{self.options.place()}{'' if self.plan_file else self.selection}",
         )
 
     def _prefix(self) -> str:
@@ -89,8 +91,8 @@ class Output:
         """Write a message and its `members` to stderr as one line of JSON."""
         import orjson
 
-        message = message.encode(errors="backslashreplace").decode()
-        tell(orjson.dumps({"level": level, **members, "message": message}).decode() + "\n")
+        texts = {name: _encodable(value) for name, value in {**members, "message": message}.items()}
+        tell(orjson.dumps({"level": level, **texts}).decode() + "\n")
 
     def diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to stderr."""
@@ -109,10 +111,20 @@ class Output:
         return error.exit_code
 
 
+def _encodable(value: object) -> object:
+    """Return the value, with bytes of a file name that are not UTF-8 written out, as JSON cannot hold them."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
 def _members(diagnostic: Diagnostic) -> dict[str, object]:
     """Return the code and the place of a diagnostic, as far as they are known."""
     names = ("code", "file", "line", "column", "address")
     return {name: value for name in names if (value := getattr(diagnostic, name)) is not None}
+
+
+def as_argument(path: str) -> str:
+    """Return a path as an argument that a shell passes on, and that is no option."""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
@@ -139,7 +151,22 @@ def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) 
             raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
         refuse_input(folder, file, f"--report {value!r}")
         pairs.append((format, file))
+    if shared := _shared(folder, [file for _, file in pairs]):
+        raise click.UsageError(f"--report: two reports are written to {shared}")
     return pairs
+
+
+def refuse_shared(folder: Path, file: str, reports: Sequence[str], option: str) -> None:
+    """Raise a usage error when a report is written to `file`, the plan of `option`."""
+    if any(_shared(folder, [file, report]) for report in reports):
+        raise click.UsageError(f"{option}: a report is written to the same file")
+
+
+def _shared(folder: Path, files: Sequence[str]) -> str | None:
+    """Return a file that is named twice. Streams and devices may be."""
+    places = [os.path.realpath(folder / file) for file in files if file != "-"]
+    twice = (place for number, place in enumerate(places) if place in places[:number])
+    return next((place for place in twice if Path(place).is_file() or not Path(place).exists()), None)
 
 
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
@@ -147,13 +174,13 @@ INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 
 
 def refuse_input(folder: Path, file: str, option: str) -> None:
-    """Raise a usage error when `file`, the output of `option`, would overwrite a file that people write."""
-    path = folder / file
-    if path.suffix not in INPUTS or not path.exists():
+    """Raise a usage error when `file`, the output of `option`, is named like a file that people write."""
+    path = Path(os.path.abspath(folder / file))  # noqa: PTH100 - as it will be written, without following links
+    if path.suffix.lower() not in INPUTS or (path.exists() and not path.is_file()):
         return
     with suppress(OSError):  # whoever writes the file reports a link
-        refuse_links(path, folder)
-        message = f"{path} exists, and a {path.suffix} file is never overwritten by a plan or a report"
+        refuse_links(path)
+        message = f"a {path.suffix} file is never written by a plan or a report, since people write them"
         raise click.UsageError(f"{option}: {message}: choose another name")
 
 
@@ -170,8 +197,7 @@ def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> No
             continue
         try:
             content = text if format in COMMANDS else safe(text)
-            folder = output.options.folder
-            write_whole(folder / file, [content.encode(errors="backslashreplace")], base=folder)
+            write_whole(output.options.folder / file, [content.encode(errors="backslashreplace")])
         except OSError as error:
             words = f"the report {file} cannot be written: {error.strerror}"
             trouble = trouble or SyncengineError(words, code="report-file")

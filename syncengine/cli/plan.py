@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,17 @@ from msgspec import structs
 
 from syncengine.cli.completion import files
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, refuse_input, report_targets, takes_stdout, write_reports
+from syncengine.cli.output import (
+    Output,
+    as_argument,
+    refuse_input,
+    refuse_shared,
+    report_targets,
+    takes_stdout,
+    write_reports,
+)
 from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
-from syncengine.cli.selection import selection
+from syncengine.cli.selection import selected, selection
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
@@ -103,13 +110,12 @@ def _refuse_output(out: str, reports: Sequence[str], folder: Path) -> None:
     if out == "-":
         raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
     refuse_input(folder, out, f"--out {out}")
-    if any(os.path.realpath(folder / file) == os.path.realpath(folder / out) for file in reports if file != "-"):
-        raise click.UsageError(f"--out {out}: a report is written to the same file")
+    refuse_shared(folder, out, reports, f"--out {out}")
 
 
 def _apply_command(file: str, options: Globals) -> str:
     """Return the command line that applies a saved plan to the same project, environment and service."""
-    return f"syncengine apply {shlex.quote(file)}{options.place()}"
+    return f"syncengine apply {as_argument(file)}{options.place()}"
 
 
 def _next_step(plan: Plan, command: str) -> str:
@@ -148,7 +154,7 @@ def _planned(
         raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
-    reporting.output = Output(options, project.root, project.blob, out or "")
+    reporting.output = Output(options, project.root, project.blob, out or "", selected(paths, chosen))
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
     request = request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
@@ -157,7 +163,7 @@ def _planned(
     else:
         result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
-        result = saved.save(result, SHOWN, options.folder / out, options.folder)
+        result = saved.save(result, SHOWN, options.folder / out)
     result = with_approvals(result, project, request)
     return _compared(result, reviewed, project) if reviewed is not None else result
 

@@ -33,10 +33,10 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
         return ExitCode.DONE
     place = options.folder / (folder or ".")
     try:
-        refuse_links(place, options.folder)
+        refuse_links(place)
         place.mkdir(parents=True, exist_ok=True)
         for name, content in chosen.items():
-            write_whole(place / name, [dumped(content).encode()], base=options.folder)
+            write_whole(place / name, [dumped(content).encode()])
             output.say(f"Wrote {place / name}")
     except OSError as error:
         raise SyncengineError(

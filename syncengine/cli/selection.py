@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,15 @@ SELECTION = (
         "--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve exactly these removals."
     ),
 )
+
+
+def selected(paths: Sequence[str], chosen: Mapping[str, Any]) -> str:
+    """Return the arguments that select changes, as words of a command line with a blank before each."""
+    values = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
+    flags = ("reassert", "sweep", "no_delete", "redo")
+    words = [word for flag, addresses in values.items() for address in addresses for word in (flag, address)]
+    words += [f"--{name.replace('_', '-')}" for name in flags if chosen[name]]
+    return "".join(f" {shlex.quote(word)}" for word in (*paths, *words))
 
 
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -42,14 +42,14 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
         raise click.UsageError(f"--action {unknown[0]!r}: choose from {', '.join(action.word for action in Action)}")
-    output = Output(options, options.folder)
+    output = Output(options, options.folder, plan_file=file)
     try:
         plan = saved_plan.load(options.folder / file, SHOWN)
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be shown without its project
         project = options.project()
-        output = Output(options, project.root, project.blob)
+        output = Output(options, project.root, project.blob, file)
         plan = with_approvals(plan, project, PlanRequest("show"))
     part = narrowed(
         plan,

@@ -311,7 +311,7 @@ def export_rows(options: Globals, out: str | None) -> int:
                 for line in lines:
                     output.data(line)
             else:
-                _to_file(options.folder / out, lines, options.folder)
+                _to_file(options.folder / out, lines)
                 output.say(f"Wrote {file_name(out)}")
     except SyncengineError as error:
         return output.refusal(error, "text")
@@ -328,9 +328,9 @@ def _refuse_under_way(store: State, seconds: float) -> None:
         raise SyncengineError(message, code="landing")
 
 
-def _to_file(path: Path, lines: Iterable[str], base: Path) -> None:
+def _to_file(path: Path, lines: Iterable[str]) -> None:
     try:
-        write_whole(path, (line.encode() for line in lines), mode=0o600, base=base)
+        write_whole(path, (line.encode() for line in lines), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 

@@ -58,15 +58,14 @@ class Printed(msgspec.Struct):
     execution: msgspec.Raw = msgspec.Raw()
 
 
-def save(plan: Plan, display: Shown, path: Path, base: Path | None = None) -> Plan:
+def save(plan: Plan, display: Shown, path: Path) -> Plan:
     """Write `plan` and its `display` to a file that only its owner can read (docs/planning.md 1.4).
 
-    `base` is the folder below which no link is followed (`atomic_write.refuse_links`).
     Return the plan as written, whose id ends in a digest of its content so that no other plan can pass for it.
     """
     file = _File(plan, display)
     try:
-        write_whole(path, file.pieces(), mode=0o600, base=base)
+        write_whole(path, file.pieces(), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
     return replace(plan, basis=replace(plan.basis, id=file.id, settles=None), gate=plan.gate.bare())

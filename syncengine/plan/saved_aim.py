@@ -169,7 +169,7 @@ class _Reading:
             raise inconsistent(f"{new} replaces {old}, which the plan does not show")
 
     def _read_cascades(self) -> None:
-        """Read the tags that are deleted with their categories, and the tags that must leave the categories first."""
+        """Read the tags that are deleted with a category, and the tags that must leave the categories first."""
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
         deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
         needs = {item.key: item.needs for item in deletes}

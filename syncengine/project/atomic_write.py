@@ -16,20 +16,18 @@ ROOTS = (".git", "syncengine.yaml")
 LINKED = "it is a symbolic link or in a linked folder, and syncengine does not write through links"
 
 
-def write_whole(
-    path: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None, base: Path | None = None
-) -> None:
+def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:
     """Write `parts` to `path`. Raise `OSError` when that fails; the file is then unchanged.
 
-    Refuse a link, and a path below a linked folder of the project (`refuse_links`). Write directly to a pipe, stream or
-    device. `mode` is the permission bits of the file; `None` keeps those of the old file, or applies the umask.
+    Refuse a link, and a path below a linked folder of the project. Write directly to a pipe, stream or device. `mode`
+    is the permission bits of the file; `None` keeps the bits of the old file, or applies the umask to a new one.
     """
     place = _as_written(path)
     if place.as_posix().startswith(STREAMS) or (not place.is_symlink() and place.exists() and not place.is_file()):
         with place.open("wb") as file:
             file.writelines(parts)
         return
-    refuse_links(path, base)
+    refuse_links(path)
     replace_whole(place, parts, mode=mode)
 
 
@@ -47,15 +45,12 @@ def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int
         raise
 
 
-def refuse_links(path: Path, base: Path | None = None) -> None:
-    """Raise `OSError` if `path` is a link, or below a linked folder of `base` or of the file's project.
-
-    `base` is the folder that a person named, which may be a link itself: that of `-C`, by default the current one.
-    """
-    place, here = _as_written(path), _as_written(base or Path())
+def refuse_links(path: Path) -> None:
+    """Raise `OSError` if `path` is a link, or below a linked folder of the current folder or of the file's project."""
+    place, here = _as_written(path), Path.cwd()
     projects = (each for each in place.parents if not each.is_symlink() and any((each / n).exists() for n in ROOTS))
-    top = here if place.is_relative_to(here) else next(projects, place.parent)
-    if any(each.is_symlink() for each in (place, *place.parents) if each != top and each.is_relative_to(top)):
+    base = here if place.is_relative_to(here) else next(projects, place.parent)
+    if any(each.is_symlink() for each in (place, *place.parents) if each != base and each.is_relative_to(base)):
         raise OSError(errno.ELOOP, LINKED, str(path))
 
 

@@ -20,7 +20,7 @@ NOUNS = {Kind.CATEGORY: "category", Kind.ACTIVITY_TYPE: "activity type", Kind.TA
 TO_DO = {action: f"to {action.word}" for action in Action}
 
 _AMONG = (
-    ("cascaded_tags", "{} deleted with their categories", "tag"),
+    ("cascaded_tags", "{} deleted with a category", "tag"),
     ("keyword_adds", "{} added", "keyword"),
     ("keyword_deletes", "{} deleted", "keyword"),
     ("metadata_deletes", "{} deleted", "metadata entry"),

@@ -92,11 +92,17 @@ class KeptConnection(Protocol):
 Trust = Callable[[], ssl.SSLContext]
 
 
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+
+
 def _why(error: OSError | UnicodeError) -> str:
-    """Return the cause of a failed connection, without the address and the number that the event loop adds."""
-    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror | ssl.SSLError):
-        return os.strerror(error.errno)
-    return (error.strerror if isinstance(error, socket.gaierror) else None) or str(error)
+    """Return the cause of a failed connection, without the addresses and numbers that the event loop adds."""
+    if isinstance(error, UnicodeError):
+        return "the host name is invalid"
+    if isinstance(error, socket.gaierror | ssl.SSLError):
+        return str(error.strerror or error)
+    numbers = [error.errno] if error.errno else map(int, _ERRNO.findall(str(error)))  # several addresses were tried
+    return ", ".join(dict.fromkeys(map(os.strerror, numbers))) or str(error) or type(error).__name__
 
 
 def trust() -> Trust:

@@ -39,7 +39,7 @@ def test_a_state_that_dies_in_an_apply_is_told_and_the_next_apply_converges(
     assert "it could not record are in doubt" in done.out
     assert PASSWORD not in done.out + done.err
     refused = project.run("apply", "-y")
-    assert (refused.code, "nothing listens" in refused.err, "No problems" in refused.out + refused.err) == (
+    assert (refused.code, "nothing is listening" in refused.err, "No problems" in refused.out + refused.err) == (
         1,
         True,
         False,

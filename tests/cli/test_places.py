@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 
 import pytest
@@ -52,18 +53,23 @@ def test_a_plan_of_the_sandbox_is_applied_there(project: Project) -> None:
     assert (done.code, "apply it with --sandbox" in done.err) == (5, True)
 
 
-def test_the_folder_of_c_may_be_a_link(project: Project) -> None:
-    """The person named it; what lies below it did not come from them."""
-    outside = project.folder.parent
-    (outside / "link").symlink_to("project")
-    project.wants(tags=OLD)
-    words = ("--out", "a.plan", "--report", "json=report.json")
-    assert project.run("-C", "link", "plan", *words, cwd=outside).code == 0
-    assert project.run("-C", "link", "schema", "plan", "-o", "made", cwd=outside).code == 0
-    assert {"a.plan", "report.json", "made"} <= {path.name for path in project.folder.iterdir()}
-    (project.folder / "below").symlink_to("manifests")
-    done = project.run("-C", "link", "plan", "--out", "below/b.plan", cwd=outside)
-    assert (done.code, "is a symbolic link" in done.err) == (1, True)
+def test_the_command_that_approves_selects_what_was_shown(project: Project) -> None:
+    """Else it would apply more than that."""
+    project.settle(tags=OLD)
+    project.wants(tags=[tag("NEW-1")])
+    shown = project.run("plan", "--target", "tag/OLD*")
+    words = command_in(shown.out, "syncengine apply")
+    assert words[-2:] == ["--target", "tag/OLD*"]
+    done = project.run(*words, "-y")
+    assert (done.code, "Applied 2 changes." in done.out) == (0, True), done.err
+
+
+def test_the_plan_that_is_shown_is_named(project: Project) -> None:
+    """Also where its name looks like an option."""
+    project.settle(tags=OLD)
+    project.wants(tags=[])
+    assert "syncengine apply ./-x.plan" in project.run("plan", "--out", "-x.plan").err
+    assert command_in(project.run("show", "./-x.plan").out, "syncengine apply")[1] == "./-x.plan"
 
 
 @pytest.mark.parametrize("words", ["schema -o made", "plan", "show x", "sandbox --port 0", "fmt"])
@@ -79,6 +85,7 @@ def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, 
     [
         "plan --out syncengine.yaml",
         "plan --out manifests/all.yaml",
+        "plan --out manifests/new.YML",
         "plan --report markdown=syncengine.yaml",
         "apply -y --report json=manifests/all.yaml",
     ],
@@ -88,7 +95,7 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
     project.wants(tags=OLD)
     before = {path: path.read_text() for path in project.folder.rglob("*.yaml")}
     done = project.run(*words.split())
-    assert (done.code, "is never overwritten by a plan or a report" in done.err) == (64, True)
+    assert (done.code, "is never written by a plan or a report" in done.err) == (64, True)
     assert {path: path.read_text() for path in before} == before
 
 
@@ -98,6 +105,12 @@ def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:
     assert "prints it to stdout" in project.run("plan", "--out", "-").err
     done = project.run("plan", "--out", "z.plan", "--report", "markdown=./z.plan")
     assert (done.code, "a report is written to the same file" in done.err) == (64, True)
+    done = project.run("plan", "--report", "json=a.json", "--report", "text=./a.json")
+    assert (done.code, "two reports are written to" in done.err) == (64, True)
+    assert project.run("plan", "--out", "a.plan").code == 0
+    before = (project.folder / "a.plan").read_bytes()
+    assert project.run("apply", "a.plan", "--report", "json=a.plan").code == 64
+    assert (project.folder / "a.plan").read_bytes() == before
 
 
 def test_messages_as_json_have_code_and_place(project: Project) -> None:
@@ -107,6 +120,9 @@ def test_messages_as_json_have_code_and_place(project: Project) -> None:
     (line,) = (each for each in map(json.loads, done.err.splitlines()) if each["level"] == "error")
     assert (line["level"], line["code"], line["file"]) == ("error", "unknown-category", "manifests/all.yaml")
     assert line["line"] > 0
+    done = project.run("plan", "--log-format", "json", "--var-file", os.fsdecode(b"x\xff.yaml"))
+    assert done.code == 8
+    assert [json.loads(each)["level"] for each in done.err.splitlines()] == ["error"]
 
 
 @pytest.mark.parametrize(("word", "near"), [("lst", "list"), ("pul", "pull"), ("redelivr", "redeliver")])

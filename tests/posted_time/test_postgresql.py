@@ -161,7 +161,7 @@ def test_who_may_not_write_is_told_by_its_kind(
     [
         (lambda url: url.replace(postgresql.PASSWORD, "wrong"), "rejects the user or the password"),
         (lambda url: re.sub(r"/[^/]*$", "/nowhere", url), "has no database of that name"),
-        (lambda url: re.sub(r":\d+/", ":1/", url), "nothing listens"),
+        (lambda url: re.sub(r":\d+/", ":1/", url), "nothing is listening"),
         (lambda url: re.sub(r"@[^/]*/", "@nowhere.invalid/", url), "cannot be resolved"),
         (lambda url: url.replace("tester", "nobody"), "rejects the user or the password"),
     ],

@@ -154,7 +154,7 @@ def test_a_bad_configuration_keeps_the_old_one_running_and_says_so(estate: World
     eventually(estate.ready)
     estate.settings(posted=posted)
     message = served.says("configuration")[0]
-    assert "the old configuration stays in use" in message
+    assert "the old one stays in use" in message
     assert place in message
     estate.post("a")
     eventually(lambda: estate.ledger() == ["a"])

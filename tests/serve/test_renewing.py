@@ -60,7 +60,7 @@ def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(es
 
     def watch() -> None:
         estate.settings(posted="  unmatched: accept")
-        eventually(lambda: "the old configuration stays in use" in stream.getvalue())
+        eventually(lambda: "the old one stays in use" in stream.getvalue())
         estate.post("a")
         eventually(lambda: estate.states() == {"a": "success"})
 

@@ -45,7 +45,7 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
     assert {code: error.code for code, error in found.items()} == {code: code for code in tried}
     found["host"] = refused(there.set(host="db.example.invalid").render_as_string(hide_password=False))
     assert len({error.message for error in found.values()}) == len(found)
-    assert "nothing listens" in found["state-unreachable"].message
+    assert "nothing is listening" in found["state-unreachable"].message
     assert "cannot be resolved" in found["host"].message
     assert "wrong-pa55" not in "".join(error.message for error in found.values())
 
@@ -107,7 +107,7 @@ class Stated(Exception):
         ),
         (Stated('FATAL:  database "d" does not exist'), "state-no-database", "no database of that name"),
         (Stated('FATAL:  permission denied for database "d"'), "state-rights", "lacks the right to do this"),
-        (Stated("connection refused"), "state-unreachable", "nothing listens"),
+        (Stated("connection refused"), "state-unreachable", "nothing is listening"),
         (Stated("SSL error: certificate verify failed"), "state-tls", "no encrypted connection"),
         (Stated("x", "53300"), "state-unreachable", "connection limit"),
         (Stated("x", "3F000"), "state-no-schema", "no schema of that name"),
