@@ -18,9 +18,10 @@ from syncengine.cli.completion import files
 from syncengine.cli.empty_values import refuse_empty
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, refuse_shared, report_targets, takes_stdout, write_reports
+from syncengine.cli.output import Output
 from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
+from syncengine.cli.report_files import refuse_shared, report_targets, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
 from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of

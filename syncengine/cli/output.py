@@ -1,4 +1,4 @@
-"""Write data to stdout, messages to stderr, and reports to files."""
+"""Write data to stdout and messages to stderr."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TextIO
 
-import click
-
 from syncengine.cli.options import Globals
-from syncengine.cli.streams import put, safe, tell
+from syncengine.cli.streams import put, tell
 from syncengine.errors import Diagnostic, SyncengineError
-from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
 from syncengine.render.links import links_of
@@ -136,73 +132,3 @@ def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> b
     if forced := environ.get("FORCE_COLOR"):
         return forced.lower() not in ("0", "false")
     return terminal and environ.get("TERM") != "dumb"
-
-
-def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) -> list[tuple[str, str]]:
-    """Return the `FORMAT=FILE` options as pairs, with FILE relative to `folder`. Raise a usage error for other text."""
-    pairs = []
-    for value in values:
-        format, equals, file = value.partition("=")
-        if not equals or not file or format not in formats:
-            raise click.UsageError(
-                f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(formats)}"
-            )
-        if not (parent := (folder / file).parent).is_dir():
-            raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
-        refuse_input(folder, file, f"--report {value!r}")
-        pairs.append((format, file))
-    if shared := _shared(folder, [file for _, file in pairs]):
-        raise click.UsageError(f"--report: two reports are written to {shared}")
-    return pairs
-
-
-def refuse_shared(folder: Path, file: str, reports: Sequence[str], option: str) -> None:
-    """Raise a usage error when a report is written to `file`, the plan of `option`."""
-    if any(_shared(folder, [file, report]) for report in reports):
-        raise click.UsageError(f"{option}: a report is written to the same file")
-
-
-def _shared(folder: Path, files: Sequence[str]) -> str | None:
-    """Return a file that is named twice. Streams and devices may be."""
-    places = [os.path.realpath(folder / file) for file in files if file != "-"]
-    twice = (place for number, place in enumerate(places) if place in places[:number])
-    return next((place for place in twice if Path(place).is_file() or not Path(place).exists()), None)
-
-
-INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
-"""The suffixes of files that people write. No plan and no report has one of them."""
-
-
-def refuse_input(folder: Path, file: str, option: str) -> None:
-    """Raise a usage error when `file`, the output of `option`, is named like a file that people write."""
-    path = Path(os.path.abspath(folder / file))  # noqa: PTH100 - as it will be written, without following links
-    if path.suffix.lower() not in INPUTS or (path.exists() and not path.is_file()):
-        return
-    with suppress(OSError):  # whoever writes the file reports a link
-        refuse_links(path)
-        message = f"a {path.suffix} file is never written by a plan or a report, since people write them"
-        raise click.UsageError(f"{option}: {message}: choose another name")
-
-
-def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
-    """Return whether a report is written to stdout, which is then reserved for reports."""
-    return any(file == "-" for _, file in targets)
-
-
-def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> None:
-    """Write `reports` (format, text, file; `-` is stdout). Raise the first error after writing all other reports."""
-    trouble: SyncengineError | None = None
-    for format, text, file in reports:
-        if file == "-":
-            continue
-        try:
-            content = text if format in COMMANDS else safe(text)
-            write_whole(output.options.folder / file, [content.encode(errors="backslashreplace")])
-        except OSError as error:
-            words = f"the report {file} cannot be written: {error.strerror}"
-            trouble = trouble or SyncengineError(words, code="report-file")
-    for format, text, file in reports:
-        if file == "-":
-            output.data(text, format)
-    if trouble is not None:
-        raise trouble

@@ -12,16 +12,9 @@ from msgspec import structs
 
 from syncengine.cli.completion import files
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import (
-    Output,
-    as_argument,
-    refuse_input,
-    refuse_shared,
-    report_targets,
-    takes_stdout,
-    write_reports,
-)
+from syncengine.cli.output import Output, as_argument
 from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
+from syncengine.cli.report_files import refuse_input, refuse_shared, report_targets, takes_stdout, write_reports
 from syncengine.cli.selection import selected, selection
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError

@@ -12,7 +12,8 @@ import click
 
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
-from syncengine.cli.output import Output, report_targets, write_reports
+from syncengine.cli.output import Output
+from syncengine.cli.report_files import report_targets, write_reports
 from syncengine.cli.streams import usage_of
 from syncengine.errors import SyncengineError, as_bug
 from syncengine.plan.model import Plan
