@@ -99,7 +99,7 @@ def test_a_query_can_only_ask(database: Path, query: str) -> None:
 )
 def test_a_query_ends(database: Path, query: str) -> None:
     """Whether it has rows or not."""
-    with pytest.raises(SourceTrouble, match=r"takes longer than 0\.3 s"):
+    with pytest.raises(SourceTrouble, match=r"stopped after 0\.3 s"):
         list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
 
 

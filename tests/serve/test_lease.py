@@ -38,7 +38,7 @@ def test_a_standby_outlives_its_database_being_away() -> None:
     with postgresql.running() as server:
         asyncio.run(play(server))
     assert len(said) == 2
-    stopped = ("server is running", "starting or stopping", "ended the connection")  # as far as its stop had come
+    stopped = ("is running", "starting or stopping", "ended the connection")  # as far as its stop had come
     assert any(words in said[1] for words in stopped)
 
 
