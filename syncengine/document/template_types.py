@@ -227,4 +227,4 @@ SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "
 file_path = parse_reader(filled_path, "a path")
 _FILLED = JsonSchema({"type": "string", "pattern": r"\S"})
 File = Annotated[str, Reads(file_path), _FILLED]
-WrittenFile = Annotated[Written, Reads(with_place(file_path)), _FILLED]
+TemplateFile = Annotated[Written, Reads(with_place(file_path)), _FILLED]

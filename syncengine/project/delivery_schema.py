@@ -44,7 +44,7 @@ from syncengine.document.template_types import (
     SinkName,
     Statuses,
     Template,
-    WrittenFile,
+    TemplateFile,
     one_of,
     one_of_schema,
 )
@@ -283,7 +283,7 @@ class NarrativeSection(Model, frozen=True):
     """The text that describes the work of a group."""
 
     template: Annotated[
-        WrittenFile | None, Meta(description="The template file, relative to the project's folder.")
+        TemplateFile | None, Meta(description="The template file, relative to the project's folder.")
     ] = None
     max_length: Annotated[
         Annotated[int, Reads(whole_number(0, 10_000_000)), Meta(ge=0)] | None,

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.codec import COLUMNS, CONTENT, KINDS, STATUSES, Content, content_from, from_values, to_json
+from syncengine.state.codec import COLUMNS, CONTENT, Content, content_from, from_values, to_json
 from syncengine.state.info import PACKED_SINCE, VERSION
 from syncengine.state.tables import MOVING, ROWS
 
@@ -194,8 +194,3 @@ def _references(connection: sa.Connection, categories: Sequence[Key]) -> set[str
     """Return the references by which tags may name `categories`: by externalId, or by the server's id."""
     ids = {f"id/{row.server_id}" for row in fetch(connection, categories).values() if row.server_id}
     return ids.union(map(str, categories))
-
-
-def counts(connection: sa.Connection) -> dict[tuple[Kind, Status], int]:
-    query = sa.select(ROWS.c.kind, ROWS.c.status, sa.func.count()).group_by(ROWS.c.kind, ROWS.c.status)
-    return {(KINDS[kind], STATUSES[status]): count for kind, status, count in connection.execute(query)}

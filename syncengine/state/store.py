@@ -210,10 +210,6 @@ class State:
         with self.database.transaction() as connection:
             return queries.members(connection, categories, self.database.version)
 
-    def counts(self) -> dict[tuple[Kind, Status], int]:
-        with self.database.transaction() as connection:
-            return queries.counts(connection)
-
     def open_sessions(self) -> list[str]:
         """Return the ids of sync sessions that were opened and never closed, oldest first."""
         with self.database.transaction() as connection:
