@@ -573,7 +573,7 @@ class State:
             return erase(connection, keys)
 
     def compact(self) -> bool:
-        """Physically remove the bytes of deleted rows from the file or tables; return whether that succeeded."""
+        """Physically remove deleted rows (of a state in Git: from this machine's data); return whether it succeeded."""
         snapshots = self.database.snapshots
         return self.database.compact() if snapshots is None else snapshots.place.drop_earlier()
 
