@@ -94,11 +94,12 @@ class Globals:
     def refuse_no_folder(self) -> None:
         """Raise a usage error when the folder of `-C` does not exist."""
         try:
-            is_other = self.folder.exists() and not self.folder.is_dir()
+            if self.folder.is_dir():
+                return
+            trouble = "not a folder" if self.folder.exists() else "no such folder"
         except OSError as error:
-            raise Usage(f"{self.folder}: {error.strerror}") from None
-        if not self.folder.is_dir():
-            raise Usage(f"{self.folder}: {'not a folder' if is_other else 'no such folder'}")
+            trouble = error.strerror or "cannot be read"
+        raise Usage(f"{self.folder}: {trouble}")
 
     def project(self) -> Project:
         """Load the project that these options name."""

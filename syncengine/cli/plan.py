@@ -147,7 +147,8 @@ def _planned(
         raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
-    reporting.output = Output(options, project.root, project.blob, out or "", selected(paths, chosen))
+    selects = selected(paths, chosen) if chosen["undo"] is None else ""  # a saved undo is applied whole
+    reporting.output = Output(options, project.root, project.blob, out or "", selects)
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
     request = request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])

@@ -158,7 +158,8 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
 
 
 def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
-    if missing := [key for key in keys if key not in store.get(keys)]:
+    recorded = store.get(keys)
+    if missing := [key for key in keys if key not in recorded]:
         are = "is" if len(missing) == 1 else "are"
         names = ", ".join(map(str, missing))
         message = f"{names} {are} not recorded, so nothing was forgotten{near(store, missing[0])}"

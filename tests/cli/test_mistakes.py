@@ -174,6 +174,8 @@ def test_the_approval_of_an_undo_goes_with_its_file(project: Project) -> None:
     done = project.run("plan", "--undo", "last")
     assert "    syncengine apply FILE --approve-deletes 2@" in done.out
     assert "FILE is the file that `plan --undo RUN --out FILE` writes." in done.out
+    done = project.run("plan", "--undo", "last", "--target", "tag/*")
+    assert (done.out.count("syncengine apply FILE --approve-deletes 2@"), done.out.count("--target")) == (1, 0)
     done = project.run("plan", "--undo", "last", "--out", "undo.plan")
     assert "    syncengine apply undo.plan --approve-deletes 2@" in done.out
     assert "FILE is the file" not in done.out
