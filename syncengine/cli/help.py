@@ -164,6 +164,22 @@ class HelpfulGroup(Command, click.Group):
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(self._did_you_mean(ctx, error.message, args[0]), ctx) from None
+
+    def _did_you_mean(self, ctx: click.Context, message: str, name: str) -> str:
+        if name in ELSEWHERE:
+            return f"No such command {name!r}. {ELSEWHERE[name]}"
+        import difflib
+
+        near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
+
 
 class CommandEntry(NamedTuple):
     """The module of a command, its summary, and its name in the module where that differs."""
@@ -180,22 +196,6 @@ class TableGroup(HelpfulGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise click.UsageError(self._did_you_mean(error.message, args[0]), ctx) from None
-
-    def _did_you_mean(self, message: str, name: str) -> str:
-        if name in ELSEWHERE:
-            return f"No such command {name!r}. {ELSEWHERE[name]}"
-        import difflib
-
-        near = difflib.get_close_matches(name, self.table, n=1)
-        return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = self.table.get(cmd_name)

@@ -75,7 +75,7 @@ def plan(
         with reporting.instead():
             targets = report_targets(reports, list(PLAN_REPORTS), options.folder)
             if out is not None:
-                _refuse_output(out, [file for _, file in targets], options.folder)
+                _refuse_output(out, [file for _, file in targets], since, options.folder)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             texts = reporting.rendered(result)
     except SyncengineError as error:
@@ -98,12 +98,14 @@ def plan(
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
 
 
-def _refuse_output(out: str, reports: Sequence[str], folder: Path) -> None:
-    """Raise a usage error for a plan that cannot be saved there, or that a report would overwrite."""
+def _refuse_output(out: str, reports: Sequence[str], since: str | None, folder: Path) -> None:
+    """Raise a usage error for a plan that cannot be saved there, or that would replace or be replaced by another."""
     if out == "-":
         raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
     refuse_input(folder, out, f"--out {out}")
     refuse_shared(folder, out, reports, f"--out {out}")
+    if since is not None and os.path.realpath(folder / out) == os.path.realpath(folder / since):
+        raise click.UsageError(f"--out {out}: the reviewed plan of --since would be overwritten: choose another name")
 
 
 def _apply_command(file: str, options: Globals) -> str:

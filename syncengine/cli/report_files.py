@@ -17,6 +17,9 @@ from syncengine.project.atomic_write import refuse_links, write_whole
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 """The suffixes of files that people write. No plan and no report has one of them."""
 
+DATABASE = b"SQLite format 3\0"
+"""The first bytes of a database of SQLite, such as a state."""
+
 
 def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) -> list[tuple[str, str]]:
     """Return the `FORMAT=FILE` options as pairs, with FILE relative to `folder`. Raise a usage error for other text."""
@@ -50,14 +53,42 @@ def _shared(folder: Path, files: Sequence[str]) -> str | None:
 
 
 def refuse_input(folder: Path, file: str, option: str) -> None:
-    """Raise a usage error when `file`, the output of `option`, is named like a file that people write."""
+    """Raise a usage error when `file`, the output of `option`, is or is named like a file that syncengine reads."""
     path = Path(os.path.abspath(folder / file))  # noqa: PTH100 - as it will be written, without following links
-    if path.suffix.lower() not in INPUTS or (path.exists() and not path.is_file()):
+    if path.exists() and not path.is_file():
         return
     with suppress(OSError):  # whoever writes the file reports a link
         refuse_links(path)
-        message = f"a {path.suffix} file is never written by a plan or a report, since people write them"
-        raise click.UsageError(f"{option}: {message}: choose another name")
+        if path.suffix.lower() in INPUTS:
+            message = f"a {path.suffix} file is never written by a plan or a report, since people write them"
+            raise click.UsageError(f"{option}: {message}: choose another name")
+        if is_input := _input_in(path):
+            raise click.UsageError(f"{option}: this file is {is_input} and would be overwritten: choose another name")
+
+
+def _input_in(path: Path) -> str | None:
+    """Return the kind of input that an existing file is, or `None` for any other file."""
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        start = file.read(len(DATABASE))
+    if start == DATABASE:
+        return "a database"
+    return "a manifest" if path.suffix.lower() == ".json" and _is_manifest(path) else None
+
+
+def _is_manifest(path: Path) -> bool:
+    from msgspec import MsgspecError, Raw, json
+
+    from syncengine.manifest.schema import MANIFEST_SECTIONS
+    from syncengine.plan.saved import is_saved_plan
+
+    if is_saved_plan(path):  # as any document of ours
+        return False
+    try:
+        return not {*MANIFEST_SECTIONS}.isdisjoint(json.decode(path.read_bytes(), type=dict[str, Raw]))
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:

@@ -34,7 +34,7 @@ def test_a_misspelt_address_is_told_with_the_one_that_is_recorded(project: Proje
     assert (done.code, "did you mean `tag/ACME-0042`?" in done.err) == (1, True)
 
 
-@pytest.mark.parametrize("words", ["undo", "rollback", "apply --undo last"])
+@pytest.mark.parametrize("words", ["undo", "rollback", "state undo", "apply --undo last"])
 def test_whoever_looks_for_an_undo_is_told_where_it_is(project: Project, words: str) -> None:
     """It is planned, and `--redo` is its opposite."""
     done = project.run(*words.split())

@@ -99,6 +99,39 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
     assert {path: path.read_text() for path in before} == before
 
 
+@pytest.mark.parametrize("words", ["plan --out {}", "plan --report markdown={}", "apply -y --report json={}"])
+@pytest.mark.parametrize(
+    ("place", "kind"), [("manifests/more.json", "a manifest"), (".syncengine/state.db", "a database")]
+)
+def test_no_output_overwrites_what_is_read(project: Project, words: str, place: str, kind: str) -> None:
+    """A manifest in JSON, the state: nothing is planned or sent."""
+    project.settle(tags=OLD)
+    (project.folder / "manifests/more.json").write_text('{"tags": [{"name": "NEW-1"}]}')
+    before = (project.folder / place).read_bytes()
+    done = project.run(*words.format(place).split())
+    assert (done.code, f"this file is {kind} and would be overwritten" in done.err) == (64, True)
+    assert (project.folder / place).read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["", "not JSON", "[1]", '{"other": 1}', "\ud800", "{" * 100_000])
+def test_an_output_overwrites_any_other_file(project: Project, content: str) -> None:
+    """Among them an earlier plan."""
+    project.wants(tags=OLD)
+    (project.folder / "saved.json").write_text(content, errors="surrogatepass")
+    for _ in range(2):
+        assert project.run("plan", "--out", "saved.json").code == 0
+
+
+def test_the_reviewed_plan_is_not_overwritten(project: Project) -> None:
+    """By the plan that is compared with it."""
+    project.wants(tags=OLD)
+    assert project.run("plan", "--out", "saved.json").code == 0
+    before = (project.folder / "saved.json").read_bytes()
+    done = project.run("plan", "--since", "saved.json", "--out", "./saved.json")
+    assert (done.code, "the reviewed plan of --since would be overwritten" in done.err) == (64, True)
+    assert (project.folder / "saved.json").read_bytes() == before
+
+
 def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:
     """Neither on stdout nor where a report goes."""
     project.wants(tags=OLD)
