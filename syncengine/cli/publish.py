@@ -14,6 +14,7 @@ from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
+from syncengine.cli.report_files import refuse_input
 from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def publish(
     from syncengine.publish.marker import Marker
     from syncengine.publish.publish import publish as publish_comment
 
+    if dotenv is not None:
+        refuse_input(options.folder, dotenv, f"--dotenv {dotenv}")
     name = _key(options, key)
     publication = publication_of(options.folder / file, file, lambda plan: _judged(plan, options))
     kind = HOSTS[host]

@@ -1,4 +1,4 @@
-"""The files of `--report` and `--out`: read their names, refuse unsuitable ones, and write the reports."""
+"""The files of outputs, such as `--report` and `--out`: refuse unsuitable ones, and write the reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import refuse_links, write_whole
 
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
-"""The suffixes of files that people write. No plan and no report has one of them."""
+"""The suffixes of files that people write. No output has one of them."""
 
 DATABASE = b"SQLite format 3\0"
 """The first bytes of a database of SQLite, such as a state."""
@@ -60,8 +60,8 @@ def refuse_input(folder: Path, file: str, option: str) -> None:
     with suppress(OSError):  # whoever writes the file reports a link
         refuse_links(path)
         if path.suffix.lower() in INPUTS:
-            message = f"a {path.suffix} file is never written by a plan or a report, since people write them"
-            raise click.UsageError(f"{option}: {message}: choose another name")
+            message = f"no output is written to a {path.suffix} file, since people write them: choose another name"
+            raise click.UsageError(f"{option}: {message}")
         if is_input := _input_in(path):
             raise click.UsageError(f"{option}: this file is {is_input} and would be overwritten: choose another name")
 

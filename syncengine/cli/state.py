@@ -19,6 +19,7 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
+from syncengine.cli.report_files import refuse_input
 from syncengine.cli.state_writing import named_run, near, writing
 from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
@@ -300,6 +301,8 @@ def export_rows(options: Globals, out: str | None) -> int:
 
     A header comes first, then one line for each resource.
     """
+    if out is not None:
+        refuse_input(options.folder, out, f"--out {out}")
     output = Output(options, options.folder)
     try:
         with _reading(options) as store:

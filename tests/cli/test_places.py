@@ -88,6 +88,8 @@ def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, 
         "plan --out manifests/new.YML",
         "plan --report markdown=syncengine.yaml",
         "apply -y --report json=manifests/all.yaml",
+        "state export --out manifests/all.yaml",
+        "publish saved.plan --to github --dotenv syncengine.yaml",
     ],
 )
 def test_no_output_overwrites_what_people_write(project: Project, words: str) -> None:
@@ -95,11 +97,20 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
     project.wants(tags=OLD)
     before = {path: path.read_text() for path in project.folder.rglob("*.yaml")}
     done = project.run(*words.split())
-    assert (done.code, "is never written by a plan or a report" in done.err) == (64, True)
+    assert (done.code, "no output is written to a" in done.err) == (64, True)
     assert {path: path.read_text() for path in before} == before
 
 
-@pytest.mark.parametrize("words", ["plan --out {}", "plan --report markdown={}", "apply -y --report json={}"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan --out {}",
+        "plan --report markdown={}",
+        "apply -y --report json={}",
+        "state export -o {}",
+        "publish saved.plan --to github --dotenv {}",
+    ],
+)
 @pytest.mark.parametrize(
     ("place", "kind"), [("manifests/more.json", "a manifest"), (".syncengine/state.db", "a database")]
 )
