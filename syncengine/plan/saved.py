@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from itertools import chain, takewhile
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +34,10 @@ DIGEST, END = b',"digest":"', b'"}\n'
 BEFORE = b',"execution":{'
 """The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
+BLOCK = 1 << 20
+"""The number of bytes that are searched at once."""
+LINES = 100
+"""The number of changes that are written at once."""
 SEAL = 20
 """The number of characters of a plan's id that identify its content."""
 
@@ -97,15 +101,16 @@ class _File:
         del document["id"], document["changes"]
         yield msgspec.json.encode(document)[:-1]
         yield CHANGES
-        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes))
+        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes), LINES)
         yield EXECUTION
-        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)))
+        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)), 1)
 
 
-def _lines(values: Iterable[object]) -> Iterator[bytes]:
-    encoder, before = msgspec.json.Encoder(), b""
-    for value in values:
-        yield before + encoder.encode(value)
+def _lines(values: Iterable[object], number: int) -> Iterator[bytes]:
+    """Yield the lines of the values, so many at a time."""
+    encode, before, rest = msgspec.json.Encoder().encode, b"", iter(values)
+    while some := list(islice(rest, number)):
+        yield before + b",\n".join(map(encode, some))
         before = b",\n"
 
 
@@ -127,12 +132,15 @@ def load(path: Path, display: Shown) -> Plan:
     Raise `StalePlan` (`plan-inconsistent`) when the file shows other changes than it would apply.
     """
     with no_collection(), _opened(path) as file:
-        layout = _found(path, file)
-        if layout is None:
+        start = _start_of_execution(file)
+        if start is None:
             raise _of_before(path)
-        plan, follows = _executed(path, file, *layout)
-        if not _is_as_written(file, plan, display, follows):
-            raise inconsistent(f"{path} shows other changes than it would apply")
+        try:
+            plan = _as_written(path, file, start, display)
+        except SyncengineError:
+            if _has_its_digest(file):
+                raise
+            raise _changed(path) from None
     tree = plan.basis.tree
     if not all(OBJECT.fullmatch(id) for id in (plan.basis.commit or "", tree.id if isinstance(tree, Tree) else "")):
         raise inconsistent(f"{path} names an invalid commit or tree")
@@ -150,23 +158,27 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
         raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
 
 
-def _found(path: Path, file: BufferedReader) -> tuple[int, bytes] | None:
-    """Return the position of the parts to execute and the plan's id as JSON, or `None` without such parts.
+def _start_of_execution(file: BufferedReader) -> int | None:
+    """Return the position of the parts to execute, or `None` for a file without such parts."""
+    before, position = b"\n", 0
+    while block := file.read(BLOCK):
+        if (found := (before + block).find(EXECUTION)) >= 0:
+            return position - len(before) + found + len(EXECUTION)
+        position += len(block)
+        before = block[-len(EXECUTION) :]
+    return None
 
-    Raise `SyncengineError` when the file's digest is wrong.
-    """
-    total, start, last = GrowingSha256(), 0, b""
+
+def _has_its_digest(file: BufferedReader) -> bool:
+    """Return whether the digest at the end of the file matches its content."""
+    file.seek(0)
+    total, last = GrowingSha256(), b""
     for line in file:
         total.add(last)
         last = line
-        start = start or (file.tell() if line == EXECUTION[1:] else 0)
-    if not start:
-        return None
     content, _, digest = last.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
     total.add(content)
-    if digest.decode("ascii", "replace") != total.text():
-        raise _changed(path)
-    return start, content.removeprefix(ID[1:])
+    return digest.decode("ascii", "replace") == total.text()
 
 
 def is_altered(content: bytes) -> bool:
@@ -201,24 +213,38 @@ def _none(path: Path, whole: bytes) -> SyncengineError:
     return _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
-def _executed(path: Path, file: BufferedReader, start: int, id: bytes) -> tuple[Plan, list[bool]]:
-    file.seek(start)
-    lines = (line.removesuffix(b",\n") for line in file)
-    decoder = msgspec.json.Decoder(PlanPart)
+def _as_written(path: Path, file: BufferedReader, start: int, display: Shown) -> Plan:
+    """Return the plan of a file whose bytes saving it again gives, so that its display, id and digest are genuine.
+
+    Raise `SyncengineError` for any other file.
+    """
     try:
-        header = msgspec.json.decode(next(lines, b""), type=Header)
-        parts = map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines))
-        plan, follows = restored(header.plan, parts)
-        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(id, type=str))), follows
+        plan, follows = _executed(file, start)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
-
-
-def _is_as_written(file: BufferedReader, plan: Plan, display: Shown, follows: Iterable[bool]) -> bool:
-    """Return whether saving the plan again gives the same bytes, so that its display and its id are genuine."""
-    file.seek(0)
     again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display, follows)
-    return all(file.read(len(piece)) == piece for piece in again.pieces()) and not file.read().strip()
+    file.seek(0)
+    if not all(file.read(len(piece)) == piece for piece in again.pieces()) or file.read():
+        raise inconsistent(f"{path} shows other changes than it would apply")
+    return plan
+
+
+def _executed(file: BufferedReader, start: int) -> tuple[Plan, list[bool]]:
+    """Return the plan that the parts from `start` on make, and for each change whether it follows from an upsert."""
+    decoder, line = msgspec.json.Decoder(PlanPart), b""
+
+    def parts() -> Iterator[PlanPart]:
+        nonlocal line
+        for line in file:
+            if line.startswith(ID[1:]):
+                return
+            yield decoder.decode(line.removesuffix(b",\n"))
+
+    file.seek(start)
+    header = msgspec.json.decode(file.readline().removesuffix(b",\n"), type=Header)
+    plan, follows = restored(header.plan, parts())
+    id = msgspec.json.decode(line.removeprefix(ID[1:]).partition(DIGEST)[0], type=str)
+    return replace(plan, basis=replace(plan.basis, id=id)), follows
 
 
 def _changed(path: Path) -> SyncengineError:
