@@ -141,7 +141,7 @@ def _planned(
     """Make the plan, and save it if `out` is given."""
     from syncengine.cli.plan_options import announce, refuse_undo_with, request_of
     from syncengine.plan import saved
-    from syncengine.plan.planner import with_approvals
+    from syncengine.plan.planner import remember_saved, with_approvals
     from syncengine.render.json import SHOWN
 
     if not uses_state and (revision is None or out is not None):
@@ -159,7 +159,9 @@ def _planned(
     else:
         result = _of_sides(project, options, request, revision, uses_state=uses_state)
     if out is not None:
+        mark = result.basis.settles
         result = saved.save(result, SHOWN, options.folder / out)
+        remember_saved(project, result, mark)
     result = with_approvals(result, project, request)
     return _compared(result, reviewed, project) if reviewed is not None else result
 

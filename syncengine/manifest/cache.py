@@ -40,6 +40,7 @@ _SCHEMA = (
     " WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS latest (file TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS saved (plan TEXT PRIMARY KEY, mark BLOB) WITHOUT ROWID",
 )
 COMPARED = ("names", "words", "parts")
 _COLUMNS = "SELECT count(*) FROM pragma_table_info('entry')"
@@ -52,6 +53,14 @@ def delete_cache(folder: Path) -> None:
     """Delete the cache of a project. The next plan builds a new one."""
     for suffix in BESIDE:
         (folder / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
+
+
+def mark_of(folder: Path, plan: str) -> str | None:
+    """Return the mark that the last saved plan was stored with if `plan` is its id. No cache is created."""
+    if not (folder / FILE_NAME).is_file():
+        return None
+    with ManifestCache(folder, DefaultValues()) as cache:
+        return cache.mark_of(plan)
 
 
 class Settled(Struct, frozen=True):
@@ -167,6 +176,17 @@ class ManifestCache:
         row = (name, digest_of(basis.files), seal(_encode(basis)))
         self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
         self._quietly(self._drop_unused)
+
+    def remember_saved(self, plan: str, mark: str) -> None:
+        """Store the mark of the last saved plan (`Basis.settles`), which its file lacks because files may be forged."""
+        self._quietly(lambda c: c.execute("DELETE FROM saved"))
+        self._quietly(lambda c: c.execute("INSERT INTO saved VALUES (?, ?)", (plan, seal(mark.encode()))))
+
+    def mark_of(self, plan: str) -> str | None:
+        """Return the mark that `remember_saved` stored for a plan, or `None`."""
+        row = self._quietly(lambda c: c.execute("SELECT mark FROM saved WHERE plan = ?", (plan,)).fetchone())
+        mark = unseal(row[0]) if row else None
+        return None if mark is None else mark.decode()
 
     def close(self) -> None:
         self._quietly(lambda c: c.close())

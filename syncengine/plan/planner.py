@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, Usage
-from syncengine.manifest.cache import ManifestCache, Settled, digest_of
+from syncengine.manifest.cache import ManifestCache, Settled, digest_of, mark_of
 from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
 from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
@@ -254,15 +254,23 @@ def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
     return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
 
 
+def remember_saved(project: Project, saved: Plan, mark: str | None) -> None:
+    """Remember the mark that a plan had before it was saved (`Basis.settles`), for its apply on this machine."""
+    if mark is not None:
+        with _cache_of(project, manifest_set(project)) as cache:
+            cache.remember_saved(saved.id, mark)
+
+
 def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: Facts) -> None:
     """Settle the manifests of a plan after the whole plan was applied and left no row in doubt.
 
     `before` and `after` are the state's facts around the apply. Nothing is settled unless the rows before the apply are
     those that the plan was made from: other plans may have been applied since a saved plan was made.
     """
-    if applied_plan.basis.settles is None:
+    mark = applied_plan.basis.settles or mark_of(project.root / CACHE_FOLDER, applied_plan.id)
+    if mark is None:
         return
-    name, digest, stood_on = applied_plan.basis.settles.split("@")
+    name, digest, stood_on = mark.split("@")
     if stood_on != _place_of(before):
         return
     with _cache_of(project, manifest_set(project)) as cache:
@@ -273,8 +281,8 @@ def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: 
 
 
 def _place_of(facts: Facts) -> str:
-    """Return a text that identifies the rows of a state."""
-    return facts.generation or facts.lineage
+    """Return a text that identifies the rows of a state; it is empty for a state without rows."""
+    return facts.generation or (facts.lineage if facts.team else "")
 
 
 def _pending(name: str) -> str:

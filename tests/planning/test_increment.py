@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,8 +22,10 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.plan.gate import StateRecords
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.model import Basis, Plan
-from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of
+from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of, remember_saved
 from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.plan.saved import load, save
+from syncengine.render.json import SHOWN
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
@@ -295,9 +298,21 @@ def test_what_is_asked_for_by_hand_is_planned_of_everything(bench: Bench, reques
 
 
 def settled_plan(bench: Bench, estate: Estate) -> Plan:
-    """A plan as `plan --out` saves it."""
+    """A plan that `plan --out` saved, as `apply` reads it."""
     estate.write(bench.folder / "manifests")
-    return make_plan(bench.project(), PlanRequest("plan"), Runtime(bench.environ))
+    project, path = bench.project(), bench.folder / "saved.plan"
+    made = make_plan(project, PlanRequest("plan"), Runtime(bench.environ))
+    remember_saved(project, save(made, SHOWN, path), made.basis.settles)
+    return load(path, SHOWN)
+
+
+def is_settled(bench: Bench, twice: Twice) -> bool:
+    """A plan has nothing to remember, and is empty."""
+    known = twice.cache.read_bytes()
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    make_plan(bench.project(), PlanRequest("plan"), Runtime(bench.environ))
+    return not planned.changes and twice.cache.read_bytes() == known
 
 
 def apply_saved(bench: Bench, saved: Plan) -> int:
@@ -313,9 +328,53 @@ def test_a_saved_plan_settles_what_it_was_made_of(bench: Bench) -> None:
     twice = settle(bench, estate)
     estate.files["1.yaml"]["tags"][0]["path"] = "/a"
     assert apply_saved(bench, settled_plan(bench, estate)) == 0
-    planned = twice.same()
-    assert isinstance(planned, Plan)
-    assert planned.changes == ()
+    assert is_settled(bench, twice)
+
+
+def test_the_first_plan_of_a_project_settles_it_too(bench: Bench) -> None:
+    """There was no state when it was saved."""
+    assert apply_saved(bench, settled_plan(bench, beginning())) == 0
+    assert is_settled(bench, Twice(bench.project))
+
+
+def test_only_the_plan_that_was_saved_last_settles_anything(bench: Bench) -> None:
+    """And only where it was saved: without a cache there is nothing to go by, and none is made."""
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    first = settled_plan(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/b"
+    second = settled_plan(bench, estate)
+    assert apply_saved(bench, first) == 0
+    assert not is_settled(bench, twice)
+    twice.cache.unlink()
+    assert apply_saved(bench, second) != 0
+    estate.files["1.yaml"]["tags"][0]["path"] = "/c"
+    third = settled_plan(bench, estate)
+    twice.cache.unlink()
+    assert apply_saved(bench, third) == 0
+    assert not twice.cache.exists()
+
+
+def test_a_damaged_mark_settles_nothing(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    saved = settled_plan(bench, estate)
+    with closing(sqlite3.connect(twice.cache)) as cache, cache:
+        cache.execute("UPDATE saved SET mark = substr(mark, 1, 9)")
+    assert apply_saved(bench, saved) == 0
+    assert not is_settled(bench, twice)
+
+
+def test_a_saved_plan_is_applied_where_its_manifests_are_gone(bench: Bench) -> None:
+    """It needs none, and leaves nothing settled that it cannot see."""
+    estate = beginning()
+    settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    saved = settled_plan(bench, estate)
+    shutil.rmtree(bench.folder / "manifests")
+    assert apply_saved(bench, saved) == 0
 
 
 def test_a_saved_plan_settles_nothing_if_others_were_applied_meanwhile(bench: Bench) -> None:
