@@ -14,17 +14,17 @@ from msgspec import structs
 
 from syncengine.apply.report import RunStatus
 from syncengine.apply.reviewed import DENIED, MISSING
-from syncengine.cli.completion import files
+from syncengine.cli import completion
 from syncengine.cli.empty_values import refuse_empty
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
-from syncengine.cli.report_files import refuse_shared, report_targets, takes_stdout, write_reports
+from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
-from syncengine.cli.streams import agreed, discard_stdout, tell, usage_of
+from syncengine.cli.streams import agreed, discard_stdout, is_answered, tell, usage_of
 from syncengine.document.gc_pause import keep_all, rare_collection
 from syncengine.document.setting_types import span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
@@ -73,7 +73,7 @@ class ApplyCommand(Command):
 
 
 @click.command(cls=ApplyCommand)
-@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
+@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=completion.files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -94,7 +94,7 @@ class ApplyCommand(Command):
     "--reviewed",
     metavar="FILE",
     multiple=True,
-    shell_complete=files,
+    shell_complete=completion.files,
     help="Refuse changes beyond this reviewed plan (repeatable).",
 )
 @click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is missing.")
@@ -108,11 +108,11 @@ def apply(
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
-    targets = report_targets(reports, list(REPORT_FORMATS), options.folder)
+    files = OutputFiles(options, (*paths, *chosen["reviewed"]))
+    targets = files.reports(reports, list(REPORT_FORMATS))
+    files.refuse_links(file for _, file in targets)
     if folders := [file for _, file in targets if (options.folder / file).is_dir()]:
         raise click.UsageError(f"--report: {folders[0]} is a folder; nothing was applied")
-    for path in paths:
-        refuse_shared(options.folder, path, [file for _, file in targets], path)
     applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
@@ -149,16 +149,19 @@ class _Applying:
         selecting |= {"--approve-deletes": chosen["approvals"]}
         refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
         project = self._options.project()
-        self.output = Output(self._options, project.root, project.blob, selection=selected(paths, chosen))
+        self.output = Output(
+            self._options, project.root, project.blob, selection=selected(paths, chosen, is_saved=False)
+        )
         try:
             saved = _saved_plan(self._options, paths, chosen)
-            self.output = replace(self.output, plan_file=paths[0] if saved else "")
+            if saved is not None:
+                self.output = replace(self.output, plan_file=paths[0], selection=selected(paths, chosen, is_saved=True))
             request = _request(project, self._options, () if saved else paths, chosen)
         except SyncengineError as error:
             bare = PlanRequest("apply")
             Application(project, bare, Runtime(os.environ), lambda: serving(project)).record_refusal(error)
             raise
-        if saved is None and not self._auto_approve and not sys.stdin.isatty():
+        if saved is None and not self._auto_approve and not is_answered():
             raise Usage("not applied: there is no terminal to ask for confirmation; review the plan and repeat with -y")
         announce(project, self.output)
         with Progress(self.output, hides=REPORTED if self._auto_approve else NONE) as progress:

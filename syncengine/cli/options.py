@@ -61,11 +61,15 @@ class Globals:
         return Path(self.directory or ".")
 
     def place(self) -> str:
-        """Return the options that name the project, quoted for a shell; never `--var`, whose value may be secret."""
+        """Return the options that name the project, quoted for a shell.
+
+        Values of `--var` may be secret, and are left out: such a command is refused until they are written again.
+        """
         flags = {"-C": self.directory, "--config": self.config, "--env": self.environment}
         words = [word for flag, value in flags.items() if value for word in (flag, value)]
         words += ["--sandbox"] if self.sandbox else []
         words += [word for file in self.variable_files for word in ("--var-file", file)]
+        words += [word for text in self.variables for word in ("--var", text.partition("=")[0])]
         return "".join(f" {shlex.quote(word)}" for word in words)
 
     def _of_files(self, files: Iterable[Path]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TextIO
+
+from msgspec.structs import replace
 
 from syncengine.cli.options import Globals
 from syncengine.cli.streams import put, tell
@@ -24,13 +27,16 @@ from syncengine.render.style import Look
 COMMANDS = frozenset({"github"})
 """The formats that consist of workflow commands, which a CI runner reads in the log."""
 
+COMMAND = re.compile("`(syncengine [^`]+)`")
+"""The pattern of a command in a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """The output of one command, styled for its streams.
 
     `blob` is the template of links to lines of files. For commands to copy, `plan_file` is the path of the saved plan
-    that is shown, and `selection` the arguments that select changes, without a saved plan.
+    that is shown, and `selection` further arguments that belong to the plan.
     """
 
     options: Globals
@@ -52,7 +58,7 @@ class Output:
             prefix=self._prefix(),
             links=links_of(self.blob, os.environ),
             plan_file=as_argument(self.plan_file) if self.plan_file else "",
-            place=f"{self.options.place()}{'' if self.plan_file else self.selection}",
+            place=f"{self.options.place()}{self.selection}",
         )
 
     def _prefix(self) -> str:
@@ -96,7 +102,12 @@ class Output:
             for diagnostic in diagnostics:
                 self._log(diagnostic.severity.value, diagnostic.message, _members(diagnostic))
         elif diagnostics:
-            tell(DIAGNOSTIC_FORMATS["text"](diagnostics, self.look(sys.stderr)))
+            placed = [replace(each, message=self._with_place(each.message)) for each in diagnostics]
+            tell(DIAGNOSTIC_FORMATS["text"](placed, self.look(sys.stderr)))
+
+    def _with_place(self, message: str) -> str:
+        """Return the message, with the options that name the project in each command to copy."""
+        return COMMAND.sub(lambda found: f"`{found[1]}{self.options.place()}`", message)
 
     def refusal(self, error: SyncengineError, format: str) -> int:
         """Print an error in `format`, and return its exit code."""

@@ -14,7 +14,7 @@ from syncengine.cli.completion import files
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument
 from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
-from syncengine.cli.report_files import refuse_input, refuse_shared, report_targets, takes_stdout, write_reports
+from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.selection import selected, selection
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError
@@ -70,12 +70,13 @@ def plan(
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     chosen |= {"undo": undo, "force": force}
-    reporting = PlanReports(Output(options, options.folder), valid_targets(reports, options.folder))
+    files = OutputFiles(options, [] if since is None else [since])
+    reporting = PlanReports(Output(options, options.folder), valid_targets(reports, files, out))
     try:
         with reporting.instead():
-            targets = report_targets(reports, list(PLAN_REPORTS), options.folder)
+            targets = files.reports(reports, list(PLAN_REPORTS))
             if out is not None:
-                _refuse_output(out, [file for _, file in targets], since, options.folder)
+                _refuse_output(out, [file for _, file in targets], files)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
             texts = reporting.rendered(result)
     except SyncengineError as error:
@@ -98,14 +99,13 @@ def plan(
     return ExitCode.CHANGES if result.changes_something_itself else ExitCode.DONE
 
 
-def _refuse_output(out: str, reports: Sequence[str], since: str | None, folder: Path) -> None:
-    """Raise a usage error for a plan that cannot be saved there, or that would replace or be replaced by another."""
+def _refuse_output(out: str, reports: Sequence[str], files: OutputFiles) -> None:
+    """Raise a usage error for a plan that cannot be saved there, or that a report would overwrite."""
     if out == "-":
         raise click.UsageError("--out -: a plan is saved in a file; `--format json` prints it to stdout")
-    refuse_input(folder, out, f"--out {out}")
-    refuse_shared(folder, out, reports, f"--out {out}")
-    if since is not None and os.path.realpath(folder / out) == os.path.realpath(folder / since):
-        raise click.UsageError(f"--out {out}: the reviewed plan of --since would be overwritten: choose another name")
+    files.refuse_input(out, f"--out {out}")
+    if files.place(out) in files.named_twice([out, *reports]):
+        raise click.UsageError(f"--out {out}: a report is written to the same file")
 
 
 def _apply_command(file: str, options: Globals) -> str:
@@ -149,7 +149,7 @@ def _planned(
         raise click.UsageError(f"--no-state {needs}: it compares Git with Git, and such a plan cannot be applied")
     refuse_undo_with(paths, {"--base": revision, "--no-state": not uses_state}, chosen)
     project = options.project()
-    selects = selected(paths, chosen) if chosen["undo"] is None else ""  # a saved undo is applied whole
+    selects = selected(paths, chosen, is_saved=out is not None or chosen["undo"] is not None)
     reporting.output = Output(options, project.root, project.blob, out or "", selects)
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None

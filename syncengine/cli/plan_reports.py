@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import click
 
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.report_files import report_targets, write_reports
+from syncengine.cli.report_files import OutputFiles, write_reports
 from syncengine.cli.streams import usage_of
 from syncengine.errors import SyncengineError, as_bug
 from syncengine.plan.model import Plan
@@ -41,17 +40,20 @@ def _after_misspelling(program: Globals, words: Sequence[str], error: click.Usag
     folders = [word.removeprefix("-C") for word in words if word.startswith("-C") and word != "-C"]
     folders += [after for before, after in pairwise(words) if before == "-C"]
     options = replace(program, directory=folders[-1]) if folders else program
+    others = [word for word in words if word not in values and not word.startswith("--report=")]
+    files = OutputFiles(options, (word.partition("=")[2] if word.startswith("--") else word for word in others))
     with suppress(SyncengineError):
-        PlanReports(Output(options, options.folder), valid_targets(values, options.folder)).write_trouble(error)
+        PlanReports(Output(options, options.folder), valid_targets(values, files)).write_trouble(error)
 
 
-def valid_targets(values: Sequence[str], folder: Path) -> Targets:
-    """Return the valid `FORMAT=FILE` values of `--report` as pairs, and leave out all others."""
+def valid_targets(values: Sequence[str], files: OutputFiles, out: str | None = None) -> Targets:
+    """Return the valid `FORMAT=FILE` values of `--report` as pairs. Leave out all others, and files that are shared."""
     targets: list[tuple[str, str]] = []
     for value in values:
         with suppress(click.UsageError):
-            targets += report_targets([value], list(PLAN_REPORTS), folder)
-    return targets
+            targets += files.reports([value], list(PLAN_REPORTS))
+    twice = files.named_twice([*(file for _, file in targets), *([] if out is None else [out])])
+    return [(format, file) for format, file in targets if files.place(file) not in twice]
 
 
 @dataclass

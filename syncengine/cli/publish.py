@@ -14,7 +14,7 @@ from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.report_files import refuse_input
+from syncengine.cli.report_files import OutputFiles
 from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def publish(
     from syncengine.publish.publish import publish as publish_comment
 
     if dotenv is not None:
-        refuse_input(options.folder, dotenv, f"--dotenv {dotenv}")
+        OutputFiles(options, [file]).refuse_input(dotenv, f"--dotenv {dotenv}")
     name = _key(options, key)
     publication = publication_of(options.folder / file, file, lambda plan: _judged(plan, options))
     kind = HOSTS[host]

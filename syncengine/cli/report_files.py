@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 import click
 
+from syncengine.cli.options import Globals
 from syncengine.cli.output import COMMANDS, Output
 from syncengine.cli.streams import safe
 from syncengine.errors import SyncengineError
-from syncengine.project.atomic_write import refuse_links, write_whole
+from syncengine.project.atomic_write import is_stream, refuse_links, write_whole
+from syncengine.project.references import sqlite_file
+from syncengine.project.secret_places import sqlite_files
 
 INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 """The suffixes of files that people write. No output has one of them."""
@@ -20,75 +25,136 @@ INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 DATABASE = b"SQLite format 3\0"
 """The first bytes of a database of SQLite, such as a state."""
 
+OURS, JSON_LINES = b'"syncengine.', frozenset({".json", ".jsonl", ".ndjson"})
+"""The start of the format that our own JSON names at its beginning, and the suffixes of JSON."""
 
-def report_targets(values: Sequence[str], formats: Sequence[str], folder: Path) -> list[tuple[str, str]]:
-    """Return the `FORMAT=FILE` options as pairs, with FILE relative to `folder`. Raise a usage error for other text."""
-    pairs = []
-    for value in values:
-        format, equals, file = value.partition("=")
-        if not equals or not file or format not in formats:
-            raise click.UsageError(
-                f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(formats)}"
-            )
-        if not (parent := (folder / file).parent).is_dir():
-            raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
-        refuse_input(folder, file, f"--report {value!r}")
-        pairs.append((format, file))
-    if shared := _shared(folder, [file for _, file in pairs]):
-        raise click.UsageError(f"--report: two reports are written to {shared}")
-    return pairs
+FOREIGN_JSON = frozenset({"sarif", "gitlab", "rdjson"})
+"""The formats of reports in JSON whose beginning is not ours."""
 
 
-def refuse_shared(folder: Path, file: str, reports: Sequence[str], option: str) -> None:
-    """Raise a usage error when a report is written to `file`, the plan of `option`."""
-    if any(_shared(folder, [file, report]) for report in reports):
-        raise click.UsageError(f"{option}: a report is written to the same file")
+class OutputFiles:
+    """The files that the outputs of one command may replace.
+
+    `kept` are the files that the command itself reads, such as a reviewed plan.
+    """
+
+    def __init__(self, options: Globals, kept: Iterable[str] = ()) -> None:
+        self._options = options
+        self._folder = options.folder
+        self._kept = {self.place(file) for file in kept}
+
+    def reports(self, values: Sequence[str], formats: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the `FORMAT=FILE` options as pairs, with relative files. Raise a usage error for other text."""
+        pairs = []
+        for value in values:
+            format, equals, file = value.partition("=")
+            if not equals or not file or format not in formats:
+                raise click.UsageError(
+                    f"--report {value!r}: write FORMAT=FILE, with one of the formats {', '.join(formats)}"
+                )
+            if not (parent := (self._folder / file).parent).is_dir():
+                raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
+            self.refuse_input(file, f"--report {value!r}", is_ours=format not in FOREIGN_JSON)
+            pairs.append((format, file))
+        for shared in self.named_twice(file for _, file in pairs):
+            raise click.UsageError(f"--report: two reports are written to {shared}")
+        return pairs
+
+    def named_twice(self, files: Iterable[str]) -> list[Path]:
+        """Return the places that several of `files` name. Streams and devices may be named twice."""
+        places = Counter(map(self.place, (file for file in files if file != "-")))
+        return [place for place, count in places.items() if count > 1 and (place.is_file() or not place.exists())]
+
+    def place(self, file: str) -> Path:
+        """Return the place of a file without links."""
+        return _place(self._folder / file)
+
+    def refuse_input(self, file: str, option: str, *, is_ours: bool = True) -> None:
+        """Raise a usage error when `file`, the output of `option`, is or is named like a file that syncengine reads.
+
+        With `is_ours`, the output replaces no JSON but that of syncengine.
+        """
+        path = Path(os.path.abspath(self._folder / file))  # noqa: PTH100 - as it will be written, not through links
+        if file == "-" or is_stream(path):
+            return
+        if trouble := self._trouble_with(path, is_ours=is_ours):
+            raise click.UsageError(f"{option}: {trouble}: choose another name")
+
+    def refuse_links(self, reports: Iterable[str]) -> None:
+        """Raise `SyncengineError` when a report is a link, which would be found only once the work is done."""
+        for file in reports:
+            path = Path(os.path.abspath(self._folder / file))  # noqa: PTH100 - as above
+            try:
+                if file != "-" and not is_stream(path):
+                    refuse_links(path)
+            except OSError as error:
+                message = f"the report {file} cannot be written: {error.strerror}; nothing was applied"
+                raise SyncengineError(message, code="report-file") from None
+
+    def _trouble_with(self, path: Path, *, is_ours: bool) -> str | None:
+        """Return why no output is written to a file, or `None`."""
+        with suppress(OSError):  # whoever writes the file reports a link
+            refuse_links(path)
+            if path.suffix.lower() in INPUTS:
+                return f"no output is written to a {path.suffix} file, since people write them"
+            if is_input := self._input_at(path) or _content_of(path, is_ours=is_ours):
+                return f"this file is {is_input}"
+        return None
+
+    def _input_at(self, path: Path) -> str | None:
+        """Return the use of a file that this command or its project reads, or `None` for any other file."""
+        place = _place(path)
+        if place in self._kept:
+            return "read by this command and would be overwritten"
+        if ".git" in place.parts:
+            return "in the folder of Git"
+        if place in self._files:
+            return "read by this project and would be overwritten"
+        is_manifest = path.suffix.lower() == ".json" and not self._folders.isdisjoint(place.parents)
+        return "in a folder whose JSON files this project reads" if is_manifest else None
+
+    @cached_property
+    def _files(self) -> set[Path]:
+        return {_place(file) for file in self._inputs()}
+
+    @cached_property
+    def _folders(self) -> set[Path]:
+        return {file for file in self._files if file.is_dir()}
+
+    def _inputs(self) -> Iterator[Path]:
+        """Yield the files and folders that the project reads, as far as its project file is readable."""
+        yield from (self._folder / name for name in (self._options.config, *self._options.variable_files) if name)
+        with suppress(SyncengineError, OSError):
+            project = self._options.project()
+            yield from (*project.manifests, *project.policy_paths, *project.secret_files())
+            yield from sqlite_files(sqlite_file(project.state) or project.root / ".syncengine" / "state.db")
 
 
-def _shared(folder: Path, files: Sequence[str]) -> str | None:
-    """Return a file that is named twice. Streams and devices may be."""
-    places = [os.path.realpath(folder / file) for file in files if file != "-"]
-    twice = (place for number, place in enumerate(places) if place in places[:number])
-    return next((place for place in twice if Path(place).is_file() or not Path(place).exists()), None)
+def _place(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # `resolve` fails at a link that leads to itself
 
 
-def refuse_input(folder: Path, file: str, option: str) -> None:
-    """Raise a usage error when `file`, the output of `option`, is or is named like a file that syncengine reads."""
-    path = Path(os.path.abspath(folder / file))  # noqa: PTH100 - as it will be written, without following links
-    if path.exists() and not path.is_file():
-        return
-    with suppress(OSError):  # whoever writes the file reports a link
-        refuse_links(path)
-        if path.suffix.lower() in INPUTS:
-            message = f"no output is written to a {path.suffix} file, since people write them: choose another name"
-            raise click.UsageError(f"{option}: {message}")
-        if is_input := _input_in(path):
-            raise click.UsageError(f"{option}: this file is {is_input} and would be overwritten: choose another name")
-
-
-def _input_in(path: Path) -> str | None:
-    """Return the kind of input that an existing file is, or `None` for any other file."""
+def _content_of(path: Path, *, is_ours: bool) -> str | None:
+    """Return the kind of content that no output replaces, or `None` for any other file."""
     if not path.exists():
         return None
     with path.open("rb") as file:
-        start = file.read(len(DATABASE))
-    if start == DATABASE:
-        return "a database"
-    return "a manifest" if path.suffix.lower() == ".json" and _is_manifest(path) else None
+        start = file.read(200)
+    if start.startswith(DATABASE):
+        return "a database and would be overwritten"
+    is_foreign = is_ours and path.suffix.lower() in JSON_LINES and OURS not in start and _holds_json(path)
+    return "JSON that syncengine did not write and would be overwritten" if is_foreign else None
 
 
-def _is_manifest(path: Path) -> bool:
+def _holds_json(path: Path) -> bool:
+    """Return whether a file, or its first line, is an object or list of JSON that is not empty."""
     from msgspec import MsgspecError, Raw, json
 
-    from syncengine.manifest.schema import MANIFEST_SECTIONS
-    from syncengine.plan.saved import is_saved_plan
-
-    if is_saved_plan(path):  # as any document of ours
-        return False
-    try:
-        return not {*MANIFEST_SECTIONS}.isdisjoint(json.decode(path.read_bytes(), type=dict[str, Raw]))
-    except (MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
+    whole = path.read_bytes()
+    for text in (whole, whole.partition(b"\n")[0]):
+        with suppress(MsgspecError, UnicodeDecodeError, RecursionError):
+            return bool(json.decode(text, type=dict[str, Raw] | list[Raw]))
+    return False
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:

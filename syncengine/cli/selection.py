@@ -25,14 +25,21 @@ SELECTION = (
     ),
 )
 
+SELECTING_FLAGS = ("reassert", "sweep", "no_delete", "redo", "require_reviewed")
+ALLOWING = ("allow_unmerged", "allow_older", "new_state")
+"""The flags of `apply` that allow what is usually refused."""
 
-def selected(paths: Sequence[str], chosen: Mapping[str, Any]) -> str:
-    """Return the arguments that select changes, as words of a command line with a blank before each."""
-    values = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
-    flags = ("reassert", "sweep", "no_delete", "redo")
-    words = [word for flag, addresses in values.items() for address in addresses for word in (flag, address)]
-    words += [f"--{name.replace('_', '-')}" for name in flags if chosen[name]]
-    return "".join(f" {shlex.quote(word)}" for word in (*paths, *words))
+
+def selected(paths: Sequence[str], chosen: Mapping[str, Any], *, is_saved: bool) -> str:
+    """Return the arguments of `apply` that belong to a plan, as words of a command line with a blank before each.
+
+    A saved plan is applied whole, so that only the flags are left that allow an apply at all.
+    """
+    options = {} if is_saved else {"--target": "targets", "--exclude": "excludes", "--reviewed": "reviewed"}
+    words = [word for flag, name in options.items() for value in chosen.get(name, ()) for word in (flag, value)]
+    flags = ALLOWING if is_saved else (*SELECTING_FLAGS, *ALLOWING)
+    words += [f"--{name.replace('_', '-')}" for name in flags if chosen.get(name)]
+    return "".join(f" {shlex.quote(word)}" for word in (*(() if is_saved else paths), *words))
 
 
 def selection(command: Callable[..., Any]) -> Callable[..., Any]:

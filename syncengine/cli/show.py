@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -37,6 +38,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     from syncengine.plan.diff import Action
     from syncengine.plan.planner import with_approvals
     from syncengine.plan.request import PlanRequest
+    from syncengine.project.model import SANDBOX
     from syncengine.render.json import SHOWN
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
@@ -47,6 +49,11 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
         plan = saved_plan.load(options.folder / file, SHOWN)
     except SyncengineError as error:
         return output.refusal(error, format)
+    options = replace(
+        options,
+        sandbox=options.sandbox or plan.basis.base_url == SANDBOX,
+        environment=options.environment or plan.basis.environment or None,
+    )
     with suppress(SyncengineError):  # a plan can be shown without its project
         project = options.project()
         output = Output(options, project.root, project.blob, file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -19,9 +18,9 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.report_files import refuse_input
+from syncengine.cli.report_files import OutputFiles
 from syncengine.cli.state_writing import named_run, near, writing
-from syncengine.cli.streams import agreed
+from syncengine.cli.streams import agreed, is_answered, standard_input
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.planner import CACHE_FOLDER
@@ -294,15 +293,17 @@ def quarantine(
 
 
 @state.command("export")
-@click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you, instead of stdout.")
+@click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you (default and -: stdout).")
 @with_globals
 def export_rows(options: Globals, out: str | None) -> int:
     """Write the whole state as JSON lines.
 
     A header comes first, then one line for each resource.
     """
+    if out == "-":
+        out = None
     if out is not None:
-        refuse_input(options.folder, out, f"--out {out}")
+        OutputFiles(options).refuse_input(out, f"--out {out}")
     output = Output(options, options.folder)
     try:
         with _reading(options) as store:
@@ -350,7 +351,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
     Rows with the same address are replaced, and all others stay. Every row becomes doubtful, so that the next apply
     sends all resources again.
     """
-    data = sys.stdin.buffer.read() if file == "-" else content_of(options.folder / file)
+    data = standard_input() if file == "-" else content_of(options.folder / file)
     exported = transfer.read(data, file)
     _confirm(f"Record {count_of(len(exported.rows), 'resource')}, replacing rows with the same address?", auto_approve)
     project = options.project()
@@ -470,7 +471,7 @@ def _key(address: str) -> Key:
 def _confirm(question: str, auto_approve: bool) -> None:
     if auto_approve:
         return
-    if not sys.stdin.isatty():
+    if not is_answered():
         raise Usage("there is no terminal to ask for confirmation: repeat with -y")
     if not agreed(question):
         raise SyncengineError("nothing was changed", code="not-confirmed")

@@ -63,6 +63,18 @@ def usage_of(error: click.ClickException) -> Usage:
     return Usage(re.sub(r"\s*\n\s*", " ", error.format_message()))
 
 
+def is_answered() -> bool:
+    """Return whether a person at a terminal can answer questions. Stdin may be closed."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def standard_input() -> bytes:
+    """Return all of stdin. Raise a usage error when it is closed."""
+    if sys.stdin is None:
+        raise Usage("stdin is closed: name a file instead of -")
+    return sys.stdin.buffer.read()
+
+
 def agreed(question: str) -> bool:
     """Ask a person on stderr, repeatedly until the answer is valid, and return whether it is yes."""
     while True:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -18,6 +17,7 @@ from syncengine.cli.help import Command, CommandEntry, TableGroup
 from syncengine.cli.moment import Moment
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
+from syncengine.cli.streams import standard_input
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
 
     file = options.folder / source
     try:
-        text = sys.stdin.buffer.read() if source == "-" else file.read_bytes() if file.is_file() else None
+        text = standard_input() if source == "-" else file.read_bytes() if file.is_file() else None
     except OSError as error:
         raise SyncengineError(f"{source} cannot be read: {error.strerror}", code="unreadable-file") from None
     if text is None:

@@ -176,7 +176,7 @@ def _has_its_digest(file: BufferedReader) -> bool:
     for line in file:
         total.add(last)
         last = line
-    content, _, digest = last.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
+    content, _, digest = last.removesuffix(END).rpartition(DIGEST)
     total.add(content)
     return digest.decode("ascii", "replace") == total.text()
 

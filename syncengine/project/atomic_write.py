@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,6 +12,8 @@ from pathlib import Path
 
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 """Prefixes of paths that name an open stream rather than a file. Paths below /dev/shm are ordinary files."""
+DESCRIPTOR = re.compile("/dev/std(?P<name>out|err)|/(?:dev|proc/self)/fd/(?P<number>[0-9]+)")
+"""The pattern of a path that names an open stream of this process."""
 ROOTS = (".git", "syncengine.yaml")
 """Entries that mark the top of a repository or project, below which other people may have created links."""
 LINKED = "it is a symbolic link or in a linked folder, and syncengine does not write through links"
@@ -23,12 +26,24 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | 
     is the permission bits of the file; `None` keeps the bits of the old file, or applies the umask to a new one.
     """
     place = _as_written(path)
-    if place.as_posix().startswith(STREAMS) or (not place.is_symlink() and place.exists() and not place.is_file()):
-        with place.open("wb") as file:
+    if is_stream(place):
+        number = DESCRIPTOR.fullmatch(place.as_posix())
+        # Opened again by its name, a file behind a stream would be truncated.
+        with place.open("wb") if number is None else os.fdopen(os.dup(_number_of(number)), "wb") as file:
             file.writelines(parts)
         return
     refuse_links(path)
     replace_whole(place, parts, mode=mode)
+
+
+def is_stream(place: Path) -> bool:
+    """Return whether an absolute path names an open stream, a pipe or a device."""
+    is_named = place.as_posix().startswith(STREAMS)
+    return is_named or (not place.is_symlink() and place.exists() and not place.is_file())
+
+
+def _number_of(descriptor: re.Match[str]) -> int:
+    return int(descriptor["number"]) if descriptor["number"] else 1 + (descriptor["name"] == "err")
 
 
 def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 
 import pytest
 
-from .program import Project, tag
+from .program import PROGRAM, Project, tag
 
 OLD = [tag("OLD-1"), tag("OLD-2")]
 
@@ -64,6 +65,56 @@ def test_the_command_that_approves_selects_what_was_shown(project: Project) -> N
     assert (done.code, "Applied 2 changes." in done.out) == (0, True), done.err
 
 
+def test_the_command_that_approves_keeps_the_review(project: Project) -> None:
+    """Without it, what nobody reviewed would be applied, too."""
+    project.settle(tags=OLD)
+    project.wants(tags=[])
+    assert project.run("plan", "--out", "reviewed plan").code == 0
+    options = ("--reviewed", "reviewed plan", "--require-reviewed", "--new-state")
+    refused = project.run("apply", "-y", *options)
+    words = command_in(refused.out, "syncengine apply")
+    assert (refused.code, words[-4:]) == (4, ["--reviewed", "reviewed plan", "--require-reviewed", "--new-state"])
+    project.wants(tags=[tag("NEW-1")])
+    assert project.run(*words, "-y").code == 5
+
+
+def test_a_command_without_the_value_of_a_variable_is_refused(project: Project) -> None:
+    """A value may be secret, and another value would apply something else."""
+    project.settle(tags=OLD)
+    project.wants(tags=[])
+    words = command_in(project.run("plan", "--var", "office=secret value").out, "syncengine apply")
+    assert words[-2:] == ["--var", "office"]
+    done = project.run(*words, "-y")
+    assert (done.code, "--var 'office': write NAME=VALUE" in done.err) == (64, True)
+
+
+def test_the_command_in_a_message_names_the_place(project: Project) -> None:
+    """Else it would unlock another state."""
+    project.wants(tags=OLD)
+    outside = project.folder.parent
+    locked = project.run("-C", "project", "state", "lock", "--sandbox", cwd=outside)
+    assert locked.code == 0, locked.err
+    refused = project.run("-C", "project", "apply", "-y", "--sandbox", "--lock-timeout", "0s", cwd=outside)
+    assert refused.code == 6
+    words = shlex.split(refused.err.partition("unlock it with `")[2].partition("`")[0])
+    assert words[-3:] == ["-C", "project", "--sandbox"]
+    assert project.run(*words[1:], cwd=outside).code == 0
+
+
+def test_a_shown_plan_of_the_sandbox_or_an_environment_is_applied_there(project: Project) -> None:
+    """As the file says, without the options of `plan`."""
+    project.settings("environments: {test: {state: .syncengine/test.db}}")
+    project.wants(tags=OLD)
+    for options in (["--sandbox"], ["--env", "test"]):
+        assert project.run("apply", "-y", *options).code == 0
+    project.wants(tags=[])
+    for options in (["--sandbox"], ["--env", "test"]):
+        assert project.run("plan", "--out", "saved.plan", *options).code == 0
+        words = command_in(project.run("show", "saved.plan").out, "syncengine apply")
+        assert words[-len(options) :] == options
+        assert project.run(*words).code == 0
+
+
 def test_the_plan_that_is_shown_is_named(project: Project) -> None:
     """Also where its name looks like an option."""
     project.settle(tags=OLD)
@@ -112,19 +163,47 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
     ],
 )
 @pytest.mark.parametrize(
-    ("place", "kind"), [("manifests/more.json", "a manifest"), (".syncengine/state.db", "a database")]
+    ("place", "kind"),
+    [
+        ("manifests/more.json", "in a folder whose JSON files this project reads"),
+        ("manifests/new.json", "in a folder whose JSON files this project reads"),
+        (".syncengine/state.db", "read by this project and would be overwritten"),
+        (".syncengine/state.db-wal", "read by this project and would be overwritten"),
+        (".syncengine/cache.db", "a database and would be overwritten"),
+        ("data/rows.json", "JSON that syncengine did not write and would be overwritten"),
+        ("data/rows.jsonl", "JSON that syncengine did not write and would be overwritten"),
+        ("secret/key.txt", "read by this project and would be overwritten"),
+        ("out/time.jsonl", "read by this project and would be overwritten"),
+        (".git/config", "in the folder of Git"),
+    ],
 )
 def test_no_output_overwrites_what_is_read(project: Project, words: str, place: str, kind: str) -> None:
-    """A manifest in JSON, the state: nothing is planned or sent."""
+    """A manifest in JSON, the state, data, a key, posted time: nothing is planned or sent."""
     project.settle(tags=OLD)
-    (project.folder / "manifests/more.json").write_text('{"tags": [{"name": "NEW-1"}]}')
-    before = (project.folder / place).read_bytes()
+    project.settings(
+        "postedTime: {deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}",
+        "environments: {other: {service: {apiKey: {file: secret/key.txt}}}}",
+    )
+    written = {
+        "manifests/more.json": '{"tags": [{"name": "NEW-1"}],}',
+        "data/rows.json": '[{"a": 1}]',
+        "data/rows.jsonl": '{"a": 1}\n{"a": 2}\n',
+        "secret/key.txt": "key",
+        "out/time.jsonl": "",
+        ".git/config": "",
+        ".syncengine/cache.db": "SQLite format 3\0",
+    }
+    for name, content in written.items():
+        (project.folder / name).parent.mkdir(exist_ok=True)
+        (project.folder / name).write_text(content)
+    path = project.folder / place
+    before = path.read_bytes() if path.exists() else None
     done = project.run(*words.format(place).split())
-    assert (done.code, f"this file is {kind} and would be overwritten" in done.err) == (64, True)
-    assert (project.folder / place).read_bytes() == before
+    assert (done.code, f"this file is {kind}" in done.err) == (64, True)
+    assert (path.read_bytes() if path.exists() else None) == before
 
 
-@pytest.mark.parametrize("content", ["", "not JSON", "[1]", '{"other": 1}', "\ud800", "{" * 100_000])
+@pytest.mark.parametrize("content", ["", "not JSON", "[]", "{}", "\ud800", "{" * 100_000])
 def test_an_output_overwrites_any_other_file(project: Project, content: str) -> None:
     """Among them an earlier plan."""
     project.wants(tags=OLD)
@@ -139,8 +218,65 @@ def test_the_reviewed_plan_is_not_overwritten(project: Project) -> None:
     assert project.run("plan", "--out", "saved.json").code == 0
     before = (project.folder / "saved.json").read_bytes()
     done = project.run("plan", "--since", "saved.json", "--out", "./saved.json")
-    assert (done.code, "the reviewed plan of --since would be overwritten" in done.err) == (64, True)
+    assert (done.code, "read by this command and would be overwritten" in done.err) == (64, True)
     assert (project.folder / "saved.json").read_bytes() == before
+    for words in ("plan --since saved.json", "plan --since=saved.json --bogus", "apply -y --reviewed saved.json"):
+        done = project.run(*words.split(), "--report", "json=./saved.json")
+        assert done.code == 64
+        assert (project.folder / "saved.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "words", ["--out saved.json --report json=saved.json", "--report json=saved.json --report markdown=./saved.json"]
+)
+def test_a_refused_output_leaves_the_file_as_it_was(project: Project, words: str) -> None:
+    """Though reports are written after every other error, too."""
+    project.wants(tags=OLD)
+    assert project.run("plan", "--out", "saved.json").code == 0
+    before = (project.folder / "saved.json").read_bytes()
+    assert project.run("plan", *words.split()).code == 64
+    assert (project.folder / "saved.json").read_bytes() == before
+
+
+def test_a_linked_report_is_refused_before_anything_is_sent(project: Project) -> None:
+    """It could not be written afterwards."""
+    project.wants(tags=OLD)
+    (project.folder / "link.json").symlink_to("elsewhere.json")
+    done = project.run("apply", "-y", "--report", "json=link.json")
+    assert (done.code, "through links; nothing was applied" in done.err) == (1, True)
+    assert not (project.folder / ".syncengine" / "state.db").exists()
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_what_is_behind_stdout_is_not_truncated(project: Project, name: str) -> None:
+    """A log that grows, such as the summary of a job."""
+    project.wants(tags=OLD)
+    log = project.folder / "log"
+    log.write_text("kept\n")
+    with log.open("ab") as stdout:
+        command = [*PROGRAM, "plan", "-q", "--report", f"markdown={name}"]
+        done = subprocess.run(command, cwd=project.folder, env=project.surroundings(), stdout=stdout, check=False)
+    text = log.read_text()
+    assert (done.returncode, text.startswith("kept\n"), "OLD-1" in text) == (0, True, True)
+
+
+@pytest.mark.parametrize("words", ["apply", "state import -", "state import -y -", "state prune --before 180d"])
+def test_closed_stdin_is_told_as_such(project: Project, words: str) -> None:
+    """Nobody can answer, and nothing can be read."""
+    project.settle(tags=OLD)
+    command = shlex.join([*PROGRAM, *words.split()])
+    done = subprocess.run(
+        f"{command} <&-", shell=True, cwd=project.folder, env=project.surroundings(), capture_output=True, text=True
+    )
+    assert (done.returncode, "repeat" in done.stderr or "stdin is closed" in done.stderr) == (64, True), done.stderr
+
+
+def test_an_export_goes_to_stdout_by_a_dash(project: Project) -> None:
+    """As `state import -` reads stdin."""
+    project.settle(tags=OLD)
+    done = project.run("state", "export", "--out", "-")
+    assert (done.code, done.out) == (0, project.run("state", "export").out)
+    assert not (project.folder / "-").exists()
 
 
 def test_a_plan_is_saved_in_a_file_of_its_own(project: Project) -> None:

@@ -160,10 +160,11 @@ def test_a_plan_that_was_edited_or_only_printed_is_refused(saved: Project, servi
     assert all("description" not in held for held in service.holds()["tags"])
 
 
-def test_a_plan_with_other_ends_of_lines_was_changed(saved: Project) -> None:
+@pytest.mark.parametrize(("old", "new"), [(b"\n", b"\r\n"), (b'"}\n', b'"}')], ids=["CRLF", "no line end at all"])
+def test_a_plan_with_other_ends_of_lines_was_changed(saved: Project, old: bytes, new: bytes) -> None:
     """As a transfer as text leaves it. It was saved, and nobody is told to save it."""
     file = saved.folder / "saved.plan"
-    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    file.write_bytes(file.read_bytes().replace(old, new))
     refused = saved.run("apply", "saved.plan")
     assert (refused.code, "was changed after it was saved" in refused.err) == (1, True)
 
