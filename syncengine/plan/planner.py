@@ -43,7 +43,7 @@ from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
-from syncengine.resource import Kind, Resource
+from syncengine.resource import Key, Kind, Resource
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
@@ -385,7 +385,7 @@ def _drafted(
 def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
     """Plan the whole project, without looking for a settled plan."""
     recorded = {row.key: row for row in state.rows()}
-    _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
+    _refuse_unmatched(how[0].scope, {**desired.resources, **recorded})
     refuse_emptied(desired, recorded, how[1].sources)
     draft = plan(desired, recorded, *how, _records(state, how[1]))
     return with_undone(draft, desired, recorded, state.undone(), how[0])
@@ -472,9 +472,11 @@ def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
         yield Approval(text, "SYNCENGINE_APPROVE_DELETES" if line is None else project.config_name, line)
 
 
-def _refuse_unmatched(scope: Scope, addresses: Sequence[str]) -> None:
+def _refuse_unmatched(scope: Scope, keys: Iterable[Key]) -> None:
     """Raise `Usage` for a pattern that matches no address, and suggest the nearest address."""
-    for name in (*scope.targets, *scope.excludes):
+    names = (*scope.targets, *scope.excludes)
+    addresses = list(map(str, keys)) if names else []
+    for name in names:
         if not any(fnmatchcase(address, name) for address in addresses):
             kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
             near = suggestion(name, addresses) or _of_another_kind(name, addresses)
