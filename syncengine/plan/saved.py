@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +34,8 @@ DIGEST, END = b',"digest":"', b'"}\n'
 BEFORE = b',"execution":{'
 """The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
+CHANGES_AT_ONCE = 200
+"""The number of changes that are encoded together. A plan may have very many small ones."""
 SEAL = 20
 """The number of characters of a plan's id that identify its content."""
 
@@ -97,15 +99,16 @@ class _File:
         del document["id"], document["changes"]
         yield msgspec.json.encode(document)[:-1]
         yield CHANGES
-        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes))
+        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes), CHANGES_AT_ONCE)
         yield EXECUTION
         yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)))
 
 
-def _lines(values: Iterable[object]) -> Iterator[bytes]:
-    encoder, before = msgspec.json.Encoder(), b""
-    for value in values:
-        yield before + encoder.encode(value)
+def _lines(values: Iterable[object], at_once: int = 1) -> Iterator[bytes]:
+    """Yield the values as JSON, each on a line, `at_once` in a piece. JSON has no line ends within a value."""
+    encode, rest, before = msgspec.json.Encoder().encode_lines, iter(values), b""
+    while some := list(islice(rest, at_once)):
+        yield before + encode(some)[:-1].replace(b"\n", b",\n")
         before = b",\n"
 
 
