@@ -23,10 +23,8 @@ from syncengine.manifest.reading import ReadFile, Reading, read_file, reading_of
 
 MUCH = 1_000_000
 """The total size of files, in bytes, from which several processes are worth starting."""
-FILES_AT_ONCE = 4
-"""The number of files that a process is given at a time."""
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
-KEPT_AT_ONCE = 32
+KEPT_AT_ONCE = 8
 """The number of readings that wait in memory to be stored in the cache together."""
 
 
@@ -156,7 +154,7 @@ def _in_processes(
         try:
             # Marks of nodes belong to the parser of this process.
             read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
-            reads = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
+            reads = pool.map(read, files, former)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
