@@ -7,6 +7,7 @@ reading its file again, which few resources need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,12 +24,13 @@ from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
-from syncengine.manifest.load import read_all
+from syncengine.manifest.load import read_all, reading_ahead
 from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
 from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
+from syncengine.project import folder as own_folder
 from syncengine.project.load import levelled
 from syncengine.project.model import Project
 from syncengine.project.schema import Level
@@ -63,7 +65,8 @@ FEW_KEYWORDS = 20_000
 class ManifestSet(NamedTuple):
     """A project's manifest files, with the project's defaults, its lint levels, and the problems found before reading.
 
-    `wanted` are the desired resources, once the files have been read without errors.
+    `wanted` are the desired resources, once the files have been read without errors. `ahead` are the results of
+    processes that are reading the files already.
     """
 
     files: Sequence[ManifestFile]
@@ -71,10 +74,11 @@ class ManifestSet(NamedTuple):
     levels: Mapping[str, Level] = {}
     found: tuple[Diagnostic, ...] = ()
     wanted: Desired | None = None
+    ahead: Iterator[ReadFile] | None = None
 
     def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
         """Return the desired resources, reading the files unless `wanted` is set. Raise `Problems` with all errors."""
-        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
+        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests, self.ahead))
 
 
 def manifest_set(
@@ -90,6 +94,14 @@ def manifest_set(
         defaults = default_values(project.defaults, findings)
         problems += findings.found
     return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems))
+
+
+@contextmanager
+def manifests_ahead(project: Project) -> Iterator[ManifestSet]:
+    """Yield the manifests of a project, which are being read already if they are large and it has no cache."""
+    manifests = manifest_set(project)
+    with reading_ahead(manifests.files, manifests.defaults, project.root / own_folder.NAME) as ahead:
+        yield manifests._replace(ahead=ahead)
 
 
 def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:

@@ -39,6 +39,7 @@ from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.undone import with_undone
 from syncengine.plan.uses import approval_warnings
+from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
@@ -50,7 +51,7 @@ from syncengine.state.info import Facts, StateReader
 from syncengine.state.refusals import Refusal
 from syncengine.state.sqlite_reader import recollection
 
-CACHE_FOLDER = ".syncengine"
+CACHE_FOLDER = own_folder.NAME
 OTHER_SIDE = "other-side"
 """The name under which the cache keeps the files of the revision that was compared last."""
 WORTH_KEEPING = 100_000
@@ -115,9 +116,9 @@ def _valid(desired: Desired) -> Valid:
     return Valid(len(desired.resources), len(desired.files), desired.diagnostics)
 
 
-def make_plan(project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
-    """Plan a project from its manifests and its recorded state, which is only read."""
-    manifests = manifest_set(project)
+def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifests: ManifestSet | None = None) -> Plan:
+    """Plan a project from its `manifests`, searched for if not given, and its recorded state, which is only read."""
+    manifests = manifests or manifest_set(project)
     with recollection(project.state, runtime.now, create=request.new_state) as state:
         draft = plan_in(state, manifests, project, request, runtime)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
