@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from collections.abc import Mapping as AnyMapping
 from collections.abc import Sequence as AnySequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from msgspec.structs import fields
@@ -78,12 +79,16 @@ class Table:
 
 
 def model_reader(model: type[M], title: str) -> Reader:
-    """Return a reader of a mapping as an instance of `model`. Its result is `INVALID` when any field is."""
-    table = Table.of(model, title)
+    """Return a reader of a mapping as an instance of `model`. Its result is `INVALID` when any field is.
+
+    The model's table is made when it is needed, since most files use few of many models.
+    """
+    table_of = cache(Table.of)
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, title, "a mapping", empty="{}")
+        table = table_of(model, title)
         values = table.read(node, findings)
         if table.missing(values, node, findings) or INVALID in values.values():
             return INVALID
