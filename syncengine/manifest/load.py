@@ -160,9 +160,11 @@ def _former(packed: bytes | None) -> Reading | None:
 
 def _processes(files: Sequence[ManifestFile]) -> int:
     """Return the number of processes that are worth starting: 1 where processes cannot be forked."""
+    if sum(file.size() for file in files) < MUCH:
+        return 1
     import multiprocessing
 
-    if "fork" not in multiprocessing.get_all_start_methods() or sum(file.size() for file in files) < MUCH:
+    if "fork" not in multiprocessing.get_all_start_methods():
         return 1
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
 
