@@ -246,9 +246,9 @@ def _sweeps_anyway(delta: Diff, options: Options) -> bool:
 
 def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[Key, Item]:
     """Return the upserts of tags that have none in `stages`. A tag without a row has one."""
-    known = [d for d in differences if d.row is not None and d.resource is not None and d.change.key.kind is Kind.TAG]
-    upserted = {i.key for s in stages if s.step is Step.TAGS for c in s.calls for i in c.items} if known else set()
-    return {d.change.key: whole_tag(d) for d in known if d.change.key not in upserted}
+    others = [d for d in differences if d.row is not None and d.resource is not None and d.change.key.kind is Kind.TAG]
+    upserted = {i.key for s in stages if s.step is Step.TAGS for c in s.calls for i in c.items} if others else set()
+    return {d.change.key: whole_tag(d) for d in others if d.change.key not in upserted}
 
 
 def _summary(changes: Sequence[Change], delta: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
