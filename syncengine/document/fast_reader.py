@@ -82,7 +82,7 @@ def read(text: str, sections: Sections) -> Plain | None:
 
     `text` comes from `text.decoded`, so tabs and line ends are its only control characters.
     """
-    if "\t" in text or "\r" in text or ("\\u" in text and _SURROGATE.search(text)):
+    if "\t" in text or "\r" in text or ("\\" in text and _SURROGATE.search(text)):
         return None
     whole = f"\n{text}" if text.endswith("\n") else f"\n{text}\n"
     content = _read(whole, sections)
@@ -102,6 +102,8 @@ def _read(text: str, sections: Sections) -> Plain | None:
 
 
 _SURROGATE = re.compile(r"\\u[dD][89abAB]")
+_EMPTY_LINE = re.compile(r"\n\n")
+"""An expression, because it is found in half the time that `in` takes for more than one letter."""
 _BLANKS = re.compile(r"(?<! ) ++\n")
 _SECTION = re.compile(r"\n([A-Za-z]+):([^\n]*+)")
 _FIRST_ITEM = re.compile(rf"\n( {{0,{MAX_INDENT}}}+)-( {{1,{MAX_INDENT}}}+)[A-Za-z]")
@@ -232,7 +234,7 @@ class _Reading:
 
     def __init__(self, text: str, sections: Sections) -> None:
         self.text, self.sections = text, sections
-        self.between = f"(?>{BETWEEN}*)" if "#" in text or "\n\n" in text else ""
+        self.between = f"(?>{BETWEEN}*)" if "#" in text or _EMPTY_LINE.search(text) else ""
         self.double = DOUBLE_UNESCAPED if "\\" in text else DOUBLE
         self.pos, self.line = 0, 1
         self.items: list[PlainItem] = []
