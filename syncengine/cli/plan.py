@@ -152,7 +152,8 @@ def _planned(
     reviewed = _read(since, options.folder) if since is not None else None
     with _manifests(project, has_one_side=revision is None and chosen["undo"] is None) as manifests:
         request = _request(project, options, paths, out, chosen)
-        PLAN_FORMATS[chosen["format"]].load()
+        for name in [chosen["format"]] if out is None else [chosen["format"], "json"]:  # a saved plan shows JSON
+            PLAN_FORMATS[name].load()
         if chosen["undo"] is not None:
             result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
         elif revision is not None:

@@ -62,11 +62,14 @@ class AlikeGroup(NamedTuple):
 
     def before(self, place: int) -> Column:
         """Return the old values of the aspect at `place`."""
-        column = self.table.before[place]
-        return [column[position] for position in self.positions]
+        return self._own(self.table.before[place])
 
     def after(self, place: int) -> Column:
-        column = self.table.after[place]
+        return self._own(self.table.after[place])
+
+    def _own(self, column: Column) -> Column:
+        if len(self.positions) == len(column):
+            return column
         return [column[position] for position in self.positions]
 
     def unranked(self, precedence: int) -> UnrankedGroup:
