@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,6 +25,11 @@ from syncengine.manifest.reading import ReadFile, Reading, read_file, reading_of
 
 MUCH = 1_000_000
 """The total size of files, in bytes, from which several processes are worth starting."""
+PATIENCE = 0.0005
+"""The seconds after which the thread that receives readings may interrupt another one of this process.
+
+A reading comes in a dozen pieces. With the usual 5 ms for each, processes would wait until it is received.
+"""
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 8
 """The number of readings that wait in memory to be stored in the cache together."""
@@ -186,12 +192,16 @@ def _in_processes(
         pool.shutdown(wait=False)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(PATIENCE)
     try:
         yield reads
     except BaseException:
         for child in active_children():
             child.terminate()
         raise
+    finally:
+        sys.setswitchinterval(interval)
 
 
 class _Stopped:
