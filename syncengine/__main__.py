@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 
 
 def main() -> None:
     """Run the program. Exit with 130 also when an interrupt arrives during imports."""
     gc.disable()  # until a command begins: collection would take a third of the import time
+    codes: list[int] = []
+    atexit.register(_leave, codes)  # before all others, so that it is called last
     try:
         from syncengine.cli import main as program
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    program()
+    try:
+        program()
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            codes.append(ended.code)
+        raise
+
+
+def _leave(codes: Sequence[int]) -> None:
+    """End the process with the program's code, without freeing one value after the other."""
+    with suppress(OSError):
+        for code in codes:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
+    from syncengine.manifest.desired import ManifestSet
     from syncengine.plan.model import Plan
     from syncengine.plan.request import PlanRequest
     from syncengine.plan.review import ReviewedPlan
@@ -69,7 +71,7 @@ def plan(
     **chosen: Any,
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
-    chosen |= {"undo": undo, "force": force}
+    chosen |= {"undo": undo, "force": force, "format": format}
     files = OutputFiles(options, [] if since is None else [since])
     reporting = PlanReports(Output(options, options.folder), valid_targets(reports, files, out))
     try:
@@ -139,10 +141,7 @@ def _planned(
     uses_state: bool,
 ) -> Plan:
     """Make the plan, and save it if `out` is given."""
-    from syncengine.cli.plan_options import announce, refuse_undo_with, request_of
-    from syncengine.plan import saved
-    from syncengine.plan.planner import remember_saved, with_approvals
-    from syncengine.render.json import SHOWN
+    from syncengine.cli.plan_options import announce, refuse_undo_with
 
     if not uses_state and (revision is None or out is not None):
         needs = "needs --base REV" if revision is None else "cannot be combined with --out"
@@ -153,17 +152,59 @@ def _planned(
     reporting.output = Output(options, project.root, project.blob, out or "", selects)
     announce(project, reporting.output)
     reviewed = _read(since, options.folder) if since is not None else None
-    request = request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
-    if chosen["undo"] is not None:
-        result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
-    else:
-        result = _of_sides(project, options, request, revision, uses_state=uses_state)
-    if out is not None:
-        mark = result.basis.settles
-        result = saved.save(result, SHOWN, options.folder / out)
-        remember_saved(project, result, mark)
-    result = with_approvals(result, project, request)
+    with _manifests(project, has_one_side=revision is None and chosen["undo"] is None) as manifests:
+        request = _request(project, options, paths, out, chosen)
+        for name in [chosen["format"]] if out is None else [chosen["format"], "json"]:  # a saved plan shows JSON
+            PLAN_FORMATS[name].load()
+        if chosen["undo"] is not None:
+            result = _undoing(chosen["undo"], project, request, forced=chosen["force"])
+        elif revision is not None:
+            result = _of_sides(project, options, request, revision, uses_state=uses_state)
+        else:
+            result = _of_manifests(project, request, manifests)
+    result = _saved(result, project, request, options.folder / out if out is not None else None)
     return _compared(result, reviewed, project) if reviewed is not None else result
+
+
+def _manifests(project: Project, *, has_one_side: bool) -> AbstractContextManager[ManifestSet | None]:
+    """Return the manifests of a plan without another side.
+
+    If they are large and not cached, processes read them while this one imports what only planning needs.
+    """
+    if not has_one_side:
+        return nullcontext()
+    from syncengine.manifest.desired import manifests_ahead
+
+    return manifests_ahead(project)
+
+
+def _request(
+    project: Project, options: Globals, paths: Sequence[str], out: str | None, chosen: Mapping[str, Any]
+) -> PlanRequest:
+    from syncengine.cli.plan_options import request_of
+
+    return request_of("plan", project, options, paths, chosen, saves=out is not None, new_state=chosen["new_state"])
+
+
+def _of_manifests(project: Project, request: PlanRequest, manifests: ManifestSet | None) -> Plan:
+    from syncengine.plan.planner import make_plan
+    from syncengine.plan.request import Runtime
+
+    return make_plan(project, request, Runtime(os.environ), manifests)
+
+
+def _saved(plan: Plan, project: Project, request: PlanRequest, file: Path | None) -> Plan:
+    """Save the plan if a file is given, and judge it by every approval."""
+    from syncengine.plan.planner import remember_saved, with_approvals
+
+    if file is not None:
+        from syncengine.plan.saved import save
+        from syncengine.render.json import SHOWN
+
+        mark = plan.basis.settles
+        plan = save(plan, SHOWN, file)
+        remember_saved(project, plan, mark)
+    return with_approvals(plan, project, request)
 
 
 def _undoing(run: str, project: Project, request: PlanRequest, *, forced: bool) -> Plan:
@@ -173,18 +214,11 @@ def _undoing(run: str, project: Project, request: PlanRequest, *, forced: bool) 
     return make_undo_plan(run, project, request, Runtime(os.environ), forced=forced)
 
 
-def _of_sides(
-    project: Project, options: Globals, request: PlanRequest, revision: str | None, *, uses_state: bool
-) -> Plan:
-    from syncengine.plan.planner import make_plan
+def _of_sides(project: Project, options: Globals, request: PlanRequest, revision: str, *, uses_state: bool) -> Plan:
     from syncengine.plan.request import Runtime
-
-    runtime = Runtime(os.environ)
-    if revision is None:
-        return make_plan(project, request, runtime)
     from syncengine.plan.two_sides import plan_two_sides
 
-    return plan_two_sides(revision, project, options.project_at, request, runtime, uses_state=uses_state)
+    return plan_two_sides(revision, project, options.project_at, request, Runtime(os.environ), uses_state=uses_state)
 
 
 def _read(file: str, folder: Path) -> ReviewedPlan:

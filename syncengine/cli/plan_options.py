@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
-from syncengine.plan.request import PlanRequest
-from syncengine.plan.scope import Scope
 from syncengine.project.model import Project
 from syncengine.project.schema import APPROVAL
+
+if TYPE_CHECKING:
+    from syncengine.plan.request import PlanRequest
 
 SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 
@@ -22,6 +23,9 @@ def request_of(
     command: str, project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
 ) -> PlanRequest:
     """Return the request for these options. Raise a usage error when options contradict each other."""
+    from syncengine.plan.request import PlanRequest  # with all of a plan, which is imported while manifests are read
+    from syncengine.plan.scope import Scope
+
     selected = relative_paths(paths, options.folder, project.root)
     _refuse_no_manifest(command, project, zip(paths, selected, strict=True))
     scope = Scope(

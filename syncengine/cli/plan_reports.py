@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +16,10 @@ from syncengine.cli.output import Output
 from syncengine.cli.report_files import OutputFiles, write_reports
 from syncengine.cli.streams import usage_of
 from syncengine.errors import SyncengineError, as_bug
-from syncengine.plan.model import Plan
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS
+
+if TYPE_CHECKING:
+    from syncengine.plan.model import Plan
 
 Targets = Sequence[tuple[str, str]]
 

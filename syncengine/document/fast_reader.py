@@ -13,7 +13,7 @@ Repetitions are possessive and alternatives differ in their first characters, so
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -82,7 +82,7 @@ def read(text: str, sections: Sections) -> Plain | None:
 
     `text` comes from `text.decoded`, so tabs and line ends are its only control characters.
     """
-    if "\t" in text or "\r" in text or ("\\u" in text and _SURROGATE.search(text)):
+    if "\t" in text or "\r" in text or ("\\" in text and _SURROGATE.search(text)):
         return None
     whole = f"\n{text}" if text.endswith("\n") else f"\n{text}\n"
     content = _read(whole, sections)
@@ -102,6 +102,8 @@ def _read(text: str, sections: Sections) -> Plain | None:
 
 
 _SURROGATE = re.compile(r"\\u[dD][89abAB]")
+_EMPTY_LINE = re.compile(r"\n\n")
+"""An expression, because it is found in half the time that `in` takes for more than one letter."""
 _BLANKS = re.compile(r"(?<! ) ++\n")
 _SECTION = re.compile(r"\n([A-Za-z]+):([^\n]*+)")
 _FIRST_ITEM = re.compile(rf"\n( {{0,{MAX_INDENT}}}+)-( {{1,{MAX_INDENT}}}+)[A-Za-z]")
@@ -111,23 +113,32 @@ _DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?>(?:\n(?:[ #][^\n]*+)?(?=\n))*)")
 _compiled = lru_cache(maxsize=256)(re.compile)
 
 
-Take = Callable[[str], Any]
-"""A function from a field's text in the file to its value, or to `None` when the value is uncertain."""
+Take = Callable[[Sequence[str]], Sequence[Any]]
+"""A function from the texts of a field in many items to its values, which are `None` where they are uncertain."""
 
 
-def _take(field: Field) -> Take | None:
-    """Return the function that takes a field's value from its text, or `None` when `_values` needs no function."""
+def _take(field: Field) -> Take:
+    """Return the function that takes a field's values from their texts."""
     convert = field.convert
-    if convert is None:
-        return _TAKES[field.shape]
     if field.shape is PlainShape.TEXT:
-        return lambda token: convert(text_of(token), token[0] in QUOTES)
-    if field.shape is PlainShape.LIST:
-        return lambda text: convert(list_of(text))
-    return lambda text: convert(map_of(text))
+        if convert is None:
+            return _texts_of
+        return lambda tokens: [
+            convert(text, token[0] in QUOTES) for text, token in zip(_texts_of(tokens), tokens, strict=True)
+        ]
+    parse = _PARSERS[field.shape]
+    return lambda texts: [*map(parse, texts)] if convert is None else [*map(convert, map(parse, texts))]
 
 
-_TAKES: dict[PlainShape, Take | None] = {PlainShape.TEXT: None, PlainShape.LIST: list_of, PlainShape.MAP: map_of}
+def _texts_of(tokens: Sequence[str]) -> list[str]:
+    """Return the texts of scalars. Most need no call."""
+    return [
+        text_of(token) if token[0] == "'" or "\n" in token else token[1:-1] if token[0] == '"' else token
+        for token in tokens
+    ]
+
+
+_PARSERS: dict[PlainShape, Callable[[str], Any]] = {PlainShape.LIST: list_of, PlainShape.MAP: map_of}
 
 
 class _Layout(NamedTuple):
@@ -135,7 +146,7 @@ class _Layout(NamedTuple):
 
     order: tuple[str, ...]
     match: Callable[[str, int], re.Match[str] | None]
-    takes: tuple[Take | None, ...]
+    takes: tuple[Take, ...]
 
 
 @dataclass(slots=True)
@@ -223,7 +234,7 @@ class _Reading:
 
     def __init__(self, text: str, sections: Sections) -> None:
         self.text, self.sections = text, sections
-        self.between = f"(?>{BETWEEN}*)" if "#" in text or "\n\n" in text else ""
+        self.between = f"(?>{BETWEEN}*)" if "#" in text or _EMPTY_LINE.search(text) else ""
         self.double = DOUBLE_UNESCAPED if "\\" in text else DOUBLE
         self.pos, self.line = 0, 1
         self.items: list[PlainItem] = []
@@ -271,8 +282,13 @@ class _Reading:
         text, column = self.text, len(grid.indent) + 1
         layout = grid.layout_at(text, self.pos)
         match, pos, line = layout.match, self.pos, self.line
+        rows: list[tuple[str | None, ...]] = []
+        lines: list[int] = []
         while True:
             if (item := match(text, pos)) is None:
+                values = _values(layout, rows)
+                self.items += [PlainItem(section, at, column, own) for at, own in zip(lines, values, strict=True)]
+                rows, lines = [], []
                 self.pos, self.line = pos, line
                 self._skip()
                 if not text.startswith(grid.dash, self.pos):
@@ -281,7 +297,8 @@ class _Reading:
                 match, pos, line = layout.match, self.pos, self.line
                 if (item := match(text, pos)) is None:
                     raise NotPlain
-            self.items.append(PlainItem(section, line, column, _values(layout, item)))
+            rows.append(item.groups())
+            lines.append(line)
             end = item.end()
             line += text.count("\n", pos, end)
             pos = end
@@ -295,19 +312,22 @@ class _Reading:
         return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
 
 
-def _values(layout: _Layout, match: re.Match[str]) -> dict[str, Any]:
-    """Return the values of an item in the order of the file."""
-    values: dict[str, Any] = {}
-    for name, take, text in zip(layout.order, layout.takes, match.groups(), strict=True):
-        if text is None:
-            continue
-        if take is not None:
-            value = take(text)
-            if value is None:
-                raise NotPlain
-        elif "\n" in text or text[0] == "'":
-            value = text_of(text)
-        else:
-            value = text[1:-1] if text[0] == '"' else text
-        values[name] = value
-    return values
+def _values(layout: _Layout, rows: Sequence[tuple[str | None, ...]]) -> list[dict[str, Any]]:
+    """Return the values of items of one layout, each in the order of the file. Fields are taken column by column."""
+    columns = [_column(take, texts) for take, texts in zip(layout.takes, zip(*rows, strict=True), strict=False)]
+    return [
+        {name: value for name, value in zip(layout.order, row, strict=True) if value is not None}
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _column(take: Take, texts: Sequence[str | None]) -> Sequence[Any]:
+    """Return a field's value in each item, `None` where it is absent. Raise `NotPlain` when any value is uncertain."""
+    present = [text for text in texts if text is not None]
+    values = take(present)
+    if None in values:
+        raise NotPlain
+    if len(present) == len(texts):
+        return values
+    rest = iter(values)
+    return [None if text is None else next(rest) for text in texts]

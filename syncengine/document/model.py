@@ -6,11 +6,13 @@ make the JSON Schemas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
 
 
 class Model(Struct, frozen=True, rename="camel"):
@@ -22,6 +24,12 @@ class Model(Struct, frozen=True, rename="camel"):
 
     schema_name: ClassVar[str] = ""
     beyond_fields: ClassVar[Mapping[str, Any]] = {}
+
+
+@cache
+def fields_of(model: type[Model]) -> Sequence[FieldInfo]:
+    """Return the fields of a model with their evaluated types, which takes long enough to be done once."""
+    return fields(model)
 
 
 def names_of(model: type[Model]) -> dict[str, str]:

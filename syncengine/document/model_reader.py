@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable
 from collections.abc import Mapping as AnyMapping
 from collections.abc import Sequence as AnySequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
-
-from msgspec.structs import fields
 
 from syncengine.document.diagnostics import INVALID, Collector, nearest
 from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.field_types import Reads
-from syncengine.document.model import Model, constructed
+from syncengine.document.model import Model, constructed, fields_of
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar
 from syncengine.document.scalar_readers import Reader, list_reader, refused
 from syncengine.document.scalar_readers import display as display
@@ -40,7 +39,7 @@ class Table:
 
     @classmethod
     def of(cls, model: type[Model], title: str, synonyms: AnyMapping[str, str] | None = None) -> Table:
-        by_name = {info.encode_name: info for info in fields(model)}
+        by_name = {info.encode_name: info for info in fields_of(model)}
         return cls(
             title=title,
             readers={name: (name, _reader(name, info.type)) for name, info in by_name.items()},
@@ -78,12 +77,16 @@ class Table:
 
 
 def model_reader(model: type[M], title: str) -> Reader:
-    """Return a reader of a mapping as an instance of `model`. Its result is `INVALID` when any field is."""
-    table = Table.of(model, title)
+    """Return a reader of a mapping as an instance of `model`. Its result is `INVALID` when any field is.
+
+    The model's table is made when it is needed, since most files use few of many models.
+    """
+    table_of = cache(Table.of)
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, title, "a mapping", empty="{}")
+        table = table_of(model, title)
         values = table.read(node, findings)
         if table.missing(values, node, findings) or INVALID in values.values():
             return INVALID
@@ -95,7 +98,7 @@ def model_reader(model: type[M], title: str) -> Reader:
 def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
     """Return the fields of a model that can be read without nodes, by their names in the file."""
     result: dict[str, PlainField] = {}
-    for info in fields(model):
+    for info in fields_of(model):
         _, reads = _bare(info.type)
         if reads and (plain := reads.plain(table.readers[info.encode_name][1])):
             result[info.encode_name] = plain
@@ -104,7 +107,7 @@ def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
 
 def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:
     """Return each field's bare type, and the factory of its reader if it is annotated, by its name in the file."""
-    bare = {info.encode_name: _bare(info.type) for info in fields(model)}
+    bare = {info.encode_name: _bare(info.type) for info in fields_of(model)}
     return {name: (annotation, reads.make if reads else None) for name, (annotation, reads) in bare.items()}
 
 

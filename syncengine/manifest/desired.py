@@ -7,6 +7,7 @@ reading its file again, which few resources need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,16 +24,17 @@ from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
-from syncengine.manifest.load import read_all
+from syncengine.manifest.load import read_all, reading_ahead
 from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import NO_DEFAULTS, default_categories, nodes_of
 from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
+from syncengine.project import folder as own_folder
 from syncengine.project.load import levelled
 from syncengine.project.model import Project
 from syncengine.project.schema import Level
-from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
+from syncengine.resource import ALTERNATIVES, Key, Kind, Removed, Resource, Row, Source
 
 
 class Desired(Struct, frozen=True):
@@ -53,6 +55,8 @@ class Desired(Struct, frozen=True):
         return {use.identity: use.rows for use in self.sources}
 
 
+CATEGORY_FIELDS = frozenset(ALTERNATIVES)
+"""The fields by which a tag refers to its category."""
 FEW_BYTES = 2_000_000
 """The most bytes of manifests in which overlapping keywords are searched by default. With more, the search would take a
 fifth of the time of a plan without a cache."""
@@ -63,7 +67,8 @@ FEW_KEYWORDS = 20_000
 class ManifestSet(NamedTuple):
     """A project's manifest files, with the project's defaults, its lint levels, and the problems found before reading.
 
-    `wanted` are the desired resources, once the files have been read without errors.
+    `wanted` are the desired resources, once the files have been read without errors. `ahead` are the results of
+    processes that are reading the files already.
     """
 
     files: Sequence[ManifestFile]
@@ -71,10 +76,11 @@ class ManifestSet(NamedTuple):
     levels: Mapping[str, Level] = {}
     found: tuple[Diagnostic, ...] = ()
     wanted: Desired | None = None
+    ahead: Iterator[ReadFile] | None = None
 
     def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
         """Return the desired resources, reading the files unless `wanted` is set. Raise `Problems` with all errors."""
-        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
+        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests, self.ahead))
 
 
 def manifest_set(
@@ -90,6 +96,14 @@ def manifest_set(
         defaults = default_values(project.defaults, findings)
         problems += findings.found
     return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems))
+
+
+@contextmanager
+def manifests_ahead(project: Project) -> Iterator[ManifestSet]:
+    """Yield the manifests of a project, which are being read already if they are large and it has no cache."""
+    manifests = manifest_set(project)
+    with reading_ahead(manifests.files, manifests.defaults, project.root / own_folder.NAME) as ahead:
+        yield manifests._replace(ahead=ahead)
 
 
 def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:
@@ -177,10 +191,12 @@ class _Gathering:
         self.diagnostics: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.names: list[str] = []
-        self.words: list[str] = []
+        self.names = _Lines()
+        self.words = _Lines()
         self.parts: list[str] = []
         self.categories = Categories()
+        self.category_names: set[str] = set()
+        self.members: list[Resource] = []
         self.default_categories: list[CategoryReference] = []
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
@@ -192,7 +208,7 @@ class _Gathering:
         reading = read.reading
         self.diagnostics += reading.found
         self.whole = self.whole and reading.whole
-        keys, resources, take_category = self.keys, self.resources, self.categories.take
+        keys, resources = self.keys, self.resources
         for resource in reading.resources:
             if keys.setdefault(resource.key, resource.source) is not resource.source:
                 self._repeated(resource, keys[resource.key])
@@ -201,17 +217,27 @@ class _Gathering:
                 self._renamed(resource)
             if resource.sound:
                 resources[resource.key] = resource
-                take_category(resource)
             else:
                 self.unsound.append(resource)
+            if resource.key.kind is not Kind.TAG or not CATEGORY_FIELDS.isdisjoint(resource.body.fields):
+                self._take_category(resource)
         for line in reading.removed:
             self._leaves(line)
         self.sources += reading.sources
-        self.names.append(read.names)
-        self.words.append(read.words)
+        self.names.add(read.names)
+        self.words.add(read.words)
         self.parts.append(read.parts)
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories
+
+    def _take_category(self, resource: Resource) -> None:
+        """Add the name of a category, or the reference of a tag to one."""
+        if resource.key.kind is Kind.CATEGORY:
+            self.category_names.add(resource.key.name)
+        elif resource.key.kind is Kind.TAG:
+            self.members.append(resource)
+            if resource.sound:
+                self.categories.take(resource)
 
     def _repeated(self, resource: Resource, first: Source) -> None:
         key, source = resource.key, resource.source
@@ -259,7 +285,7 @@ class _Gathering:
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in shared(tags):
                 self._warn_shared(each)
-        if suspected := _contained(self.words, self.parts):
+        if suspected := self._contained():
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in contained_in_others(tags, suspected):
                 self._warn_shared(each)
@@ -268,7 +294,7 @@ class _Gathering:
 
     def _unknown_categories(self) -> None:
         """Report references to categories that no manifest declares."""
-        declared = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
+        declared = self.category_names
         unknown = list(self._references(declared))
         names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(declared) <= MANY else []
         near = {name: nearest(name, tuple(declared)) for name in names}
@@ -280,9 +306,7 @@ class _Gathering:
 
     def _references(self, declared: set[str]) -> Iterator[CategoryReference]:
         """Yield references to undeclared categories, in tags and in the defaults of files and of the project."""
-        for resource in (*self.resources.values(), *self.unsound):
-            if resource.key.kind is not Kind.TAG:
-                continue
+        for resource in sorted(self.members, key=lambda resource: not resource.sound):
             category = resource.body.fields.get("category")
             if not category or category in declared:
                 continue
@@ -298,7 +322,11 @@ class _Gathering:
 
     def _may_share(self) -> bool:
         """Return whether any two tags have a name or a keyword in common, without looking at each tag."""
-        return _repeats(self.names) or _repeats(self.words)
+        return self.names.has_repeats or self.words.has_repeats
+
+    def _contained(self) -> set[str]:
+        """Return the folded keywords that are part of other keywords, possibly of the same tag."""
+        return {part for text in self.parts if text for part in self.words.met.intersection(text.split("\n"))}
 
     def _warn_shared(self, each: Shared) -> None:
         source = each.source
@@ -314,20 +342,22 @@ class _Gathering:
         Collector(file, self.diagnostics).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
-def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:
-    """Return the folded keywords that are part of other keywords, possibly of the same tag."""
-    parts_by_file = [text.split("\n") for text in parts if text]
-    own = {line for text in words if text for line in text.split("\n")} if parts_by_file else set()
-    return {part for lines in parts_by_file for part in own.intersection(lines)}
+class _Lines:
+    """The lines of texts that are added one by one, and their number with repeats."""
 
+    __slots__ = ("count", "met")
 
-def _repeats(texts: Iterable[str]) -> bool:
-    """Return whether any line occurs twice in all texts together."""
-    met: set[str] = set()
-    count = 0
-    for text in texts:
+    def __init__(self) -> None:
+        self.count = 0
+        self.met = set[str]()
+
+    def add(self, text: str) -> None:
         if text:
             lines = text.split("\n")
-            count += len(lines)
-            met.update(lines)
-    return len(met) < count
+            self.count += len(lines)
+            self.met.update(lines)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether any line occurs twice in all texts together."""
+        return len(self.met) < self.count

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Container, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 import msgspec
@@ -14,7 +16,7 @@ import msgspec
 from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
-from syncengine.manifest.cache import ManifestCache
+from syncengine.manifest.cache import ManifestCache, has_cache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
@@ -23,10 +25,13 @@ from syncengine.manifest.reading import ReadFile, Reading, read_file, reading_of
 
 MUCH = 1_000_000
 """The total size of files, in bytes, from which several processes are worth starting."""
-FILES_AT_ONCE = 4
-"""The number of files that a process is given at a time."""
+PATIENCE = 0.0005
+"""The seconds after which the thread that receives readings may interrupt another one of this process.
+
+A reading comes in a dozen pieces. With the usual 5 ms for each, processes would wait until it is received.
+"""
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
-KEPT_AT_ONCE = 32
+KEPT_AT_ONCE = 8
 """The number of readings that wait in memory to be stored in the cache together."""
 
 
@@ -60,21 +65,42 @@ def _digest(file: ManifestFile, data: bytes) -> str:
     return digest_with_inputs(file, data, file.context)
 
 
+@contextmanager
+def reading_ahead(
+    files: Sequence[ManifestFile], defaults: DefaultValues, folder: Path
+) -> Iterator[Iterator[ReadFile] | None]:
+    """Read files in other processes from now on if there is much to read and no cache in `folder`. Yield the results.
+
+    Yield `None` if nothing is read. Reading stops at the end of the context.
+    """
+    processes = 1 if has_cache(folder) else _processes(files)
+    if processes < 2:
+        yield None
+        return
+    with _in_processes(files, [None] * len(files), defaults, processes) as reads:
+        yield reads
+
+
 def read_all(
     files: Sequence[ManifestFile],
     defaults: DefaultValues = NO_DEFAULTS,
     cache: ManifestCache | None = None,
     digests: Sequence[str] | None = None,
+    ahead: Iterator[ReadFile] | None = None,
 ) -> Iterator[ReadFile]:
-    """Yield a `ReadFile` for each file, and store new ones in the cache. `digests` are those of the files, if known."""
+    """Yield a `ReadFile` for each file, and store new ones in the cache.
+
+    `digests` are those of the files, if known. `ahead` are the results of `reading_ahead`, of use if nothing is cached.
+    """
     if cache is None:
-        yield from _fresh(files, [None] * len(files), defaults)
+        yield from ahead or _fresh(files, [None] * len(files), defaults)
         return
     hashed = digests or digests_of(files, cache) or [""] * len(files)
     entries = list(cache.entries(files, hashed).values())
     cached = cache.has(entries)
     missing = [file for file, entry in zip(files, entries, strict=True) if entry not in cached]
-    fresh = _fresh(missing, [cache.latest(file.name) if file.context else None for file in missing], defaults)
+    former = [cache.latest(file.name) if file.context else None for file in missing]
+    fresh = ahead if ahead and len(missing) == len(files) else _fresh(missing, former, defaults)
     new: list[ReadFile] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
         read = cache.get(entry, sha256) if entry in cached else None
@@ -93,8 +119,10 @@ def _fresh(
 ) -> Iterator[ReadFile]:
     processes = _processes(files)
     if processes < 2:
-        return (read_one(file, defaults, packed) for file, packed in zip(files, former, strict=True))
-    return _in_processes(files, former, defaults, processes)
+        yield from (read_one(file, defaults, packed) for file, packed in zip(files, former, strict=True))
+        return
+    with _in_processes(files, former, defaults, processes) as reads:
+        yield from reads
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
@@ -138,33 +166,42 @@ def _former(packed: bytes | None) -> Reading | None:
 
 def _processes(files: Sequence[ManifestFile]) -> int:
     """Return the number of processes that are worth starting: 1 where processes cannot be forked."""
+    if sum(file.size() for file in files) < MUCH:
+        return 1
     import multiprocessing
 
-    if "fork" not in multiprocessing.get_all_start_methods() or sum(file.size() for file in files) < MUCH:
+    if "fork" not in multiprocessing.get_all_start_methods():
         return 1
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
 
 
+@contextmanager
 def _in_processes(
     files: Sequence[ManifestFile], former: Sequence[bytes | None], defaults: DefaultValues, processes: int
-) -> Iterator[ReadFile]:
+) -> Iterator[Iterator[ReadFile]]:
+    """Start to read files in processes, each of which ends with its last file. Yield an iterator of the results."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen) as pool:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process has its own handlers
-        try:
-            # Marks of nodes belong to the parser of this process.
-            read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
-            reads = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        try:
-            yield from reads
-        except BaseException:
-            for child in active_children():
-                child.terminate()
-            raise
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process has its own handlers
+    try:
+        # Marks of nodes belong to the parser of this process.
+        read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
+        reads = pool.map(read, files, former)
+        pool.shutdown(wait=False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(PATIENCE)
+    try:
+        yield reads
+    except BaseException:
+        for child in active_children():
+            child.terminate()
+        raise
+    finally:
+        sys.setswitchinterval(interval)
 
 
 class _Stopped:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_origin
 
 from msgspec import Meta, defstruct, field
-from msgspec.structs import fields
 
 from syncengine.document.field_types import (
     Filled,
@@ -25,7 +24,7 @@ from syncengine.document.field_types import (
     Words,
     by_reader,
 )
-from syncengine.document.model import Model, names_of
+from syncengine.document.model import Model, fields_of, names_of
 from syncengine.document.model_reader import Table, fields_by_type, plain_fields
 from syncengine.document.scalar_readers import choice
 from syncengine.document.template_types import at_most_one
@@ -165,7 +164,7 @@ def _defaults_model(kind: Kind) -> type[Model]:
     model = MODELS[kind]
     optional = [
         (each.name, _optional(each.type), None)
-        for each in fields(model)
+        for each in fields_of(model)
         if each.encode_name != IDENTITIES[kind] and each.name not in NEVER_DEFAULTS
     ]
     exclusive = {"beyond_fields": at_most_one(*EXCLUSIVE)} if kind is Kind.TAG else {}

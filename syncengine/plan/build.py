@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from operator import attrgetter
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -36,7 +37,7 @@ from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.state.codec import digest
+from syncengine.state.codec import ABSENT, digest
 
 
 def plan(
@@ -239,17 +240,15 @@ def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
 
 
 def _sweeps_anyway(delta: Diff, options: Options) -> bool:
-    touches_types = any(is_type(difference.change.key) for difference in delta.differences)
-    return options.sweep or (options.rules.activity_types is Ownership.EXACT and touches_types)
+    is_exact = options.rules.activity_types is Ownership.EXACT
+    return options.sweep or (is_exact and any(is_type(difference.change.key) for difference in delta.differences))
 
 
 def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[Key, Item]:
-    upserted = {i.key for s in stages if s.step is Step.TAGS for c in s.calls for i in c.items}
-    return {
-        d.change.key: whole_tag(d)
-        for d in differences
-        if d.resource is not None and d.change.key.kind is Kind.TAG and d.change.key not in upserted
-    }
+    """Return the upserts of tags that have none in `stages`. A tag without a row has one."""
+    others = [d for d in differences if d.row is not None and d.resource is not None and d.change.key.kind is Kind.TAG]
+    upserted = {i.key for s in stages if s.step is Step.TAGS for c in s.calls for i in c.items} if others else set()
+    return {d.change.key: whole_tag(d) for d in others if d.change.key not in upserted}
 
 
 def _summary(changes: Sequence[Change], delta: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
@@ -262,26 +261,33 @@ def _summary(changes: Sequence[Change], delta: Diff, stages: Iterable[Stage], sw
 
 
 def _counts(changes: Sequence[Change]) -> dict[str, int]:
-    actions = Counter(change.action for change in changes)
+    actions = Counter(map(_ACTION, changes))
     return {
         **{action.word: actions[action] for action in Action},
         "keyword_adds": sum(len(c.keywords_added) for c in changes if c.action is not Action.CREATE),
-        "keyword_deletes": sum(len(change.keywords_deleted) for change in changes),
-        "metadata_deletes": sum(len(change.metadata_deleted) for change in changes),
-        "cascaded_tags": sum(change.cascade is not None for change in changes),
+        "keyword_deletes": sum(map(len, map(_KEYWORDS_DELETED, changes))),
+        "metadata_deletes": sum(map(len, map(_METADATA_DELETED, changes))),
+        "cascaded_tags": len(changes) - [*map(_CASCADE, changes)].count(None),
     }
+
+
+_ACTION, _CASCADE = attrgetter("action"), attrgetter("cascade")
+_KEYWORDS_DELETED, _METADATA_DELETED = attrgetter("keywords_deleted"), attrgetter("metadata_deleted")
 
 
 def _prior(
     recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Effect], sweep: Sweep | None
 ) -> dict[Key, str]:
     """Return digests of the rows that a plan touches, and of every activity type if it sweeps (docs/planning.md 6)."""
-    keys = {change.key: None for change in changes}
+    keys: dict[Key, None] = dict.fromkeys(map(_KEY, changes))
     keys |= {effect.key: None for effect in records if effect.says_something(recorded.get(effect.key))}
     keys |= {former: None for change in changes for former in change.formers}
     if sweep is not None:
         keys |= {key: None for key, row in recorded.items() if is_type(key) and may_be_held(row)}
-    return {key: digest(recorded.get(key)) for key in keys}
+    return dict.fromkeys(keys, ABSENT) | {key: digest(recorded[key]) for key in keys if key in recorded}
+
+
+_KEY = attrgetter("key")
 
 
 def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:

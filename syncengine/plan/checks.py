@@ -21,13 +21,16 @@ NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Yield an error for each change that the service cannot make, or only with side effects that nobody asked for."""
+    """Yield an error for each change that the service cannot make, or only with side effects that nobody asked for.
+
+    Nothing can be wrong where nothing is recorded.
+    """
     going_ids = {
         leaving.row.server_id: key
         for key, leaving in aim.leaving.items()
         if key.kind is Kind.CATEGORY and leaving.row.server_id
     }
-    for key, resource in aim.desired.items():
+    for key, resource in aim.desired.items() if recorded else ():
         row = recorded.get(key)
         if row is not None and key.kind is Kind.ACTIVITY_TYPE:
             yield from _not_revived(resource, row)

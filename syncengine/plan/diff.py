@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
@@ -46,6 +46,8 @@ class Action(Enum):
     DELETE = "-"
     RETIRE = "x"
     FORGET = "o"
+
+    __hash__ = object.__hash__  # faster than the enum's own, and changes are counted by their actions
 
     @cached_property
     def word(self) -> str:
@@ -357,10 +359,14 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
     """Return the changes that set the fields of an unrecorded resource."""
     return [
-        FieldChange(name, None, value)
-        for name, value in fields.items()
-        if value or not _means_the_same(kind, FieldChange(name, None, value, _effect(kind, name, value, new=True)))
+        FieldChange(name, None, value) for name, value in fields.items() if value or not _is_unsaid(kind, name, value)
     ]
+
+
+@lru_cache(maxsize=256, typed=True)  # typed, because False equals 0
+def _is_unsaid(kind: Kind, name: str, value: Value) -> bool:
+    """Return whether setting a field of an unrecorded resource to an empty value makes no difference to the service."""
+    return _means_the_same(kind, FieldChange(name, None, value, _effect(kind, name, value, new=True)))
 
 
 def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEffect:

@@ -39,18 +39,19 @@ from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.undone import with_undone
 from syncengine.plan.uses import approval_warnings
+from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
-from syncengine.resource import Kind, Resource
+from syncengine.resource import Key, Kind, Resource
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.refusals import Refusal
 from syncengine.state.sqlite_reader import recollection
 
-CACHE_FOLDER = ".syncengine"
+CACHE_FOLDER = own_folder.NAME
 OTHER_SIDE = "other-side"
 """The name under which the cache keeps the files of the revision that was compared last."""
 WORTH_KEEPING = 100_000
@@ -115,9 +116,9 @@ def _valid(desired: Desired) -> Valid:
     return Valid(len(desired.resources), len(desired.files), desired.diagnostics)
 
 
-def make_plan(project: Project, request: PlanRequest, runtime: Runtime) -> Plan:
-    """Plan a project from its manifests and its recorded state, which is only read."""
-    manifests = manifest_set(project)
+def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifests: ManifestSet | None = None) -> Plan:
+    """Plan a project from its `manifests`, searched for if not given, and its recorded state, which is only read."""
+    manifests = manifests or manifest_set(project)
     with recollection(project.state, runtime.now, create=request.new_state) as state:
         draft = plan_in(state, manifests, project, request, runtime)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
@@ -393,7 +394,7 @@ def _drafted(
 def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
     """Plan the whole project, without looking for a settled plan."""
     recorded = {row.key: row for row in state.rows()}
-    _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
+    _refuse_unmatched(how[0].scope, {**desired.resources, **recorded})
     refuse_emptied(desired, recorded, how[1].sources)
     draft = plan(desired, recorded, *how, _records(state, how[1]))
     return with_undone(draft, desired, recorded, state.undone(), how[0])
@@ -480,9 +481,11 @@ def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
         yield Approval(text, "SYNCENGINE_APPROVE_DELETES" if line is None else project.config_name, line)
 
 
-def _refuse_unmatched(scope: Scope, addresses: Sequence[str]) -> None:
+def _refuse_unmatched(scope: Scope, keys: Iterable[Key]) -> None:
     """Raise `Usage` for a pattern that matches no address, and suggest the nearest address."""
-    for name in (*scope.targets, *scope.excludes):
+    names = (*scope.targets, *scope.excludes)
+    addresses = list(map(str, keys)) if names else []
+    for name in names:
         if not any(fnmatchcase(address, name) for address in addresses):
             kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
             near = suggestion(name, addresses) or _of_another_kind(name, addresses)

@@ -90,6 +90,8 @@ def _find_renames(j: _Judgement) -> None:
     A rename with an unknown outcome leaves two rows with one server id. The row that is no longer declared is the same
     category as the other.
     """
+    if not j.recorded:
+        return
     twins = {row.server_id: row for row in j.unwanted(Kind.CATEGORY) if row.server_id}
     categories = (j.recorded[key] for key in j.desired if key.kind is Kind.CATEGORY and key in j.recorded)
     owners: dict[str | None, Key] = {row.server_id: row.key for row in categories if row.server_id and may_be_held(row)}

@@ -7,11 +7,13 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from syncengine.plan.model import Plan
-from syncengine.plan.review import ReviewedPlan
 from syncengine.plan.scope import Scope
+
+if TYPE_CHECKING:
+    from syncengine.plan.model import Plan
+    from syncengine.plan.review import ReviewedPlan
 
 
 @dataclass(frozen=True, slots=True)

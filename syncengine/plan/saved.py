@@ -36,8 +36,8 @@ BEFORE = b',"execution":{'
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 BLOCK = 1 << 20
 """The number of bytes that are searched at once."""
-LINES = 100
-"""The number of changes that are written at once."""
+CHANGES_AT_ONCE = 200
+"""The number of changes that are encoded together. A plan may have very many small ones."""
 SEAL = 20
 """The number of characters of a plan's id that identify its content."""
 
@@ -101,16 +101,16 @@ class _File:
         del document["id"], document["changes"]
         yield msgspec.json.encode(document)[:-1]
         yield CHANGES
-        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes), LINES)
+        yield from _lines(map(self._shown.changes(self._plan), self._plan.changes), CHANGES_AT_ONCE)
         yield EXECUTION
-        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)), 1)
+        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan, self._follows)))
 
 
-def _lines(values: Iterable[object], number: int) -> Iterator[bytes]:
-    """Yield the lines of the values, so many at a time."""
-    encode, before, rest = msgspec.json.Encoder().encode, b"", iter(values)
-    while some := list(islice(rest, number)):
-        yield before + b",\n".join(map(encode, some))
+def _lines(values: Iterable[object], at_once: int = 1) -> Iterator[bytes]:
+    """Yield the values as JSON, each on a line, `at_once` in a piece. JSON has no line ends within a value."""
+    encode, rest, before = msgspec.json.Encoder().encode_lines, iter(values), b""
+    while some := list(islice(rest, at_once)):
+        yield before + encode(some)[:-1].replace(b"\n", b",\n")
         before = b",\n"
 
 

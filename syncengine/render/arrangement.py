@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from syncengine.render.change_aspects import NAME
@@ -61,11 +62,14 @@ class AlikeGroup(NamedTuple):
 
     def before(self, place: int) -> Column:
         """Return the old values of the aspect at `place`."""
-        column = self.table.before[place]
-        return [column[position] for position in self.positions]
+        return self._own(self.table.before[place])
 
     def after(self, place: int) -> Column:
-        column = self.table.after[place]
+        return self._own(self.table.after[place])
+
+    def _own(self, column: Column) -> Column:
+        if len(self.positions) == len(column):
+            return column
         return [column[position] for position in self.positions]
 
     def unranked(self, precedence: int) -> UnrankedGroup:
@@ -155,15 +159,20 @@ def _alike(entries: SectionEntries) -> list[AlikeGroup]:
 
 def _columns(names: Sequence[str], tables: Sequence[AspectTable]) -> Mapping[Label, ValueColumn]:
     """Return the values of each label in one column, table after table."""
-    columns: dict[Label, ValueColumn] = defaultdict(lambda: ValueColumn([], [], []))
+    columns: dict[Label, list[ValueColumn]] = defaultdict(list)
     for table in tables:
         own = [names[number] for number in table.numbers]
         for label, before, after in zip(table.labels, table.before, table.after, strict=True):
             # That a new name is the resource's own says nothing of the name before.
-            columns[label].names.extend([""] * len(own) if label[0] == NAME else own)
-            columns[label].before.extend(before)
-            columns[label].after.extend(after)
-    return columns
+            columns[label].append(ValueColumn([""] * len(own) if label[0] == NAME else own, before, after))
+    return {label: _joined(parts) for label, parts in columns.items()}
+
+
+def _joined(parts: Sequence[ValueColumn]) -> ValueColumn:
+    if len(parts) == 1:
+        return parts[0]
+    names, before, after = (list(chain.from_iterable(each)) for each in zip(*parts, strict=True))
+    return ValueColumn(names, before, after)
 
 
 def _parted(table: AspectTable, shapes: Sequence[list[ValueShape | None]]) -> Iterator[AlikeGroup]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
 _WIDE = frozenset("WF")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 LONGEST = 60
 """The number of letters above which a value in a row is cut."""
 _CONTEXT = 12
@@ -51,7 +52,10 @@ def quoted(text: str) -> str:
 
 def cells(text: str) -> int:
     """Return the number of columns that the text takes on a terminal."""
-    return len(text) if text.isascii() else sum(map(_letter_cells, text))
+    if text.isascii():
+        return len(text)
+    others = _NOT_ASCII.findall(text)
+    return len(text) - len(others) + sum(map(_letter_cells, others))
 
 
 def _letter_cells(letter: str) -> int:

@@ -12,20 +12,20 @@ import msgspec
 from msgspec import UNSET, structs, to_builtins
 
 from syncengine.apply.report import Circumstances, Report, Result
+from syncengine.document.comparison import ValueChange
 from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.approvals import Approval
 from syncengine.plan.diff import Change
 from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree
+from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Tree, Undo
 from syncengine.plan.origins import whose
 from syncengine.plan.saved import Shown
+from syncengine.plan.since import Since
 from syncengine.plan.units import RULE
 from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
-from syncengine.render.since import since_item
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.undo import undo_item
 from syncengine.render.words import when
 from syncengine.resource import Source
 
@@ -67,10 +67,10 @@ def plan_document(plan: Plan) -> formats.PlanFormat:
         commit=plan.basis.commit,
         changes=list(map(change_items(plan), plan.changes)),
         basis=_basis(plan.basis),
-        since=since_item(plan.since) if plan.since is not UNSET else None,
+        since=_since(plan.since) if plan.since is not UNSET else None,
         diagnostics=diagnostic_items(plan.diagnostics),
         base=formats.BaseItem(plan.base.ref, plan.base.commit) if plan.base else None,
-        undo=undo_item(plan.undo) if plan.undo else None,
+        undo=_undo(plan.undo) if plan.undo else None,
     )
 
 
@@ -104,6 +104,31 @@ def _unit(unit: Unit) -> formats.GateUnit:
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:
     return formats.GateApproval(approval.by, approval.line) if approval else None
+
+
+def _since(since: Since) -> formats.SinceItem:
+    return formats.SinceItem(
+        plan=", ".join(since.plans),
+        new=since.new,
+        gone=since.gone,
+        different=[
+            formats.DifferentChange(address, list(map(_value_change, changes)))
+            for address, changes in since.different.items()
+        ],
+        same=since.same,
+        more=[formats.ExcessItem(each.address, each.message) for each in since.excess],
+    )
+
+
+def _value_change(change: ValueChange) -> formats.ValueChangeItem:
+    return formats.ValueChangeItem(change.path, to_builtins(change.before), to_builtins(change.after))
+
+
+def _undo(undo: Undo) -> formats.UndoItem:
+    selection = (undo.targets, undo.excludes)
+    return formats.UndoItem(
+        undo.run, undo.command, undo.started, undo.commit, undo.revert, undo.forced, undo.left_out, *selection
+    )
 
 
 def _note(note: Note) -> formats.NoteItem:

@@ -6,59 +6,71 @@ Each entry maps a value and a `Look` to a text that is empty or ends with a line
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from syncengine.apply.report import Report
-from syncengine.errors import Diagnostic
-from syncengine.plan.model import Plan
-from syncengine.render.annotations import diagnostics_rdjson, plan_github, plan_gitlab, plan_rdjson, plan_sarif
-from syncengine.render.diagnostics import diagnostics_text
-from syncengine.render.github import diagnostics_github, report_github
-from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
-from syncengine.render.html import plan_html, trouble_html
-from syncengine.render.json import diagnostics_json, plan_json, report_json
-from syncengine.render.junit import report_junit
-from syncengine.render.markdown import plan_markdown, trouble_markdown
-from syncengine.render.report_markdown import report_markdown
-from syncengine.render.report_text import report_text
-from syncengine.render.sarif import diagnostics_sarif, report_sarif
+from syncengine.document.gc_pause import no_collection
 from syncengine.render.style import Look
-from syncengine.render.text import plan_text
 
-PLAN_FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
-    "text": plan_text,
-    "json": plan_json,
-    "markdown": plan_markdown,
-    "html": plan_html,
+if TYPE_CHECKING:
+    from syncengine.apply.report import Report
+    from syncengine.errors import Diagnostic
+    from syncengine.plan.model import Plan
+
+T = TypeVar("T")
+
+
+class Renderer(Generic[T]):
+    """A function of a module of this package, which is imported when it is needed: most runs need only one."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def load(self) -> Callable[[T, Look], str]:
+        """Return the function."""
+        with no_collection():
+            function: Callable[[T, Look], str] = getattr(import_module(f"{__package__}.{self._module}"), self._name)
+        return function
+
+    def __call__(self, value: T, look: Look) -> str:
+        return self.load()(value, look)
+
+
+PLAN_FORMATS: Mapping[str, Renderer[Plan]] = {
+    "text": Renderer("text", "plan_text"),
+    "json": Renderer("json", "plan_json"),
+    "markdown": Renderer("markdown", "plan_markdown"),
+    "html": Renderer("html", "plan_html"),
 }
 
-REPORT_FORMATS: Mapping[str, Callable[[Report, Look], str]] = {
-    "text": report_text,
-    "json": report_json,
-    "junit": report_junit,
-    "sarif": report_sarif,
-    "github": report_github,
-    "gitlab": report_gitlab,
-    "markdown": report_markdown,
+REPORT_FORMATS: Mapping[str, Renderer[Report]] = {
+    "text": Renderer("report_text", "report_text"),
+    "json": Renderer("json", "report_json"),
+    "junit": Renderer("junit", "report_junit"),
+    "sarif": Renderer("sarif", "report_sarif"),
+    "github": Renderer("github", "report_github"),
+    "gitlab": Renderer("gitlab", "report_gitlab"),
+    "markdown": Renderer("report_markdown", "report_markdown"),
 }
 
-PLAN_REPORTS: Mapping[str, Callable[[Plan, Look], str]] = {
+PLAN_REPORTS: Mapping[str, Renderer[Plan]] = {
     **PLAN_FORMATS,
-    "github": plan_github,
-    "gitlab": plan_gitlab,
-    "sarif": plan_sarif,
-    "rdjson": plan_rdjson,
+    "github": Renderer("annotations", "plan_github"),
+    "gitlab": Renderer("annotations", "plan_gitlab"),
+    "sarif": Renderer("annotations", "plan_sarif"),
+    "rdjson": Renderer("annotations", "plan_rdjson"),
 }
 """The formats of `plan --report`: all formats of a plan, and annotations of its changes."""
 
-DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
-    "text": diagnostics_text,
-    "json": diagnostics_json,
-    "markdown": trouble_markdown,
-    "html": trouble_html,
-    "github": diagnostics_github,
-    "gitlab": diagnostics_gitlab,
-    "sarif": diagnostics_sarif,
-    "rdjson": diagnostics_rdjson,
+DIAGNOSTIC_FORMATS: Mapping[str, Renderer[Sequence[Diagnostic]]] = {
+    "text": Renderer("diagnostics", "diagnostics_text"),
+    "json": Renderer("json", "diagnostics_json"),
+    "markdown": Renderer("markdown", "trouble_markdown"),
+    "html": Renderer("html", "trouble_html"),
+    "github": Renderer("github", "diagnostics_github"),
+    "gitlab": Renderer("gitlab", "diagnostics_gitlab"),
+    "sarif": Renderer("sarif", "diagnostics_sarif"),
+    "rdjson": Renderer("annotations", "diagnostics_rdjson"),
 }
 """The formats of diagnostics: all formats of `plan --report`, because errors may prevent a plan."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple, overload
@@ -66,8 +66,12 @@ class Member(NamedTuple):
 class LazyMembers(Sequence[Member]):
     """The resources of a row, each made when it is looked at: a row may count a hundred thousand."""
 
-    def __init__(self, member: Callable[[int], Member], numbers: Sequence[int]) -> None:
-        self._member, self._numbers = member, numbers
+    def __init__(self, make: RowMaker, numbers: Sequence[int]) -> None:
+        self._member, self._source, self._numbers = make.member, make.source, numbers
+
+    def sources(self) -> Iterable[Source | None]:
+        """Return the place of each resource."""
+        return map(self._source, self._numbers)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -115,7 +119,9 @@ class SectionRow(Struct, frozen=True, gc=False):
         """Return the place of a single resource; for several resources, their file or the number of their files."""
         if len(self.members) == 1:
             return place(self.members[0].source)
-        files = {member.source.file for member in self.members if member.source}
+        members = self.members
+        sources = members.sources() if isinstance(members, LazyMembers) else (member.source for member in members)
+        files = {source.file for source in sources if source}
         return file_name(files.pop()) if len(files) == 1 else count_of(len(files), "file") if files else ""
 
 
@@ -170,6 +176,7 @@ class RowMaker(NamedTuple):
 
     symbol: str
     member: Callable[[int], Member]
+    source: Callable[[int], Source | None]
     details: Callable[[int, Room, bool], Details]
     depth: int = 0
 
@@ -242,7 +249,7 @@ class _Rows:
         is_behind = self.how.fold is Fold.BEHIND
         make = self.make
         rows = tuple(make.row(number, ALL, True, rank) for number in numbers) if is_behind else ()
-        members = LazyMembers(make.member, numbers)
+        members = LazyMembers(make, numbers)
         return SectionRow(
             make.symbol, members, details, label, example, make.depth, abridged and not is_behind, rank, rows
         )

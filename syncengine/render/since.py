@@ -1,36 +1,15 @@
-"""Comparison of a plan with reviewed plans → its part of the JSON format, and lines for people; pure."""
+"""Comparison of a plan with reviewed plans → lines for people; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import to_builtins
-
-from syncengine.document.comparison import ValueChange
 from syncengine.plan.since import Since
-from syncengine.render import formats
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of
 
 AT_MOST = 10
 """The number of differences beyond the reviewed plan that are listed; further ones are counted."""
-
-
-def since_item(since: Since) -> formats.SinceItem:
-    return formats.SinceItem(
-        plan=", ".join(since.plans),
-        new=since.new,
-        gone=since.gone,
-        different=[
-            formats.DifferentChange(address, list(map(_item, changes))) for address, changes in since.different.items()
-        ],
-        same=since.same,
-        more=[formats.ExcessItem(each.address, each.message) for each in since.excess],
-    )
-
-
-def _item(change: ValueChange) -> formats.ValueChangeItem:
-    return formats.ValueChangeItem(change.path, to_builtins(change.before), to_builtins(change.after))
 
 
 def since_heading(since: Since) -> str:

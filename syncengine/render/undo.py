@@ -1,20 +1,16 @@
-"""Run that a plan undoes → its part of the JSON format, and sentences for people; pure (docs/undo.md)."""
+"""Run that a plan undoes, from its part of the JSON format → sentences for people; pure (docs/undo.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from syncengine.plan.model import Undo
-from syncengine.render import formats
 from syncengine.render.escape import visible
 from syncengine.render.words import count_of
 
-
-def undo_item(undo: Undo) -> formats.UndoItem:
-    selection = (undo.targets, undo.excludes)
-    return formats.UndoItem(
-        undo.run, undo.command, undo.started, undo.commit, undo.revert, undo.forced, undo.left_out, *selection
-    )
+if TYPE_CHECKING:
+    from syncengine.render import formats
 
 
 def undo_of(item: formats.UndoItem) -> Undo:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress
+from operator import contains
+from typing import NamedTuple, cast
 
 from syncengine.document.instants import instant
 from syncengine.render.escape import shared_length
@@ -59,9 +60,9 @@ class ShapeRule(NamedTuple):
 class ValueColumn(NamedTuple):
     """The old and new values of one label, and the names of their resources."""
 
-    names: list[str]
-    before: list[Value | None]
-    after: list[Value | None]
+    names: Sequence[str]
+    before: Sequence[Value | None]
+    after: Sequence[Value | None]
 
 
 def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
@@ -83,8 +84,11 @@ def shapes_of(column: ValueColumn) -> list[ValueShape | None]:
 def _first_shapes(names: Sequence[str], values: Sequence[Value | None]) -> list[ValueShape | None]:
     """Return the shapes of values without an old value: equal values, values with the resource's name, or dates."""
     shapes = _frequent(values)
-    rest = [n for n, shape in enumerate(shapes) if shape is None]
-    likely = [n for n in rest if (names[n] in v if isinstance(v := values[n], str) else _may_be_shaped(names[n], v))]
+    if shapes.count(None) == len(shapes):
+        likely = list(compress(range(len(shapes)), _may_be_shaped(names, values)))
+    else:
+        rest = [n for n, shape in enumerate(shapes) if shape is None]
+        likely = list(compress(rest, _may_be_shaped([names[n] for n in rest], [values[n] for n in rest])))
     found = _elected([_first_candidates(names[n], values[n]) for n in likely])
     for n, shape in zip(likely, found, strict=True):
         shapes[n] = shape
@@ -102,9 +106,19 @@ def _frequent(values: Sequence[Value | None]) -> list[ValueShape | None]:
     return [often.get(value) for value in values]
 
 
-def _may_be_shaped(name: str, value: Value | None) -> bool:
-    """Return whether a value that is not a text may have a shape: any value, but a list only with the name in it."""
-    return name in " ".join(value) if isinstance(value, tuple) else value is not None
+def _may_be_shaped(names: Sequence[str], values: Sequence[Value | None]) -> Iterable[bool]:
+    """Return whether each value may have a shape: any value, but a text or a list only with the name in it."""
+    types = set(map(type, values))
+    if types == {str}:
+        return map(contains, cast("Sequence[str]", values), names)
+    if types == {tuple}:
+        return map(contains, map(" ".join, cast("Sequence[tuple[str, ...]]", values)), names)
+    return map(_may_have_shape, names, values)
+
+
+def _may_have_shape(name: str, value: Value | None) -> bool:
+    text = " ".join(value) if isinstance(value, tuple) else value
+    return name in text if isinstance(text, str) else text is not None
 
 
 def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:

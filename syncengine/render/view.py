@@ -57,11 +57,11 @@ def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]
     Each section has at most `most` rows.
     """
     extent = Extent(fold, most)
-    changes = _bucketed(plan.changes)
+    changes, cascaded = _bucketed(plan.changes)
     removals, others = _topics(REMOVALS, changes, extent), _topics(OTHERS, changes, extent)
     return (
         *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), extent),
-        *_category_deletes(plan.changes, extent),
+        *_category_deletes(changes.get((Kind.CATEGORY, Action.DELETE), ()), cascaded, extent),
         *(section for each in removals for section in each.whole()),
         *(section for each in others for section in (each.odd() if len(others) > 1 else each.whole())),
         *(section for each in others if len(others) > 1 for section in each.rest()),
@@ -129,12 +129,14 @@ def _place(plan: Plan) -> str:
     return f"{compared}." if plan.base.is_in_git else f"{where}; {compared}."
 
 
-def _bucketed(changes: Sequence[Change]) -> Buckets:
-    """Return the changes by kind and action, without tags that are deleted with their category."""
+def _bucketed(changes: Sequence[Change]) -> tuple[Buckets, Sequence[Change]]:
+    """Return the changes by kind and action, and apart from them the tags that are deleted with their category."""
     buckets: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
-    for (kind, action), run in groupby(changes, _KIND_AND_ACTION):
-        buckets[kind, action].extend(change for change in run if not change.cascade)
-    return buckets
+    for kind_and_action, run in groupby(changes, _KIND_AND_ACTION):
+        buckets[kind_and_action].extend(run)
+    deleted = buckets.pop((Kind.TAG, Action.DELETE), [])
+    buckets[Kind.TAG, Action.DELETE] = [change for change in deleted if not change.cascade]
+    return buckets, [change for change in deleted if change.cascade]
 
 
 _KIND_AND_ACTION = attrgetter("key.kind", "action")
@@ -313,7 +315,16 @@ def _maker(topic: Topic, entries: _TopicEntries) -> RowMaker:
             found = topic.details(change, room)
         return (*found, *_unusual(entries.aspects(number)))
 
-    return RowMaker(topic.action.value, lambda number: _member(entries.changes[number]), details)
+    return _row_maker(topic.action.value, entries.changes, details)
+
+
+def _row_maker(
+    symbol: str, changes: Sequence[Change], details: Callable[[int, Room, bool], Details], depth: int = 0
+) -> RowMaker:
+    """Return the maker of rows of `changes`."""
+    return RowMaker(
+        symbol, lambda number: _member(changes[number]), lambda number: changes[number].source, details, depth
+    )
 
 
 def _unusual(aspects: Aspects) -> Details:
@@ -369,7 +380,12 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
         [*map(change_aspects.removed, deletes), *(() for _ in others)],
     )
     says = _sweep_says(len(members), first=plan.sweep.first) if plan.sweep else ()
-    make = RowMaker(Action.DELETE.value, members.__getitem__, lambda number, *_: reasons[number])
+    make = RowMaker(
+        Action.DELETE.value,
+        members.__getitem__,
+        lambda number: members[number].source,
+        lambda number, *_: reasons[number],
+    )
     how = Folding(extent.fold, "activity type", MANY, Rank.REMOVAL, total=lambda _: (), most=extent.most)
     rows = folded(entries, make, how)
     yield Section(
@@ -392,15 +408,14 @@ UNKNOWN_TAGS = "any that were created outside this project"
 UNKNOWN_TAGS_ALONE = "any tags in it that were created outside this project"
 
 
-def _category_deletes(changes: Sequence[Change], extent: Extent) -> Iterator[Section]:
+def _category_deletes(deletions: Sequence[Change], cascaded: Sequence[Change], extent: Extent) -> Iterator[Section]:
     """Yield the section of deleted categories and of the tags deleted with them (docs/planning.md 2.2)."""
-    cascades = _cascades(changes)
-    deletions = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
+    cascades = _cascades(cascaded)
     rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), extent)]
     rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, extent)]
     if rows:
         yield Section(
-            _category_title(len(deletions), sum(c.cascade is not None for c in changes)),
+            _category_title(len(deletions), len(cascaded)),
             Tone.REMOVE,
             (CATEGORY,),
             tuple(rows),
@@ -433,12 +448,7 @@ def _category_rows(change: Change, members: Sequence[Change], extent: Extent) ->
 
 def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
     entries = ListedEntries([change.key.name for change in members], [*map(change_aspects.removed, members)])
-    make = RowMaker(
-        Action.DELETE.value,
-        lambda number: _member(members[number]),
-        lambda number, *_: change_details.reason(members[number]),
-        depth=1,
-    )
+    make = _row_maker(Action.DELETE.value, members, lambda number, *_: change_details.reason(members[number]), depth=1)
     along = (change_details.remark(f"deleted with {visible(category)}"),)
     rows = folded(
         entries, make, Folding(extent.fold, "tag", MANY, Rank.REMOVAL, total=lambda _: along, most=extent.most)
@@ -454,7 +464,12 @@ NOTES = "Nothing is sent to the service for these notes."
 
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:
     if notes:
-        make = RowMaker(NOTE_SYMBOL, lambda number: _note_member(notes[number]), lambda n, *_: _note_details(notes[n]))
+        make = RowMaker(
+            NOTE_SYMBOL,
+            lambda number: _note_member(notes[number]),
+            lambda number: notes[number].source,
+            lambda number, *_: _note_details(notes[number]),
+        )
         entries = ListedEntries([note.key.name for note in notes], [*map(change_aspects.note, notes)])
         rows = folded(
             entries, make, Folding(extent.fold, "resource", unlike=", all different", fresh=True, most=extent.most)
