@@ -257,10 +257,12 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
 
 def plain(value: Any) -> Any:
     """Return a value in a form that JSON can hold: numbers remain numbers, and values without a JSON form are text."""
-    match value:
+    match value:  # the most frequent types first
+        case str() | None:
+            return value
         case int() if abs(value) >= 1 << 63:
             return str(value)
-        case None | bool() | int() | float() | str():
+        case int() | float():
             return value
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
@@ -269,6 +271,11 @@ def plain(value: Any) -> Any:
         case list() | tuple():
             return [plain(inner) for inner in value]
         case _ if type(value) in NAMES:
-            return {wire: plain(getattr(value, name)) for wire, name in NAMES[type(value)].items()}
+            return {wire: plain(inner) for wire, inner in fields_of(value).items()}
         case _:
             return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a value of a class in `NAMES`, by their names in templates."""
+    return {wire: getattr(value, name) for wire, name in NAMES[type(value)].items()}
