@@ -24,7 +24,8 @@ def is_read_by_runner() -> bool:
 
 def safe(text: str) -> str:
     """Return the text escaped for a CI runner's log, or unchanged outside CI."""
-    return harmless(text) if is_read_by_runner() else text
+    escaped = harmless(text)
+    return escaped if escaped != text and is_read_by_runner() else text
 
 
 class _Printing:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Acknowledged, GivenUp, RetryLater, Tell
-from syncengine.posted_time.window import each, side_by_side
+from syncengine.posted_time.window import WIDTH, side_by_side
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status
@@ -63,6 +63,8 @@ class Acknowledging:
     _silent: bool = False
     """Whether the last status of this round was not answered in time."""
     _one_round: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _free: asyncio.Semaphore = field(init=False)
+    """The turns to send, of this round."""
 
     def __post_init__(self) -> None:
         self._service = BackOff(self.pace)
@@ -84,10 +86,11 @@ class Acknowledging:
         async with self._one_round:
             self._down = self._silent = False
             self._pause = 0.0
+            self._free = asyncio.Semaphore(SIDE_BY_SIDE)
             try:
                 waiting = await self.inbox.waiting()
-                due = each(sorted(waiting, key=self._due))
-                if not await side_by_side(due, self._sent, lambda: 0 if self._pause else SIDE_BY_SIDE):
+                due = self._in_turn(sorted(waiting, key=self._due))
+                if not await side_by_side(due, self._sent, lambda: 0 if self._pause else WIDTH):
                     return self._pause
             except LockLost:
                 raise
@@ -100,13 +103,19 @@ class Acknowledging:
         again = self._again.get(verdict.group_id)
         return again.due if again else 0.0
 
+    async def _in_turn(self, verdicts: Iterable[Acknowledgement]) -> AsyncIterator[Acknowledgement]:
+        """Yield the verdicts, each as soon as its status may be sent. `_answer` ends its turn."""
+        for verdict in verdicts:
+            await self._free.acquire()
+            yield verdict
+
     async def _sent(self, verdict: Acknowledgement) -> None:
-        """Send a status if it is due, and record the service's answer."""
-        id, now = verdict.group_id, asyncio.get_running_loop().time()
+        """Send a status if it is due, and record the service's answer while others are being sent."""
+        id = verdict.group_id
         again = self._again.setdefault(id, _Again(BackOff(self.pace)))
-        if again.due > now and not self.stop.is_set():
+        answer = await self._answer(verdict, again)
+        if answer is None:
             return
-        answer = await update_status(self.client, id, verdict.status, verdict.message, verdict.external_id)
         if answer.ok:
             await self._accepted(verdict)
         elif answer.status == 404 or (answer.status == 409 and self.has_webhook):
@@ -114,6 +123,17 @@ class Acknowledging:
         else:
             self._put_off(id, again, answer)
             await self.inbox.write(NotAccepted(id, verdict.status, answer.summary))
+
+    async def _answer(self, verdict: Acknowledgement, again: _Again) -> Answer | None:
+        """Send a status, and return the service's answer, or `None` if the status is not due yet."""
+        try:
+            if again.due > asyncio.get_running_loop().time() and not self.stop.is_set():
+                return None
+            return await update_status(
+                self.client, verdict.group_id, verdict.status, verdict.message, verdict.external_id
+            )
+        finally:
+            self._free.release()
 
     def _put_off(self, id: str, again: _Again, answer: Answer) -> None:
         """Schedule the status to be sent again. If the service itself fails, send no further status in this round.

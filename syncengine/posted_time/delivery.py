@@ -12,7 +12,7 @@ from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TypeVar
+from typing import Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
@@ -64,12 +64,28 @@ CONFLICT_NOTE = "offered again with different content"
 DIVIDED_NOTE = "`each: tag` was added or removed after the group was delivered"
 
 
+class _Turn(asyncio.Lock):
+    """The lock of one group, which keeps two calls for it from being handled at the same time.
+
+    `entry` is the group's entry if the turn before left one as `fresh`, so that it need not be read.
+    """
+
+    entry: InboxEntry | None = None
+    fresh: InboxEntry | None = None
+
+    async def acquire(self) -> Literal[True]:
+        await super().acquire()
+        self.entry, self.fresh = self.fresh, None
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A group whose offer is stored in the inbox."""
+    """A group whose offer is stored in the inbox. `turn` knows the group's entry until another call is handled."""
 
     group: Group
     offer: Offer
+    turn: _Turn
 
 
 class Delivery:
@@ -86,7 +102,7 @@ class Delivery:
         self._keep = keep
         self._now = now
         self._tidied = float("-inf")
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         public_names = {lookup.part: lookup.public_name for lookup in built.route.lookups}
         self._well = Wellbeing(now, public_names)
         for part, kind in built.troubles:
@@ -131,23 +147,24 @@ class Delivery:
         self.on_group(group)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
-            return await self._continue(await self.writer.receive(offer), Kept(group, offer))
+            return await self._continue(await self.writer.receive(offer), group, offer)
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
         """Store a group with an id in the inbox, to be delivered by `deliver`, or by `resume` after a crash."""
         group = read_group(raw)
         self.on_group(group)
-        kept = Kept(group, _offer(group, raw, mechanism))
-        async with self._only(kept.offer.group_id):
-            await self.writer.receive(kept.offer)
-        return kept
+        offer = _offer(group, raw, mechanism)
+        async with (turn := self._only(offer.group_id)):
+            entry = await self.writer.receive(offer)
+            turn.fresh = entry if entry.offers == 1 else None
+        return Kept(group, offer, turn)
 
     async def deliver(self, kept: Kept) -> Verdict:
         """Deliver a stored group, and return the verdict, as `take` does."""
-        async with self._only(kept.offer.group_id):
-            entry = await self.writer.read(kept.offer.group_id)
+        async with kept.turn:
+            entry = kept.turn.entry or await self.writer.read(kept.offer.group_id)
             assert entry is not None, "`keep` has stored it"
-            return await self._continue(entry, kept)
+            return await self._continue(entry, kept.group, kept.offer)
 
     async def recollect(self) -> None:
         """Note the sinks whose last attempt failed according to the inbox: a restart does not make a sink well."""
@@ -278,15 +295,15 @@ class Delivery:
 
     # --- one group
 
-    async def _continue(self, entry: InboxEntry, kept: Kept) -> Verdict:
+    async def _continue(self, entry: InboxEntry, group: Group, offer: Offer) -> Verdict:
         """Continue with the next step for the group, by its entry in the inbox, and return the verdict."""
-        mechanism = kept.offer.mechanism
-        step: NextStep | Failed = next_step(entry, kept.offer.digest)
+        mechanism = offer.mechanism
+        step: NextStep | Failed = next_step(entry, offer.digest)
         if step is NextStep.ASK:
             step = await self._handover.recalled(entry)
         if isinstance(step, Failed):
             return await self._decide(entry, Verdict(PostedTimeStatus.TROUBLE, step.message), mechanism)
-        if step is NextStep.CONFLICT and await self._is_settled_with(entry, kept.offer.digest):
+        if step is NextStep.CONFLICT and await self._is_settled_with(entry, offer.digest):
             step = NextStep.ANSWER
         if step is NextStep.CONFLICT:
             return await self._conflict(entry, mechanism)
@@ -294,12 +311,12 @@ class Delivery:
             await self.writer.write(AnswerAgain(entry, waits=mechanism == FETCH))
             return Verdict(PostedTimeStatus.SUCCESS, entry.message, entry.external_id)
         if step is NextStep.REVISE:
-            entry = await self.writer.write(Revise(kept.offer))
-        return await self._process(entry, kept.group, mechanism)
+            entry = await self.writer.write(Revise(offer))
+        return await self._process(entry, group, mechanism)
 
-    def _only(self, group_id: str) -> asyncio.Lock:
-        """Return the lock that keeps two calls for one group from being handled at the same time."""
-        return self._locks.setdefault(group_id, asyncio.Lock())
+    def _only(self, group_id: str) -> _Turn:
+        """Return the lock of a group."""
+        return self._turns.setdefault(group_id, _Turn())
 
     async def _is_settled_with(self, entry: InboxEntry, digest: str) -> bool:
         """Return whether a person settled a conflict about this content, so that the sinks count as having it."""

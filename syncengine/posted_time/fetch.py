@@ -107,6 +107,7 @@ class Fetching:
         took = loop.time() - began
         groups = groups_of(answer)
         if groups is not None:
+            del answer  # `groups` is emptied while it is stored, to free memory
             return await self._brought(groups, took)
         if answer.status == 409:
             raise WebhookRegistered(_explained(answer))
@@ -132,22 +133,23 @@ class Fetching:
             stopped.cancel()
             polling.cancel()
 
-    async def _brought(self, groups: Sequence[Group | Unreadable], took: float) -> float:
+    async def _brought(self, groups: list[Group | Unreadable], took: float) -> float:
         """Store all fetched groups first, so that a crash loses none, then deliver. Return the seconds to wait."""
         self._back_off.reset()
         self._tell(Offered(len(groups)))
-        self._pause = 0.0
+        # A service that answers an empty fetch at once must not be asked a thousand times a second.
+        self._pause = self._pace.empty if not groups and took < self._pace.empty else 0.0
         kept = await self._all_kept(groups)
         is_whole = await side_by_side(each(_emptied(kept)), self._delivered, lambda: self._delivery.width(self._stop))
         self._has_left |= not is_whole
-        # A service that answers an empty fetch at once must not be asked a thousand times a second.
-        return self._pace.empty if not groups and took < self._pace.empty else self._pause
+        return self._pause
 
-    async def _all_kept(self, groups: Sequence[Group | Unreadable]) -> deque[tuple[str, Any]]:
-        """Store fetched groups in the inbox, and return their ids and stored offers in order."""
+    async def _all_kept(self, groups: list[Group | Unreadable]) -> deque[tuple[str, Any]]:
+        """Empty the list of fetched groups into the inbox, and return their ids and stored offers in order."""
         kept = deque[tuple[str, Any]]()
-        for start in range(0, len(groups), TOGETHER):
-            piece = [(id, group) for group in groups[start : start + TOGETHER] if (id := self._id(group))]
+        while groups:
+            piece = [(id, group) for group in groups[:TOGETHER] if (id := self._id(group))]
+            del groups[:TOGETHER]
             found = await _all(self._kept(id, group) for id, group in piece)
             kept += ((id, one) for (id, _), one in zip(piece, found, strict=True) if one)
         return kept

@@ -63,6 +63,31 @@ class Undeliverable(RenderTrouble):
         self.user_message = user_message
 
 
+Expression = Callable[[Variables], Any]
+"""A function from variables to the value of an expression, which may be undefined."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathLookup:
+    """An expression that is only a path, such as `tag.name`: looked up as Jinja2 does, without a template's context.
+
+    `compiled` is the same expression by Jinja2, which is asked if the variable is missing.
+    """
+
+    sandbox: DeliverySandbox
+    variable: str
+    attributes: tuple[str, ...]
+    compiled: Expression
+
+    def __call__(self, variables: Variables) -> Any:
+        if self.variable not in variables:
+            return self.compiled(variables)
+        value = variables[self.variable]
+        for attribute in self.attributes:
+            value = self.sandbox.getattr(value, attribute)
+        return value
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A compiled template and its place. A text without template syntax is its `constant`."""
@@ -70,14 +95,14 @@ class Text:
     place: str
     constant: Any = None
     template: Template | None = None
-    expression: TemplateExpression | None = None
+    expression: Expression | None = None
 
     def value(self, variables: Variables) -> Any:
         """Return the rendered value: of any type for a single expression, else text."""
         try:
             with limited():
                 if self.expression is not None:
-                    return _defined(self.expression(**variables))
+                    return _defined(self.expression(variables))
                 return self.template.render(variables) if self.template is not None else self.constant
         except NotPositive as error:
             raise Undeliverable(
@@ -199,9 +224,11 @@ class Compiler:
         """Compile a built-in template."""
         return Text("the built-in template", template=self._environment.from_string(source))
 
-    def _expression(self, alone: nodes.Expr) -> TemplateExpression:
+    def _expression(self, alone: nodes.Expr) -> Expression:
         body: list[nodes.Node] = [nodes.Assign(nodes.Name("result", "store"), alone, lineno=1)]
-        return TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
+        compiled = TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
+        names = _names_of_path(alone)
+        return PathLookup(self._environment, names[0], tuple(names[1:]), compiled) if names else compiled
 
     def _parsed(
         self, source: str, findings: Collector, line: int, column: int | None, more: Scope | None
@@ -255,12 +282,21 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
     return content[0] if len(content) == 1 and not isinstance(content[0], nodes.TemplateData) else None
 
 
+def _names_of_path(expression: nodes.Expr) -> list[str]:
+    """Return the names in a path such as `tag.name`. An empty list for any other expression."""
+    if isinstance(expression, nodes.Getattr) and (before := _names_of_path(expression.node)):
+        return [*before, expression.attr]
+    return [expression.name] if isinstance(expression, nodes.Name) else []
+
+
 def plain(value: Any) -> Any:
     """Return a value in a form that JSON can hold: numbers remain numbers, and values without a JSON form are text."""
-    match value:
+    match value:  # the most frequent types first
+        case str() | None:
+            return value
         case int() if abs(value) >= 1 << 63:
             return str(value)
-        case None | bool() | int() | float() | str():
+        case int() | float():
             return value
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
@@ -269,6 +305,11 @@ def plain(value: Any) -> Any:
         case list() | tuple():
             return [plain(inner) for inner in value]
         case _ if type(value) in NAMES:
-            return {wire: plain(getattr(value, name)) for wire, name in NAMES[type(value)].items()}
+            return {wire: plain(inner) for wire, inner in fields_of(value).items()}
         case _:
             return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a value of a class in `NAMES`, by their names in templates."""
+    return {wire: getattr(value, name) for wire, name in NAMES[type(value)].items()}

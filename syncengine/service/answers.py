@@ -7,6 +7,7 @@ import email.utils
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -15,7 +16,7 @@ RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300
 """The maximum number of characters shown of an answer that could not be understood."""
 
-
+_BLANKS = re.compile(r"[\x00-\x20\x7f-\x9f]+")
 _HEX = rb"[0-9a-fA-F]{2}"
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|(?P<half>u[dD][89a-fA-F]" + _HEX + rb")|.)",
@@ -131,7 +132,7 @@ def _whole(escape: re.Match[bytes]) -> bytes:
 
 def tidy(text: str) -> str:
     """Return text from outside in a form that is safe to show: on one line and cut to a sane length."""
-    line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
+    line = _BLANKS.sub(" ", text[: 4 * SHOWN_CHARACTERS]).strip()
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
 
 
@@ -140,10 +141,15 @@ HIDDEN = "***"
 
 def without(key: str, text: str) -> str:
     """Return text from outside with the key hidden, also in its JSON spelling."""
-    encoded = json.dumps(key)[1:-1]
-    for form in dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))):
+    for form in _spellings(key):
         text = text.replace(form, HIDDEN)
     return text
+
+
+@lru_cache(maxsize=8)
+def _spellings(key: str) -> tuple[str, ...]:
+    encoded = json.dumps(key)[1:-1]
+    return tuple(dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))))
 
 
 def words_without(key: str, data: object, *, is_refusal: bool) -> object:

@@ -144,7 +144,7 @@ class DirectConnection:
 
     async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
         content, silence = outgoing.content or b"", outgoing.silence
-        headers = [(name, _sendable(value)) for name, value in self._headers(outgoing)]
+        headers = tuple([(name, _sendable(value)) for name, value in self._headers(outgoing)])
         connected = await self._connected(_origin(outgoing.url), silence)
         await trace(LEAVES, {})
         try:
@@ -168,7 +168,7 @@ class DirectConnection:
     def _headers(self, outgoing: Outgoing) -> Sequence[tuple[bytes, bytes]]:
         """Return all headers, as httpx would create them; most requests need only Host and their length added."""
         url, own = outgoing.url, outgoing.headers
-        if self._cookies.jar or url.userinfo or any(name.lower() in _MADE for name, _ in own):
+        if self._cookies.jar or url.userinfo or not _MADE.isdisjoint([name.lower() for name, _ in own]):
             request = outgoing.as_httpx(self._cookies)
             if url.userinfo:
                 next(httpx.BasicAuth(url.username, url.password).auth_flow(request))

@@ -17,6 +17,8 @@ from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox import Offer
 from syncengine.state.inbox_states import PostedTimeStatus
+from syncengine.state.inbox_writes import Write
+from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, OK, Reply, saying, serving
 from tests.service.talking import KEY, key
 from tests.support.inbox import open_inbox
@@ -196,6 +198,25 @@ def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
                 return len(server.heard)
 
     assert asyncio.run(play()) == SIDE_BY_SIDE
+
+
+def test_no_further_status_is_sent_once_the_inbox_fails(tmp_path: Path) -> None:
+    """But those that were about to be: nobody would know that the others were told."""
+    state = str(tmp_path / "state.db")
+    decided(state, [(f"g{number}", *POSTED[1:]) for number in range(5 * SIDE_BY_SIDE)])
+
+    class Lost(InboxWriter):
+        async def write(self, write: Write) -> Any:
+            raise LockLost("another process has it")
+
+    async def play() -> int:
+        with open_inbox(state, write=True) as inbox:
+            async with serving(OK) as server, Client(server.url, key, conduct=Conduct(attempts=1)) as client:
+                with pytest.raises(LockLost):
+                    await Acknowledging(client, Lost(inbox), lambda event: None, asyncio.Event(), pace=SWIFT).round()
+                return len(server.heard)
+
+    assert SIDE_BY_SIDE <= asyncio.run(play()) <= 2 * SIDE_BY_SIDE
 
 
 def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:

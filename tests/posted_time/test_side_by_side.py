@@ -368,6 +368,40 @@ def test_a_receiver_that_is_silent_is_not_waited_for_again_and_again(tmp_path: P
 # --- a backlog
 
 
+def test_a_stored_group_is_known_as_the_inbox_has_it(tmp_path: Path) -> None:
+    """At its first offer; at a second one it is read, since much may have happened to it."""
+
+    async def play(opened: Delivery) -> None:
+        once = await opened.keep(raw("g1"), mechanism="fetch")
+        assert once.turn.fresh == opened.inbox.entry("g1")
+        assert (await opened.deliver(once)).outcome is SUCCESS
+        again = await opened.keep(raw("g1"), mechanism="fetch")
+        assert again.turn.fresh is None
+
+    run(delivering(tmp_path), play)
+
+
+@pytest.mark.parametrize("other", ["again", "keep", "take", "refuse"])
+def test_a_stored_group_that_another_call_handled_is_looked_at_anew(other: str, tmp_path: Path) -> None:
+    """Asked for again by a person, or offered twice in one fetch: no sink gets it twice, no refusal is overruled."""
+
+    async def play(opened: Delivery) -> None:
+        kept = await opened.keep(raw("g1"), mechanism="fetch")
+        if other == "again":
+            await opened.again("g1")
+        elif other == "keep":
+            await opened.deliver(await opened.keep(raw("g1"), mechanism="fetch"))
+        elif other == "take":
+            await opened.take(raw("g1", totalDurationSecs=7200), mechanism="fetch")
+        else:
+            await opened.refuse("g1", "unreadable", mechanism="fetch")
+        await opened.deliver(kept)
+
+    run(delivering(tmp_path, JSONL, ""), play)
+    found = [line["groupId"] for line in lines(tmp_path)] if (tmp_path / "out").exists() else []
+    assert found == ["g1"]
+
+
 def test_what_is_not_begun_when_a_sink_goes_down_is_left_for_later(tmp_path: Path) -> None:
     """And is delivered once it is well: nobody has to offer it again."""
     delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)

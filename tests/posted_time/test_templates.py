@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from psycopg.types.range import Range
 
 from syncengine.document.template_types import Written
 from syncengine.posted_time.narrative import Narrative
-from syncengine.posted_time.templates import Compiler, RenderTrouble, plain
+from syncengine.posted_time.templates import SCOPE, Compiler, PathLookup, RenderTrouble, Text, plain
 from syncengine.templating.names import Shape
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group, row
@@ -91,6 +93,50 @@ MISSING = [
 def test_what_a_group_lacks_is_none_all_the_way_down(text: str) -> None:
     """Without rows, tag, user or date nothing fails."""
     assert value(text, EMPTY) in (None, "")
+
+
+def paths(names: Mapping[str, Shape | None], before: str = "") -> Iterator[str]:
+    """Every path that templates may name, from variables down to the last field."""
+    for name, shape in names.items():
+        yield before + name
+        if shape is not None and shape.fields is not None:
+            yield from paths(shape.fields, f"{before}{name}.")
+
+
+ODD = (
+    "start.year",
+    "start.nothing",
+    "tag.name.upper",
+    "tags.count",
+    "group.timeRows.nothing",
+    "connectorConfiguration.A",
+)
+DEEP = (
+    "connectorConfiguration.A.B",
+    "lookup.matter.id",
+    "lookup.matter.nothing",
+    "lookup.nothing.id",
+    "narrative",
+    "dict",
+)
+
+
+@pytest.mark.parametrize("path", [*paths(SCOPE), *ODD, *DEEP])
+def test_a_path_is_looked_up_as_jinja_does_it(path: str) -> None:
+    """The same value, or the same error, whatever the group has and lacks, even where the variable is missing."""
+    text = compiler().text(Written(f"{{{{ {path} }}}}", 3, 5), dict.fromkeys(("lookup", "narrative")))
+    assert text is not None
+    assert isinstance(text.expression, PathLookup)
+    for variables in (FULL, {**FULL, "lookup": {"matter": {"id": 7}}}, EMPTY, {}):
+        assert result(text, variables) == result(replace(text, expression=text.expression.compiled), variables)
+
+
+def result(text: Text, variables: dict[str, Any]) -> object:
+    """The value, or the message of the error."""
+    try:
+        return text.value(variables)
+    except RenderTrouble as error:
+        return str(error)
 
 
 @pytest.mark.parametrize(

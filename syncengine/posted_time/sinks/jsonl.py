@@ -28,7 +28,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
 from syncengine.posted_time.batcher import Batcher
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words
-from syncengine.posted_time.templates import Json, Variables, plain
+from syncengine.posted_time.templates import Json, Variables, fields_of
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import document, reference
 from syncengine.state.inbox_entries import DeliveryKey
@@ -234,9 +234,9 @@ def _mend(file: int) -> None:
 
 def _whole(variables: Variables, each_tag: bool) -> dict[str, Any]:
     """Return the default line: the group, its narrative and seconds, and its tag if each tag has a line."""
-    group, duration = plain(variables["group"]), variables["duration"]
     tag = {"tag": variables["tag"]} if each_tag else {}
-    return {**group, **tag, "narrative": variables["narrative"], "seconds": duration.seconds}
+    narrative, seconds = variables["narrative"], variables["duration"].seconds
+    return {**fields_of(variables["group"]), **tag, "narrative": narrative, "seconds": seconds}
 
 
 def _kind(error: OSError) -> TroubleKind:
