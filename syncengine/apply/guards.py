@@ -126,9 +126,10 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
 
 def refuse_quarantined(plan: Plan, state: State, project: Project, now: float) -> None:
     """Refuse a saved plan that would send a resource that was quarantined after planning (docs/quarantine.md)."""
+    aside = list(set_aside_now(quarantine_in(state, project, now)))
     content = RefusedContent(plan)
-    actions = {change.key: change.action for change in plan.changes}
-    for entry in set_aside_now(quarantine_in(state, project, now)):
+    actions = {change.key: change.action for change in plan.changes} if aside else {}
+    for entry in aside:
         key, refused, action = entry.key, entry.refusal.content, actions.get(entry.key)
         is_removal = refused.startswith(REMOVAL)  # or a cascade, however the resource itself was to be removed
         sends = action is not None and (

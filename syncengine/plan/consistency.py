@@ -150,13 +150,14 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     source are judged by the plan alone.
     """
     plan = replace(plan, gate=without_rules(plan.gate))  # the project's rules are judged again elsewhere
-    today = _gate_today(plan, delta, now, now.records())
     claim, losses = plan.gate, losses_in(delta.differences)
+    takes = bool(losses) or plan.sweep is not None
+    today = _gate_today(plan, delta, now, now.records()) if takes else Gate()
     if today.tripped and not claim.tripped:
         raise inconsistent(f"it shows no gate, but an approval is needed: {'; '.join(today.reasons)}")
     if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
         raise inconsistent("its gate asks for a different approval than its removals need")
-    if (losses or plan.sweep is not None) and not _asks_for_these(plan, losses, delta, now, today):
+    if takes and not _asks_for_these(plan, losses, delta, now, today):
         raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_lasting_part(reason) for reason in claim.reasons]
@@ -167,8 +168,6 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
 
 
 def _gate_today(plan: Plan, delta: Diff, now: Present, records: KnownApprovals) -> Gate:
-    if not losses_in(delta.differences) and plan.sweep is None:
-        return Gate()
     basis, changes, judged = plan.basis, delta.differences, now.judged()
     return gate(
         changes,

@@ -139,6 +139,14 @@ def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
             yield kind, piece
 
 
+def is_empty(connection: sa.Connection) -> bool:
+    """Return whether no row is recorded."""
+    return connection.execute(_ANY_ROW).first() is None
+
+
+_ANY_ROW = sa.select(ROWS.c.kind).limit(1)
+
+
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
     """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
     return {recorded.key: recorded for recorded in map(from_values, select_keyed(connection, query, ROWS, keys))}

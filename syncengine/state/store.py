@@ -164,6 +164,8 @@ class State:
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """Return the recorded rows of `keys`. Keys that are not recorded are left out."""
         with self.database.transaction() as connection:
+            if queries.is_empty(connection):  # as before a first apply, whose plan has the most keys
+                return {}
             return queries.fetch(connection, keys, queries.visible_rows(connection.dialect.name, self.database.version))
 
     def removals(self, since: float) -> list[RemovalLine]:
