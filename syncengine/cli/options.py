@@ -45,11 +45,15 @@ class Globals:
         """Return the global options among click's parsed `values`. `--color` takes precedence over `--no-color`."""
         if values.get("color") is None and values.get("no_color"):
             values = {**values, "color": "never"}
-        return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None})
+        if values.get("directory"):
+            values = {**values, "directory": os.path.join(*values["directory"])}  # noqa: PTH118 - keeps `./` and `..`
+        return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name)})
 
     def over(self, others: Globals) -> Globals:
-        """Return these options merged over `others`."""
+        """Return these options merged over `others`. A folder is relative to that of `others`, as in Git."""
         mine, theirs = self.values(), others.values()
+        if self.directory and others.directory:
+            mine["directory"] = os.path.join(others.directory, self.directory)  # noqa: PTH118 - as above
         return Globals(**{**theirs, **mine})
 
     def values(self) -> dict[str, Any]:
@@ -155,6 +159,7 @@ OPTIONS = (
         "-C",
         "directory",
         metavar="DIR",
+        multiple=True,
         help="Run in this folder; all relative paths start there.",
         shell_complete=folders,
     ),
@@ -229,7 +234,8 @@ def relative_paths(paths: Sequence[str], folder: Path, root: Path) -> tuple[str,
 def _relative(path: str, folder: Path, root: Path) -> str:
     place = Path(os.path.realpath(folder / path))  # `resolve` fails at a link that leads to itself
     if not place.exists():
-        raise click.UsageError(f"{path}: no such file or folder")
+        is_other = (folder / path).exists()  # such as a pipe, which has no place of its own
+        raise click.UsageError(f"{path}: {'not a file or folder' if is_other else 'no such file or folder'}")
     if not place.is_relative_to(root.resolve()):
         raise click.UsageError(f"{path}: outside the project's folder {root}")
     return place.relative_to(root.resolve()).as_posix()

@@ -42,7 +42,7 @@ def _after_misspelling(program: Globals, words: Sequence[str], error: click.Usag
     values += [after for before, after in pairwise(words) if before == "--report"]
     folders = [word.removeprefix("-C") for word in words if word.startswith("-C") and word != "-C"]
     folders += [after for before, after in pairwise(words) if before == "-C"]
-    options = replace(program, directory=folders[-1]) if folders else program
+    options = Globals.of({"directory": folders}).over(program)
     others = [word for word in words if word not in values and not word.startswith("--report=")]
     files = OutputFiles(options, (word.partition("=")[2] if word.startswith("--") else word for word in others))
     with suppress(SyncengineError):

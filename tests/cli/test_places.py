@@ -123,6 +123,31 @@ def test_the_plan_that_is_shown_is_named(project: Project) -> None:
     assert command_in(project.run("show", "./-x.plan").out, "syncengine apply")[1] == "./-x.plan"
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["-C outer -C project plan", "-C outer plan -C project", "plan -C outer -C project", "-C outer plan -C {absolute}"],
+)
+def test_a_folder_is_relative_to_the_one_before(project: Project, words: str) -> None:
+    """As in Git; an absolute one is not."""
+    project.wants(tags=OLD)
+    outer = project.folder.parent / "outer"
+    outer.mkdir()
+    project.folder.rename(outer / "project")
+    done = project.run(*words.format(absolute=outer / "project").split(), cwd=outer.parent)
+    assert (done.code, "OLD-1" in done.out) == (0, True), done.err
+
+
+def test_a_plan_in_a_pipe_is_told_as_such(project: Project) -> None:
+    """It is there, but cannot be read twice."""
+    project.wants(tags=OLD)
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    command = f"{shlex.join(PROGRAM)} apply <(cat saved.plan)"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=project.folder, env=project.surroundings(), capture_output=True, text=True
+    )
+    assert (done.returncode, "not a file or folder" in done.stderr) == (64, True), done.stderr
+
+
 @pytest.mark.parametrize("words", ["schema -o made", "plan", "show x", "sandbox --port 0", "fmt"])
 def test_a_folder_that_does_not_exist_is_refused_and_not_made(project: Project, words: str) -> None:
     """Whatever the command would do there."""
