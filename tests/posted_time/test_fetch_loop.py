@@ -152,9 +152,9 @@ def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(endi
     """The service, or a gateway before it, was quiet for as long as it holds a fetch: the next one follows at once."""
     slow = asyncio.Event()
 
-    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+    async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         if ending is not None:
-            asyncio.get_running_loop().call_later(0.85 * SWIFT.fetch, slow.set)
+            server.on_request = lambda: asyncio.get_running_loop().call_later(0.85 * SWIFT.fetch, slow.set)
         await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
         return told
 

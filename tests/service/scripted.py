@@ -60,7 +60,7 @@ class Scripted:
     connections: int = 0
     under_way: int = 0
     most_at_once: int = 0
-    on_request: Callable[[], None] = lambda: None
+    on_request: Callable[[], object] = lambda: None
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
