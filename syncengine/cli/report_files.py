@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,7 +17,10 @@ from syncengine.cli.options import Globals
 from syncengine.cli.output import COMMANDS, Output
 from syncengine.cli.streams import safe
 from syncengine.errors import SyncengineError
+from syncengine.project import folder as own_folder
 from syncengine.project.atomic_write import is_stream, refuse_links, write_whole
+from syncengine.project.environments import environment_names
+from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file
 from syncengine.project.secret_places import sqlite_files
 
@@ -25,11 +30,11 @@ INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 DATABASE = b"SQLite format 3\0"
 """The first bytes of a database of SQLite, such as a state."""
 
-OURS, JSON_LINES = b'"syncengine.', frozenset({".json", ".jsonl", ".ndjson"})
-"""The start of the format that our own JSON names at its beginning, and the suffixes of JSON."""
+OURS, JSON_LINES = "syncengine.", frozenset({".json", ".jsonl", ".ndjson"})
+"""The start of the `format` of our own JSON, and the suffixes of JSON."""
 
-FOREIGN_JSON = frozenset({"sarif", "gitlab", "rdjson"})
-"""The formats of reports in JSON whose beginning is not ours."""
+REPORT_MEMBERS = (frozenset({"version", "runs"}), frozenset({"source", "diagnostics"}), frozenset({"fingerprint"}))
+"""The members of reports in other formats of JSON (SARIF, rdjson, GitLab's code quality), which outputs may replace."""
 
 
 class OutputFiles:
@@ -54,7 +59,7 @@ class OutputFiles:
                 )
             if not (parent := (self._folder / file).parent).is_dir():
                 raise click.UsageError(f"--report {value!r}: there is no folder {parent}")
-            self.refuse_input(file, f"--report {value!r}", is_ours=format not in FOREIGN_JSON)
+            self.refuse_input(file, f"--report {value!r}")
             pairs.append((format, file))
         for shared in self.named_twice(file for _, file in pairs):
             raise click.UsageError(f"--report: two reports are written to {shared}")
@@ -69,15 +74,12 @@ class OutputFiles:
         """Return the place of a file without links."""
         return _place(self._folder / file)
 
-    def refuse_input(self, file: str, option: str, *, is_ours: bool = True) -> None:
-        """Raise a usage error when `file`, the output of `option`, is or is named like a file that syncengine reads.
-
-        With `is_ours`, the output replaces no JSON but that of syncengine.
-        """
+    def refuse_input(self, file: str, option: str) -> None:
+        """Raise a usage error when `file`, the output of `option`, is or is named like a file that syncengine reads."""
         path = Path(os.path.abspath(self._folder / file))  # noqa: PTH100 - as it will be written, not through links
         if file == "-" or is_stream(path):
             return
-        if trouble := self._trouble_with(path, is_ours=is_ours):
+        if trouble := self._trouble_with(path):
             raise click.UsageError(f"{option}: {trouble}: choose another name")
 
     def refuse_links(self, reports: Iterable[str]) -> None:
@@ -91,13 +93,13 @@ class OutputFiles:
                 message = f"the report {file} cannot be written: {error.strerror}; nothing was applied"
                 raise SyncengineError(message, code="report-file") from None
 
-    def _trouble_with(self, path: Path, *, is_ours: bool) -> str | None:
+    def _trouble_with(self, path: Path) -> str | None:
         """Return why no output is written to a file, or `None`."""
         with suppress(OSError):  # whoever writes the file reports a link
             refuse_links(path)
             if path.suffix.lower() in INPUTS:
                 return f"no output is written to a {path.suffix} file, since people write them"
-            if is_input := self._input_at(path) or _content_of(path, is_ours=is_ours):
+            if is_input := self._input_at(path) or _content_of(path):
                 return f"this file is {is_input}"
         return None
 
@@ -122,39 +124,67 @@ class OutputFiles:
         return {file for file in self._files if file.is_dir()}
 
     def _inputs(self) -> Iterator[Path]:
-        """Yield the files and folders that the project reads, as far as its project file is readable."""
+        """Yield the files and folders that the project reads, in any of its environments."""
         yield from (self._folder / name for name in (self._options.config, *self._options.variable_files) if name)
-        with suppress(SyncengineError, OSError):
-            project = self._options.project()
+        for project in self._projects():
             yield from (*project.manifests, *project.policy_paths, *project.secret_files())
-            yield from sqlite_files(sqlite_file(project.state) or project.root / ".syncengine" / "state.db")
+            if project.posted_time and project.posted_time.narrative and project.posted_time.narrative.template:
+                yield project.root / project.posted_time.narrative.template.text
+            own = project.root / own_folder.NAME
+            yield own / ".gitignore"
+            for database in (own / "state.db", project.sandbox_data, *_state_file(project)):
+                yield from sqlite_files(database)
+
+    def _projects(self) -> Iterator[Project]:
+        """Yield the project in each of its environments, as far as its project file is readable."""
+        with suppress(SyncengineError, OSError):
+            given = self._options.project()
+            yield given
+            for name in environment_names(given.config) if given.config else ():
+                with suppress(SyncengineError):
+                    yield replace(self._options, environment=name).project()
+
+
+def _state_file(project: Project) -> Iterator[Path]:
+    with suppress(SyncengineError):  # an environment variable may not be set
+        if file := sqlite_file(project.state):
+            yield file
 
 
 def _place(path: Path) -> Path:
     return Path(os.path.realpath(path))  # `resolve` fails at a link that leads to itself
 
 
-def _content_of(path: Path, *, is_ours: bool) -> str | None:
+def _content_of(path: Path) -> str | None:
     """Return the kind of content that no output replaces, or `None` for any other file."""
     if not path.exists():
         return None
     with path.open("rb") as file:
-        start = file.read(200)
-    if start.startswith(DATABASE):
-        return "a database and would be overwritten"
-    is_foreign = is_ours and path.suffix.lower() in JSON_LINES and OURS not in start and _holds_json(path)
+        if file.read(len(DATABASE)) == DATABASE:
+            return "a database and would be overwritten"
+    is_foreign = path.suffix.lower() in JSON_LINES and _is_foreign(_json_in(path))
     return "JSON that syncengine did not write and would be overwritten" if is_foreign else None
 
 
-def _holds_json(path: Path) -> bool:
-    """Return whether a file, or its first line, is an object or list of JSON that is not empty."""
+def _is_foreign(content: Any) -> bool:
+    """Return whether JSON is neither empty nor a document or report that syncengine may have written."""
+    first = content[0] if isinstance(content, Sequence) and content else content
+    if not isinstance(first, Mapping):
+        return bool(content)
+    ours = bytes(first.get("format", b"")).startswith(f'"{OURS}'.encode())
+    return bool(content) and not ours and not any(members <= first.keys() for members in REPORT_MEMBERS)
+
+
+def _json_in(path: Path) -> Any:
+    """Return the object or list of JSON in a file or in its first line, unparsed below; empty if there is none."""
     from msgspec import MsgspecError, Raw, json
 
     whole = path.read_bytes()
     for text in (whole, whole.partition(b"\n")[0]):
-        with suppress(MsgspecError, UnicodeDecodeError, RecursionError):
-            return bool(json.decode(text, type=dict[str, Raw] | list[Raw]))
-    return False
+        for kind in (dict[str, Raw], list[dict[str, Raw]], list[Raw]):
+            with suppress(MsgspecError, UnicodeDecodeError, RecursionError):
+                return json.Decoder[Any](kind).decode(text)
+    return ()
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:

@@ -185,6 +185,7 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
         "apply -y --report json={}",
         "state export -o {}",
         "publish saved.plan --to github --dotenv {}",
+        "plan --report sarif={}",
     ],
 )
 @pytest.mark.parametrize(
@@ -200,14 +201,18 @@ def test_no_output_overwrites_what_people_write(project: Project, words: str) ->
         ("secret/key.txt", "read by this project and would be overwritten"),
         ("out/time.jsonl", "read by this project and would be overwritten"),
         (".git/config", "in the folder of Git"),
+        (".syncengine/.gitignore", "read by this project and would be overwritten"),
+        (".syncengine/sandbox/service.db-wal", "read by this project and would be overwritten"),
+        ("elsewhere/new.json", "in a folder whose JSON files this project reads"),
+        ("narrative.txt", "read by this project and would be overwritten"),
     ],
 )
 def test_no_output_overwrites_what_is_read(project: Project, words: str, place: str, kind: str) -> None:
     """A manifest in JSON, the state, data, a key, posted time: nothing is planned or sent."""
     project.settle(tags=OLD)
     project.settings(
-        "postedTime: {deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}",
-        "environments: {other: {service: {apiKey: {file: secret/key.txt}}}}",
+        "postedTime: {narrative: {template: narrative.txt}, deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}",
+        "environments: {other: {manifests: [elsewhere], service: {apiKey: {file: secret/key.txt}}}}",
     )
     written = {
         "manifests/more.json": '{"tags": [{"name": "NEW-1"}],}',
@@ -216,6 +221,9 @@ def test_no_output_overwrites_what_is_read(project: Project, words: str, place: 
         "secret/key.txt": "key",
         "out/time.jsonl": "",
         ".git/config": "",
+        "narrative.txt": "{{ group.description }}",
+        "elsewhere/all.yaml": "tags: []\n",
+        ".syncengine/sandbox/other": "",
         ".syncengine/cache.db": "SQLite format 3\0",
     }
     for name, content in written.items():
@@ -235,6 +243,18 @@ def test_an_output_overwrites_any_other_file(project: Project, content: str) -> 
     (project.folder / "saved.json").write_text(content, errors="surrogatepass")
     for _ in range(2):
         assert project.run("plan", "--out", "saved.json").code == 0
+
+
+@pytest.mark.parametrize("format", ["json", "sarif", "gitlab", "rdjson"])
+def test_an_output_overwrites_any_report(project: Project, format: str) -> None:
+    """A job may give its output another format, and a person may have sorted it."""
+    project.settle(tags=OLD)
+    project.wants(tags=[])
+    report = project.folder / "report.json"
+    assert project.run("plan", "--report", f"{format}=report.json").code == 0
+    report.write_text(json.dumps(json.loads(report.read_text()), sort_keys=True))
+    for words in ("--report sarif=report.json", "--report json=report.json", "--out report.json"):
+        assert project.run("plan", *words.split()).code == 0
 
 
 def test_the_reviewed_plan_is_not_overwritten(project: Project) -> None:
