@@ -55,8 +55,13 @@ def _whole_digest(file: ManifestFile) -> str:
     return "" if data is None else _digest(file, data)
 
 
+def _has_inputs(file: ManifestFile, data: bytes) -> bool:
+    """Return whether a file's resources may depend on other files, databases or services."""
+    return file.is_template or GENERATES in data
+
+
 def _digest(file: ManifestFile, data: bytes) -> str:
-    if file.context is None or not (file.is_template or GENERATES in data):
+    if file.context is None or not _has_inputs(file, data):
         return sha256_of(data)
     from syncengine.manifest.dependencies import (
         digest_with_inputs,  # templates and sources cost more than most manifests
@@ -131,11 +136,14 @@ def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None =
     data = file.content(findings)
     if data is None:
         return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
+    before = _digest(file, data)
     with no_collection():
         read = read_file(_read(file, data, defaults, former), context.compares_parts if context else 0)
-    if context and context.allowance.is_used_up:
-        return read  # without a digest it is not cached: in another run, its templates may have more time
-    return read._replace(sha256=_digest(file, data))
+    # Without a digest it is not cached: its templates may have more time in another run, or an input was replaced
+    # while it was read, so that its rows may not be those of either digest.
+    is_in_time = context is None or not context.allowance.is_used_up
+    is_certain = is_in_time and (not _has_inputs(file, data) or _digest(file, data) == before)
+    return read._replace(sha256=before) if is_certain else read
 
 
 def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> ReadFile:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.generate.row_reuse import row_digest
 from syncengine.manifest.load import read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS
-from syncengine.manifest.reading import Reading, read_file
+from syncengine.manifest.reading import ReadFile, Reading, read_file
 from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 from tests.support.profiles import tried
@@ -152,3 +154,67 @@ def test_values_that_templates_tell_apart_have_other_digests(one: Any, other: An
     assert row_digest(Record({"a": one}, row)) != row_digest(Record({"a": other}, row))
     assert row_digest(Record({"a": one}, row)) != row_digest(Record({"b": one}, row))
     assert row_digest(Record({"a": one}, row)) == row_digest(Record({"a": one}, Row("rows.json", 7)))
+
+
+@dataclass(frozen=True)
+class Replacing(LoadContext):
+    """A context in whose files something is replaced just before the file numbered `at` is opened."""
+
+    at: int = 0
+    change: Callable[[], None] = lambda: None
+    opened: list[str] = field(default_factory=list)
+
+    def data(self, name: str, folder: Path) -> Path:
+        self._count(name)
+        return super().data(name, folder)
+
+    def template(self, name: str) -> Path:
+        self._count(name)
+        return super().template(name)
+
+    def _count(self, name: str) -> None:
+        self.opened.append(name)
+        if len(self.opened) == self.at:
+            self.change()
+
+
+TEMPLATE = """\
+{% include "part.txt" %}
+tags:
+{% for row in data("../rows.json") %}  - name: {{ row.n }}
+{% endfor %}
+"""
+COMPUTED = TEMPLATE.replace('"part.txt"', '"pa" ~ "rt.txt"')
+
+
+@pytest.mark.parametrize("text", [BLOCKS, TEMPLATE, COMPUTED], ids=["blocks", "template", "computed name"])
+@pytest.mark.parametrize("part", ["rows.json", "part.txt"])
+def test_an_input_replaced_while_it_is_read_is_not_known_by_a_digest(tmp_path: Path, text: str, part: str) -> None:
+    """Else the cache would have old rows as those of the new file, and every later plan would miss the change."""
+    (tmp_path / "manifests").mkdir()
+    path = tmp_path / "manifests" / ("m.yaml" if text == BLOCKS else "m.yaml.j2")
+    path.write_text(text)
+
+    def write(version: str) -> None:
+        rows(tmp_path, {"n": f"tag {version}", "v": "alpha"})
+        (tmp_path / "part.txt").write_text("# a comment\n")
+
+    def change() -> None:
+        content = {"rows.json": '[{"n": "tag new", "v": "alpha"}]', "part.txt": "# another\nremoved: []\n"}[part]
+        (tmp_path / part).write_text(content)
+
+    def read(at: int) -> tuple[ReadFile, int]:
+        context = Replacing(tmp_path, variables={"team": "A"}, at=at, change=change)
+        name = path.relative_to(tmp_path).as_posix()
+        found = read_one(ManifestFile(path, name, context=context), NO_DEFAULTS)
+        return found, len(context.opened)
+
+    write("old")
+    old, most = read(0)
+    change()
+    new, _ = read(0)
+    assert old.sha256 and new.sha256
+    for at in range(1, most + 1):
+        write("old")
+        found, _ = read(at)
+        assert not found.sha256 or found in (old, new), at
