@@ -16,6 +16,7 @@ import msgspec
 from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
+from syncengine.errors import SyncengineError
 from syncengine.manifest.cache import ManifestCache, has_cache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
@@ -189,6 +190,7 @@ def _in_processes(
 ) -> Iterator[Iterator[ReadFile]]:
     """Start to read files in processes, each of which ends with its last file. Yield an iterator of the results."""
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import active_children, get_context
 
     pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen)
@@ -204,6 +206,11 @@ def _in_processes(
     sys.setswitchinterval(PATIENCE)
     try:
         yield reads
+    except BrokenProcessPool:
+        for child in active_children():
+            child.kill()  # it may wait for a lock that the ended one held, and does not stop for a signal meanwhile
+        message = "a process that read manifests was ended from outside: is there enough memory?"
+        raise SyncengineError(message, code="reading") from None
     except BaseException:
         for child in active_children():
             child.terminate()
