@@ -138,9 +138,9 @@ class OutputFiles:
     def _projects(self) -> Iterator[Project]:
         """Yield the project in each of its environments, as far as its project file is readable."""
         with suppress(SyncengineError, OSError):
-            given = self._options.project()
-            yield given
-            for name in environment_names(given.config) if given.config else ():
+            project = self._options.project()
+            yield project
+            for name in environment_names(project.config) if project.config else ():
                 with suppress(SyncengineError):
                     yield replace(self._options, environment=name).project()
 
