@@ -16,7 +16,7 @@ from syncengine.posted_time.events import Event
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 
-SWIFT = Pace(first=0.01, longest=0.05, empty=0.01, fetch=0.3, well=0.05, down=0.02, renew=0.1)
+SWIFT = Pace(first=0.01, longest=0.05, empty=0.01, fetch=1.0, well=0.05, down=0.02, renew=0.1)
 """Waits that nobody notices, so that a test needs no patience; what is waited for is the same."""
 
 PROJECT = """\
