@@ -18,7 +18,7 @@ from syncengine.cli.output import COMMANDS, Output
 from syncengine.cli.streams import safe
 from syncengine.errors import SyncengineError
 from syncengine.project import folder as own_folder
-from syncengine.project.atomic_write import is_stream, refuse_links, write_whole
+from syncengine.project.atomic_write import as_written, is_stream, refuse_links, write_whole
 from syncengine.project.environments import environment_names
 from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file
@@ -76,7 +76,7 @@ class OutputFiles:
 
     def refuse_input(self, file: str, option: str) -> None:
         """Raise a usage error when `file`, the output of `option`, is or is named like a file that syncengine reads."""
-        path = Path(os.path.abspath(self._folder / file))  # noqa: PTH100 - as it will be written, not through links
+        path = as_written(self._folder / file)
         if file == "-" or is_stream(path):
             return
         if trouble := self._trouble_with(path):
@@ -85,7 +85,7 @@ class OutputFiles:
     def refuse_links(self, reports: Iterable[str]) -> None:
         """Raise `SyncengineError` when a report is a link, which would be found only once the work is done."""
         for file in reports:
-            path = Path(os.path.abspath(self._folder / file))  # noqa: PTH100 - as above
+            path = as_written(self._folder / file)
             try:
                 if file != "-" and not is_stream(path):
                     refuse_links(path)

@@ -25,7 +25,7 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | 
     Refuse a link, and a path below a linked folder of the project. Write directly to a pipe, stream or device. `mode`
     is the permission bits of the file; `None` keeps the bits of the old file, or applies the umask to a new one.
     """
-    place = _as_written(path)
+    place = as_written(path)
     if is_stream(place):
         number = DESCRIPTOR.fullmatch(place.as_posix())
         # Opened again by its name, a file behind a stream would be truncated.
@@ -62,14 +62,15 @@ def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int
 
 def refuse_links(path: Path) -> None:
     """Raise `OSError` if `path` is a link, or below a linked folder of the current folder or of the file's project."""
-    place, here = _as_written(path), Path.cwd()
+    place, here = as_written(path), Path.cwd()
     projects = (each for each in place.parents if not each.is_symlink() and any((each / n).exists() for n in ROOTS))
     base = here if place.is_relative_to(here) else next(projects, place.parent)
     if any(each.is_symlink() for each in (place, *place.parents) if each != base and each.is_relative_to(base)):
         raise OSError(errno.ELOOP, LINKED, str(path))
 
 
-def _as_written(path: Path) -> Path:
+def as_written(path: Path) -> Path:
+    """Return the absolute path of a file to write, without following links."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
