@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ def main() -> None:
     try:
         from syncengine.cli import main as program
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would show a traceback
         sys.stderr.write("interrupted\n")
         sys.exit(130)
     try:

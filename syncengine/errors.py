@@ -76,7 +76,7 @@ def with_row(message: str, data: Row | None, more: int = 0) -> str:
     return f"{message} ({data.file}:{data.row}{others})" if data else message
 
 
-def as_bug(error: Exception) -> str:
+def as_bug(error: BaseException) -> str:
     """Return a message that names an unexpected error by class only, since its own message may contain user data."""
     return f"{type(error).__name__} in syncengine, which is a bug"
 

@@ -25,8 +25,12 @@ from syncengine.render.escape import harmless, visible
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code. No traceback ever reaches a user."""
-    code = run(arguments)
-    _set_signals(lambda *_: os._exit(code))  # all output is written; only memory is left to free
+    code = int(ExitCode.INTERRUPTED)
+    try:  # `suppress` is a function, at whose end another interrupt would be raised
+        code = run(arguments)
+        _set_signals(lambda *_: os._exit(code))  # all output is written; only memory is left to free
+    except KeyboardInterrupt:  # another one, while the first is reported
+        _set_signals(signal.SIG_IGN)
     atexit.register(_set_signals, signal.SIG_IGN)
     keep_all()  # or garbage collection would scan all imported modules at exit
     sys.exit(code)

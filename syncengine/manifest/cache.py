@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import TypeVar
 
 import msgspec
@@ -97,6 +97,8 @@ class ManifestCache:
         self._path = folder / FILE_NAME
         self.context = digest_of(__version__, FORMAT, defaults.values, parts)
         self._writer: Thread | None = None
+        self._access = Lock()
+        """Held for each access, since waiting for the writer can be interrupted, and to close the file then crashes."""
         self._connection = self._quietly(self._connected)
 
     def digest(self, file: str, sha256: str) -> str:
@@ -261,7 +263,7 @@ class ManifestCache:
         connection = getattr(self, "_connection", None)
         if connection is None and what != self._connected:
             return None
-        with suppress(sqlite3.Error, OSError, msgspec.DecodeError):
+        with suppress(sqlite3.Error, OSError, msgspec.DecodeError), self._access:
             return what(connection)
         return None
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 import msgspec
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
-from syncengine.errors import SyncengineError
 from syncengine.manifest.cache import ManifestCache, has_cache
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
@@ -26,12 +21,6 @@ from syncengine.manifest.reading import ReadFile, Reading, read_file, reading_of
 
 MUCH = 1_000_000
 """The total size of files, in bytes, from which several processes are worth starting."""
-PATIENCE = 0.0005
-"""The seconds after which the thread that receives readings may interrupt another one of this process.
-
-A reading comes in a dozen pieces. With the usual 5 ms for each, processes would wait until it is received.
-"""
-_STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 8
 """The number of readings that wait in memory to be stored in the cache together."""
 
@@ -147,17 +136,6 @@ def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None =
     return read._replace(sha256=before) if is_certain else read
 
 
-def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> ReadFile:
-    """Read one file in a worker process. Raise `KeyboardInterrupt` when the process was asked to stop."""
-    if _stopped.is_asked:
-        raise KeyboardInterrupt
-    _stopped.is_reading = True
-    try:
-        return read_one(file, defaults, former)
-    finally:
-        _stopped.is_reading = False
-
-
 def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | None) -> Reading:
     if not file.is_template:
         return read_manifest(data, file.name, defaults, file.context, _former(former))
@@ -184,57 +162,12 @@ def _processes(files: Sequence[ManifestFile]) -> int:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
 
 
-@contextmanager
 def _in_processes(
     files: Sequence[ManifestFile], former: Sequence[bytes | None], defaults: DefaultValues, processes: int
-) -> Iterator[Iterator[ReadFile]]:
-    """Start to read files in processes, each of which ends with its last file. Yield an iterator of the results."""
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import active_children, get_context
+) -> AbstractContextManager[Iterator[ReadFile]]:
+    """Start to read files in processes. Yield an iterator of the results."""
+    from syncengine.manifest.reading_processes import in_processes
 
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process has its own handlers
-    try:
-        # Marks of nodes belong to the parser of this process.
-        read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
-        reads = pool.map(read, files, former)
-        pool.shutdown(wait=False)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(PATIENCE)
-    try:
-        yield reads
-    except BrokenProcessPool:
-        for child in active_children():
-            child.kill()  # it may wait for a lock that the ended one held, and does not stop for a signal meanwhile
-        message = "a process that read manifests was ended from outside: is there enough memory?"
-        raise SyncengineError(message, code="reading") from None
-    except BaseException:
-        for child in active_children():
-            child.terminate()
-        raise
-    finally:
-        sys.setswitchinterval(interval)
-
-
-class _Stopped:
-    """Whether this process was asked to stop. That interrupts reading, but never the sending of a result."""
-
-    def __init__(self) -> None:
-        self.is_asked = self.is_reading = False
-
-    def listen(self) -> None:
-        """Handle a worker's signals. Ctrl-C goes to all processes of a terminal, and only the parent reports it."""
-        for number in _STOPPING:
-            signal.signal(number, self._ask)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.is_asked, was_reading, self.is_reading = True, self.is_reading, False
-        if was_reading:
-            raise KeyboardInterrupt
-
-
-_stopped = _Stopped()
+    # Marks of nodes belong to the parser of this process.
+    own = DefaultValues(defaults.values, {}, defaults.file)
+    return in_processes(lambda number: read_one(files[number], own, former[number]), len(files), processes)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,15 +102,7 @@ def test_many_processes_are_interrupted_as_one(
     tmp_path: Path, command: tuple[str, ...], number: signal.Signals
 ) -> None:
     """A terminal sends Ctrl-C to all of them: exit 130, one word, and none of them is left."""
-    (tmp_path / "manifests").mkdir()
-    items = "".join(f'  - name: a matter of number {n}\n    keywords: [Kw {n}, "Word {n}"]\n' for n in range(6000))
-    for part in "abcdefgh":
-        text = items.replace(" number", f" {part} number").replace("w ", f"w {part}").replace("rd ", f"rd {part}")
-        (tmp_path / "manifests" / f"{part}.yaml").write_text(f"tags:\n{text}")
-    process = subprocess.Popen(
-        [*PROGRAM, *command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    _wait_for_children(process.pid)
+    process = _start_reading(tmp_path, *command)
     os.killpg(process.pid, number)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (130, b"")
@@ -117,6 +110,33 @@ def test_many_processes_are_interrupted_as_one(
     assert b"Traceback" not in err
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+@pytest.mark.parametrize("pause", [0, 0.001, 0.003, 0.006, 0.01, 0.02, 0.04])
+def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> None:
+    """Whoever presses Ctrl-C twice sees no traceback, and nothing crashes."""
+    process = _start_reading(tmp_path, "plan", "--sandbox")
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(pause)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+
+
+def _start_reading(folder: Path, *command: str) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, and return it once its processes read many tags."""
+    (folder / "manifests").mkdir()
+    items = "".join(f'  - name: a matter of number {n}\n    keywords: [Kw {n}, "Word {n}"]\n' for n in range(6000))
+    for part in "abcdefgh":
+        text = items.replace(" number", f" {part} number").replace("w ", f"w {part}").replace("rd ", f"rd {part}")
+        (folder / "manifests" / f"{part}.yaml").write_text(f"tags:\n{text}")
+    process = subprocess.Popen(
+        [*PROGRAM, *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    _wait_for_children(process.pid)
+    return process
 
 
 def _wait_for_children(pid: int) -> None:

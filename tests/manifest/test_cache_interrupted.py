@@ -1,0 +1,43 @@
+"""An interrupt while the cache is written does not crash the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import signal, sys, time
+from pathlib import Path
+
+from syncengine.manifest.cache import ManifestCache
+from syncengine.manifest.declarations import DefaultValues
+from syncengine.manifest.reading import Reading, read_file
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+cache = ManifestCache(Path(sys.argv[1]), DefaultValues())
+cache.keep([read_file(Reading(str(n)))._replace(sha256=str(n), packed=bytes(300_000)) for n in range(200)])
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[2]))
+try:
+    cache.digests()  # which waits for what is written
+    signal.setitimer(signal.ITIMER_REAL, 0)
+except KeyboardInterrupt:
+    pass
+cache.close()
+print("closed", flush=True)
+time.sleep(0.5)  # what is written goes on meanwhile
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.03, 0.06, 0.1, 0.15])
+def test_a_cache_is_closed_while_it_is_written(tmp_path: Path, seconds: float) -> None:
+    """Closing it waits for the statement that is under way, though waiting for the writer was interrupted."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path), str(seconds)], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"closed\n", b"")
