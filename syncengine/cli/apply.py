@@ -25,7 +25,7 @@ from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
 from syncengine.cli.streams import agreed, discard_stdout, is_answered, tell, usage_of
-from syncengine.document.gc_pause import keep_all, rare_collection
+from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.document.setting_types import span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
@@ -243,7 +243,9 @@ def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any
         raise Usage("a saved plan is applied whole: select resources when you plan")
     if chosen["reviewed"] or chosen["require_reviewed"]:
         raise Usage("a saved plan cannot be combined with --reviewed or --require-reviewed, which check a fresh plan")
-    plan = saved_plan.load(options.folder / paths[0], SHOWN)
+    with no_collection():
+        plan = saved_plan.load(options.folder / paths[0], SHOWN)
+        keep_all()  # or the collector would begin with all of it
     # Diagnostics of the state and of approvals are made anew.
     return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST | CODES))
 

@@ -17,7 +17,7 @@ from syncengine.cli.output import Output, as_argument
 from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
 from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.selection import selected, selection
-from syncengine.document.gc_pause import no_collection
+from syncengine.document.gc_pause import leave_to_exit, no_collection
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.registry import PLAN_FORMATS, PLAN_REPORTS
 
@@ -80,6 +80,7 @@ def plan(
             if out is not None:
                 _refuse_output(out, [file for _, file in targets], files)
             result = _planned(options, reporting, paths, out, revision, since, chosen, uses_state=not no_state)
+            leave_to_exit(result)
             texts = reporting.rendered(result)
     except SyncengineError as error:
         return reporting.output.refusal(error, "text" if takes_stdout(reporting.targets) else format)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,8 +31,14 @@ INPUTS = frozenset({".yaml", ".yml", ".j2", ".csv"})
 DATABASE = b"SQLite format 3\0"
 """The first bytes of a database of SQLite, such as a state."""
 
-OURS, JSON_LINES = "syncengine.", frozenset({".json", ".jsonl", ".ndjson"})
+OURS, JSON_LINES = b"syncengine.", frozenset({".json", ".jsonl", ".ndjson"})
 """The start of the `format` of our own JSON, and the suffixes of JSON."""
+
+OUR_START = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(OURS))
+"""The start of a document of ours, which need not be parsed: a saved plan may be larger than the memory."""
+
+START = 200
+"""The number of bytes at the start of a file by which most files are recognized."""
 
 REPORT_MEMBERS = (frozenset({"version", "runs"}), frozenset({"source", "diagnostics"}), frozenset({"fingerprint"}))
 """The members of reports in other formats of JSON (SARIF, rdjson, GitLab's code quality), which outputs may replace."""
@@ -160,8 +167,11 @@ def _content_of(path: Path) -> str | None:
     if not path.exists():
         return None
     with path.open("rb") as file:
-        if file.read(len(DATABASE)) == DATABASE:
-            return "a database and would be overwritten"
+        start = file.read(START)
+    if start.startswith(DATABASE):
+        return "a database and would be overwritten"
+    if OUR_START.match(start):
+        return None
     is_foreign = path.suffix.lower() in JSON_LINES and _is_foreign(_json_in(path))
     return "JSON that syncengine did not write and would be overwritten" if is_foreign else None
 
@@ -171,7 +181,7 @@ def _is_foreign(content: Any) -> bool:
     first = content[0] if isinstance(content, Sequence) and content else content
     if not isinstance(first, Mapping):
         return bool(content)
-    ours = bytes(first.get("format", b"")).startswith(f'"{OURS}'.encode())
+    ours = bytes(first.get("format", b"")).startswith(b'"' + OURS)
     return bool(content) and not ours and not any(members <= first.keys() for members in REPORT_MEMBERS)
 
 
