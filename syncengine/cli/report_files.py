@@ -100,17 +100,7 @@ class OutputFiles:
                 message = f"the report {file} cannot be written: {error.strerror}; nothing was applied"
                 raise SyncengineError(message, code="report-file") from None
 
-    def _trouble_with(self, path: Path) -> str | None:
-        """Return why no output is written to a file, or `None`."""
-        with suppress(OSError):  # whoever writes the file reports a link
-            refuse_links(path)
-            if path.suffix.lower() in INPUTS:
-                return f"no output is written to a {path.suffix} file, since people write them"
-            if is_input := self._input_at(path) or _content_of(path):
-                return f"this file is {is_input}"
-        return None
-
-    def _input_at(self, path: Path) -> str | None:
+    def use_of(self, path: Path) -> str | None:
         """Return the use of a file that this command or its project reads, or `None` for any other file."""
         place = _place(path)
         if place in self._kept:
@@ -121,6 +111,16 @@ class OutputFiles:
             return "read by this project and would be overwritten"
         is_manifest = path.suffix.lower() == ".json" and not self._folders.isdisjoint(place.parents)
         return "in a folder whose JSON files this project reads" if is_manifest else None
+
+    def _trouble_with(self, path: Path) -> str | None:
+        """Return why no output is written to a file, or `None`."""
+        with suppress(OSError):  # whoever writes the file reports a link
+            refuse_links(path)
+            if path.suffix.lower() in INPUTS:
+                return f"no output is written to a {path.suffix} file, since people write them"
+            if is_input := self.use_of(path) or _content_of(path):
+                return f"this file is {is_input}"
+        return None
 
     @cached_property
     def _files(self) -> set[Path]:

@@ -70,7 +70,7 @@ def in_processes(work: Callable[[int], T], count: int, processes: int) -> Iterat
     """Call `work` for each number below `count` in forked processes. Yield an iterator of the results, in order.
 
     It raises what `work` raises, and `SyncengineError` (`reading`) when a process ended. A process ends with the last
-    number, and with the context at the latest.
+    number, and with the context at the latest. Where no process can be started, `work` is called in this one.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process ignores them
     workers: list[_Worker[T]] = []
@@ -79,14 +79,17 @@ def in_processes(work: Callable[[int], T], count: int, processes: int) -> Iterat
     interval = sys.getswitchinterval()
     try:
         try:
-            workers += (_Worker(work) for _ in range(processes))
-            for worker in workers:  # after all processes, since a fork copies no threads
-                threads.append(Thread(target=worker.supply, args=(numbers, results), daemon=True))
-                threads[-1].start()
+            with suppress(OSError):
+                workers += (_Worker(work) for _ in range(processes))
+            with suppress(RuntimeError):  # there is no room for another thread
+                for worker in workers:  # after all processes, since a fork copies no threads
+                    thread = Thread(target=worker.supply, args=(numbers, results), daemon=True)
+                    thread.start()
+                    threads.append(thread)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         sys.setswitchinterval(PATIENCE)
-        yield _in_order(results)
+        yield _in_order(results) if threads else map(work, numbers)
     finally:
         sys.setswitchinterval(interval)
         for worker in workers:

@@ -236,6 +236,15 @@ def test_no_output_overwrites_what_is_read(project: Project, words: str, place: 
     assert (path.read_bytes() if path.exists() else None) == before
 
 
+@pytest.mark.parametrize("words", ["schema -o manifests", "schema plan -o manifests/below", "schema -o .git"])
+def test_no_schema_becomes_an_input(project: Project, words: str) -> None:
+    """The next plan would read it as a manifest."""
+    project.wants(tags=OLD)
+    done = project.run(*words.split())
+    assert (done.code, "choose another folder" in done.err) == (64, True)
+    assert not [*project.folder.rglob("*.schema.json")]
+
+
 @pytest.mark.parametrize("content", ["", "not JSON", "[]", "{}", "\ud800", "{" * 100_000])
 def test_an_output_overwrites_any_other_file(project: Project, content: str) -> None:
     """Among them an earlier plan."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 
@@ -71,6 +72,18 @@ def test_a_process_that_is_killed_is_reported(instant: float) -> None:
     with in_processes(work, 20, 2) as results, pytest.raises(SyncengineError, match="was ended from outside") as found:
         assert {len(result) for result in results} <= {0, LARGE}
     assert found.value.code == "reading"
+
+
+def test_without_room_for_a_process_the_work_is_done_here() -> None:
+    """As in a container that limits open files or processes."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, allowed[1]))
+    try:
+        with in_processes(lambda number: (number, os.getpid()), 3, 2) as results:
+            found = list(results)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+    assert found == [(number, os.getpid()) for number in range(3)]
 
 
 def test_no_process_outlives_its_use() -> None:
