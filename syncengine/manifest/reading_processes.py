@@ -42,7 +42,7 @@ class _Worker(Generic[T]):
         for number in numbers:
             result = results[number]
             try:
-                result.set_result(self._asked(number))
+                result.set_result(self._result_of(number))
             except BaseException as error:
                 result.set_exception(error)
         self._connection.close()
@@ -52,7 +52,7 @@ class _Worker(Generic[T]):
         """End the process, which has nothing to lose, at once."""
         self._process.kill()
 
-    def _asked(self, number: int) -> T:
+    def _result_of(self, number: int) -> T:
         try:
             self._connection.send(number)
             result, error = self._connection.recv()
