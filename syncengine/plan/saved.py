@@ -28,6 +28,7 @@ from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
 
 FORMAT = "syncengine.plan/v1"
+START = f'{{"format":"{FORMAT}",'.encode()
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after the parts."""
 DIGEST, END = b',"digest":"', b'"}\n'
@@ -205,6 +206,8 @@ def _none(path: Path, whole: bytes) -> SyncengineError:
     try:
         printed = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if whole.startswith(START):
+            return _unfit(f"the plan {path} is incomplete: plan again")
         printed = Printed()
     if printed.format != FORMAT:
         return _unfit(f"{path} is not a saved plan")

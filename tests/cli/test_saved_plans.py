@@ -48,6 +48,16 @@ def test_a_plan_goes_into_a_pipe(project: Project) -> None:
     assert (project.folder / "report.json").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.parametrize("command", ["apply", "show"])
+def test_a_plan_that_was_cut_short_is_told_as_such(saved: Project, command: str) -> None:
+    """As by an upload that ended early."""
+    whole = (saved.folder / "saved.plan").read_bytes()
+    for size in (40, whole.index(b'"execution"')):
+        (saved.folder / "saved.plan").write_bytes(whole[:size])
+        done = saved.run(command, "saved.plan")
+        assert (done.code, "the plan saved.plan is incomplete: plan again" in done.err) == (1, True)
+
+
 @pytest.mark.skipif(MEMORY is None, reason="no folder for files in memory here")
 def test_a_plan_in_memory_is_its_owners(project: Project) -> None:
     """It is no stream, though its path begins as those of streams do."""
