@@ -17,6 +17,7 @@ def main() -> None:
     codes: list[int] = []
     atexit.register(_leave, codes)  # before all others, so that it is called last
     try:
+        _import_orjson()
         from syncengine.cli import main as program
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would show a traceback
@@ -28,6 +29,17 @@ def main() -> None:
         if isinstance(ended.code, int):
             codes.append(ended.code)
         raise
+
+
+def _import_orjson() -> None:
+    """Import orjson, which crashes when an interrupt arrives meanwhile; raise the interrupt afterwards."""
+    interrupts: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
+    import orjson  # noqa: F401
+
+    signal.signal(signal.SIGINT, before)
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 def _leave(codes: Sequence[int]) -> None:

@@ -26,7 +26,7 @@ from syncengine.render.escape import harmless, visible
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code. No traceback ever reaches a user."""
     code = int(ExitCode.INTERRUPTED)
-    try:  # `suppress` is a function, at whose end another interrupt would be raised
+    try:  # not `suppress`, since another interrupt may be raised when its function begins
         code = run(arguments)
         _set_signals(lambda *_: os._exit(code))  # all output is written; only memory is left to free
     except KeyboardInterrupt:  # another one, while the first is reported
@@ -63,6 +63,10 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         discard_stdout()
         return ExitCode.ERROR
+    except MemoryError:
+        trouble = SyncengineError("there is not enough memory", code="memory")
+        _tell_error(words, trouble)
+        return _in_machine_format(words, trouble, ExitCode.ERROR)
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
             message = f"the output cannot be written: {error.strerror}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections import Counter
@@ -21,7 +22,7 @@ from syncengine.errors import SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.atomic_write import as_written, is_stream, refuse_links, write_whole
 from syncengine.project.environments import environment_names
-from syncengine.project.model import Project
+from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.references import sqlite_file
 from syncengine.project.secret_places import sqlite_files
 
@@ -37,7 +38,7 @@ OURS, JSON_LINES = b"syncengine.", frozenset({".json", ".jsonl", ".ndjson"})
 OUR_START = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(OURS))
 """The start of a document of ours, which need not be parsed: a saved plan may be larger than the memory."""
 
-START = 200
+HEAD = 200
 """The number of bytes at the start of a file by which most files are recognized."""
 
 REPORT_MEMBERS = (frozenset({"version", "runs"}), frozenset({"source", "diagnostics"}), frozenset({"fingerprint"}))
@@ -128,12 +129,15 @@ class OutputFiles:
 
     @cached_property
     def _folders(self) -> set[Path]:
-        return {file for file in self._files if file.is_dir()}
+        return {file for file in self._files if not file.is_file()}
 
     def _inputs(self) -> Iterator[Path]:
         """Yield the files and folders that the project reads, in any of its environments."""
         yield from (self._folder / name for name in (self._options.config, *self._options.variable_files) if name)
-        for project in self._projects():
+        projects = list(self._projects())
+        if not projects:  # there is none, or it is unreadable
+            yield self._folder / MANIFESTS
+        for project in projects:
             yield from (*project.manifests, *project.policy_paths, *project.secret_files())
             if project.posted_time and project.posted_time.narrative and project.posted_time.narrative.template:
                 yield project.root / project.posted_time.narrative.template.text
@@ -167,7 +171,7 @@ def _content_of(path: Path) -> str | None:
     if not path.exists():
         return None
     with path.open("rb") as file:
-        start = file.read(START)
+        start = file.read(HEAD)
     if start.startswith(DATABASE):
         return "a database and would be overwritten"
     if OUR_START.match(start):
@@ -189,7 +193,7 @@ def _json_in(path: Path) -> Any:
     """Return the object or list of JSON in a file or in its first line, unparsed below; empty if there is none."""
     from msgspec import MsgspecError, Raw, json
 
-    whole = path.read_bytes()
+    whole = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     for text in (whole, whole.partition(b"\n")[0]):
         for kind in (dict[str, Raw], list[dict[str, Raw]], list[Raw]):
             with suppress(MsgspecError, UnicodeDecodeError, RecursionError):

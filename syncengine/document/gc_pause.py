@@ -37,6 +37,7 @@ def leave_to_exit(value: object) -> None:
 
 
 _LEFT: list[object] = []
+"""The values of `leave_to_exit`."""
 
 RARELY = (50_000, 20, 20)
 """The collector's thresholds, one for each generation: allocations, then collections of the next younger generation."""

@@ -98,7 +98,7 @@ class ManifestCache:
         self.context = digest_of(__version__, FORMAT, defaults.values, parts)
         self._writer: Thread | None = None
         self._access = Lock()
-        """Held for each access, since waiting for the writer can be interrupted, and to close the file then crashes."""
+        """Held for each access: a wait for the writer can be interrupted, and SQLite crashes if it is closed in use."""
         self._connection = self._quietly(self._connected)
 
     def digest(self, file: str, sha256: str) -> str:
@@ -153,6 +153,10 @@ class ManifestCache:
                 self._writer = writer
 
     def _keep(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
+        with suppress(MemoryError):
+            self._write(pairs)
+
+    def _write(self, pairs: Sequence[tuple[str, ReadFile]]) -> None:
         rows = [
             (digest, seal(read.packed), *(seal(getattr(read, column).encode()) for column in COMPARED))
             for digest, read in pairs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
@@ -30,21 +30,23 @@ A result comes in several pieces. With the usual 5 ms for each, processes would 
 class _Worker(Generic[T]):
     """A forked process that calls `work` for one number after the other, until its connection ends."""
 
-    def __init__(self, work: Callable[[int], T]) -> None:
+    def __init__(self, work: Callable[[int], T], others: Iterable[_Worker[T]]) -> None:
         fork = get_context("fork")
         self._connection, theirs = fork.Pipe()
-        self._process = fork.Process(target=_serve, args=(work, theirs, self._connection), daemon=True)
+        inherited = [self._connection, *(other._connection for other in others)]
+        self._process = fork.Process(target=_serve, args=(work, theirs, inherited), daemon=True)
         self._process.start()
         theirs.close()  # or other processes would inherit it, and it would not end with this one
 
     def supply(self, numbers: Iterator[int], results: list[Future[T]]) -> None:
-        """Have the process work on numbers, which other workers share, until none is left. Then end it."""
+        """Have the process work on numbers, which other workers share, until none is left or one fails. Then end it."""
         for number in numbers:
             result = results[number]
             try:
                 result.set_result(self._result_of(number))
             except BaseException as error:
                 result.set_exception(error)
+                break
         self._connection.close()
         self._process.join()
 
@@ -69,18 +71,20 @@ class _Worker(Generic[T]):
 def in_processes(work: Callable[[int], T], count: int, processes: int) -> Iterator[Iterator[T]]:
     """Call `work` for each number below `count` in forked processes. Yield an iterator of the results, in order.
 
-    It raises what `work` raises, and `SyncengineError` (`reading`) when a process ended. A process ends with the last
-    number, and with the context at the latest. Where no process can be started, `work` is called in this one.
+    It raises what `work` raises, and `SyncengineError` (`reading`) when a process ended. A process ends when no number
+    is left for it, and with the context at the latest. Where none can be started, `work` is called in this one.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process ignores them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     workers: list[_Worker[T]] = []
     numbers, results = iter(range(count)), [Future[T]() for _ in range(count)]
     threads: list[Thread] = []
     interval = sys.getswitchinterval()
     try:
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process ignores them
             with suppress(OSError):
-                workers += (_Worker(work) for _ in range(processes))
+                for _ in range(processes):
+                    workers.append(_Worker(work, workers))
             with suppress(RuntimeError):  # there is no room for another thread
                 for worker in workers:  # after all processes, since a fork copies no threads
                     thread = Thread(target=worker.supply, args=(numbers, results), daemon=True)
@@ -91,11 +95,13 @@ def in_processes(work: Callable[[int], T], count: int, processes: int) -> Iterat
         sys.setswitchinterval(PATIENCE)
         yield _in_order(results) if threads else map(work, numbers)
     finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # or another interrupt would leave the processes alone
         sys.setswitchinterval(interval)
         for worker in workers:
             worker.kill()
         for thread in threads:
             thread.join()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _in_order(results: list[Future[T]]) -> Iterator[T]:
@@ -105,12 +111,13 @@ def _in_order(results: list[Future[T]]) -> Iterator[T]:
         results[number] = Future()
 
 
-def _serve(work: Callable[[int], Any], connection: Connection, parents: Connection) -> None:
+def _serve(work: Callable[[int], Any], connection: Connection, inherited: Iterable[Connection]) -> None:
     """Answer each number with its result or error. Ctrl-C goes to all processes of a terminal; the parent ends this."""
     for number in _STOPPING:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-    parents.close()
+    for other in inherited:  # or they would not end with the parent
+        other.close()
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(_answer(work, connection.recv()))

@@ -7,6 +7,7 @@ author, so the content of a file is checked against the state when it is applied
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ START = f'{{"format":"{FORMAT}",'.encode()
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
 """Separators in the file: before the changes, before the parts to execute, and after the parts."""
 DIGEST, END = b',"digest":"', b'"}\n'
+WHOLE = re.compile(rb',"digest":"[0-9a-f]{64}"\}\s*$')
+"""The end of a file that is not cut short."""
 BEFORE = b',"execution":{'
 """The start of the parts in the earlier format, with the whole plan on one line. Such a file is refused."""
 OBJECT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
@@ -39,6 +42,8 @@ BLOCK = 1 << 20
 """The number of bytes that are searched at once."""
 CHANGES_AT_ONCE = 200
 """The number of changes that are encoded together. A plan may have very many small ones."""
+TAIL = 200
+"""The number of bytes at the end of a file that show whether it is whole."""
 SEAL = 20
 """The number of characters of a plan's id that identify its content."""
 
@@ -139,6 +144,8 @@ def load(path: Path, display: Shown) -> Plan:
         try:
             plan = _as_written(path, file, start, display)
         except SyncengineError:
+            if not _is_whole(file):
+                raise _incomplete(path) from None
             if _has_its_digest(file):
                 raise
             raise _changed(path) from None
@@ -168,6 +175,12 @@ def _start_of_execution(file: BufferedReader) -> int | None:
         position += len(block)
         before = block[-len(EXECUTION) :]
     return None
+
+
+def _is_whole(file: BufferedReader) -> bool:
+    """Return whether a file has the end of a saved plan."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+    return WHOLE.search(file.read()) is not None
 
 
 def _has_its_digest(file: BufferedReader) -> bool:
@@ -207,7 +220,7 @@ def _none(path: Path, whole: bytes) -> SyncengineError:
         printed = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         if whole.startswith(START):
-            return _unfit(f"the plan {path} is incomplete: plan again")
+            return _incomplete(path)
         printed = Printed()
     if printed.format != FORMAT:
         return _unfit(f"{path} is not a saved plan")
@@ -252,6 +265,10 @@ def _executed(file: BufferedReader, start: int) -> tuple[Plan, list[bool]]:
 
 def _changed(path: Path) -> SyncengineError:
     return _unfit(f"{path} was changed after it was saved: plan again")
+
+
+def _incomplete(path: Path) -> SyncengineError:
+    return _unfit(f"the plan {path} is incomplete: plan again")
 
 
 def _of_another_version(path: Path) -> SyncengineError:

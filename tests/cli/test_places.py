@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -243,6 +244,18 @@ def test_no_schema_becomes_an_input(project: Project, words: str) -> None:
     done = project.run(*words.split())
     assert (done.code, "choose another folder" in done.err) == (64, True)
     assert not [*project.folder.rglob("*.schema.json")]
+
+
+@pytest.mark.parametrize("text", ["version: 1\nmanifests: [conf]\n", "version: 1\nbogus: 1\n", None])
+def test_no_schema_becomes_an_input_later(project: Project, text: str | None) -> None:
+    """The folder of manifests does not exist yet, and the project may be invalid or none."""
+    shutil.rmtree(project.folder / "manifests", ignore_errors=True)
+    file = project.folder / "syncengine.yaml"
+    file.unlink() if text is None else file.write_text(text)
+    folder = "conf" if text and "conf" in text else "manifests"
+    done = project.run("schema", "plan", "-o", folder)
+    assert (done.code, "choose another folder" in done.err) == (64, True)
+    assert not (project.folder / folder).exists()
 
 
 @pytest.mark.parametrize("content", ["", "not JSON", "[]", "{}", "\ud800", "{" * 100_000])

@@ -52,7 +52,7 @@ def test_a_plan_goes_into_a_pipe(project: Project) -> None:
 def test_a_plan_that_was_cut_short_is_told_as_such(saved: Project, command: str) -> None:
     """As by an upload that ended early."""
     whole = (saved.folder / "saved.plan").read_bytes()
-    for size in (40, whole.index(b'"execution"')):
+    for size in (40, whole.index(b'"execution"'), whole.index(b'"execution"') + 500, len(whole) - 3):
         (saved.folder / "saved.plan").write_bytes(whole[:size])
         done = saved.run(command, "saved.plan")
         assert (done.code, "the plan saved.plan is incomplete: plan again" in done.err) == (1, True)

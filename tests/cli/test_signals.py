@@ -159,7 +159,9 @@ sys.meta_path.insert(0, Interrupting())
 """What an interpreter runs as it starts: the signal comes while a module is looked for."""
 
 
-@pytest.mark.parametrize("module", ["syncengine.cli", "click", "syncengine.cli.plan", "syncengine.plan.build"])
+@pytest.mark.parametrize(
+    "module", ["orjson", "json.decoder", "syncengine.cli", "click", "syncengine.cli.plan", "syncengine.plan.build"]
+)
 def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
     estate: Estate, tmp_path: Path, module: str
 ) -> None:

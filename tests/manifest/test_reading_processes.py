@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import threading
 import time
 
 import pytest
@@ -72,6 +73,38 @@ def test_a_process_that_is_killed_is_reported(instant: float) -> None:
     with in_processes(work, 20, 2) as results, pytest.raises(SyncengineError, match="was ended from outside") as found:
         assert {len(result) for result in results} <= {0, LARGE}
     assert found.value.code == "reading"
+
+
+def test_a_process_ends_when_nothing_is_left_for_it() -> None:
+    """Though another one, which inherited its connection, still works."""
+
+    def work(number: int) -> int:
+        time.sleep(0.3 if number == 0 else 5)
+        return os.getpid()
+
+    with in_processes(work, 2, 2) as results:
+        process, deadline = next(results), time.monotonic() + 3
+        with pytest.raises(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.kill(process, 0)
+                time.sleep(0.01)
+
+
+def test_a_second_interrupt_does_not_leave_processes_alone() -> None:
+    """It arrives as soon as the first has ended the use of the processes, and is raised once they are gone."""
+
+    def work(number: int) -> int:
+        time.sleep(5)
+        return number
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), in_processes(work, 4, 2) as results:
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            next(results)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+    assert time.monotonic() - began < 4
 
 
 def test_without_room_for_a_process_the_work_is_done_here() -> None:
