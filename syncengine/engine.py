@@ -114,6 +114,8 @@ class Application:
 
     def _execute(self, saved: Plan | None) -> ExitCode:
         project, request = self._project, self._request
+        if saved:
+            guards.refuse_sandbox(saved, project)
         project.base_url()
         project.api_key()
         manifests = None if saved else check_manifests(project, request, self._runtime)

@@ -110,6 +110,12 @@ def refuse_unmerged(plan: Plan, root: Path, *, allowed: bool) -> None:
         )
 
 
+def refuse_sandbox(plan: Plan, project: Project) -> None:
+    """Refuse a saved plan of the sandbox for any other service, even if no other is known."""
+    if plan.basis.base_url == SANDBOX and not project.is_sandbox:
+        raise StalePlan("the plan was made for the embedded sandbox: apply it with --sandbox")
+
+
 def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
     """Refuse a saved plan that was used, or was made for another state, service or team (docs/planning.md 6)."""
     facts = state.facts()
@@ -117,8 +123,6 @@ def refuse_elsewhere(plan: Plan, state: State, base_url: str) -> None:
         raise StalePlan(f"plan {plan.id} was already applied: plan again to see what remains", code="plan-used")
     lineage = facts.lineage if facts.team else ""
     if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
-        if plan.basis.base_url == SANDBOX != base_url:
-            raise StalePlan("the plan was made for the embedded sandbox: apply it with --sandbox")
         raise StalePlan("the plan was made for another state or service: plan again")
     if plan.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan is for team {plan.basis.team!r}, the state for team {facts.team!r}")

@@ -48,10 +48,10 @@ def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | 
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
     from syncengine.tools.init.from_csv import generated
-    from syncengine.tools.init.new_project import SAMPLES, begin
+    from syncengine.tools.init.new_project import SAMPLES, begin, beside_others
 
     output, place = Output(options, options.folder), options.folder / folder
-    contents = _contents(place, _installation(install), ci)
+    contents = beside_others(place, _contents(place, _installation(install), ci))
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
         contents |= generated(options.folder / csv, csv, place)

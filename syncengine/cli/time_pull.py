@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ def pull_time(options: Globals, format: str, limit: int | None) -> int:
 
     fetch_query(limit)
     events: list[Event] = []
+    if sys.stderr.isatty():
+        Output(options, options.folder).say("Fetching; without posted time, the service answers after up to a minute.")
     has_fetched = calling(options, lambda client, project: _pulled(client, project, limit, events))
     groups = list({event.group_id: event for event in events if isinstance(event, Taken)}.values())
     heard = {event.group_id: event.status for event in events if isinstance(event, Acknowledged)}

@@ -15,7 +15,7 @@ from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import CONFIDENTIAL, LoadContext, is_hidden
-from syncengine.project.model import FILE_NAME
+from syncengine.project.model import FILE_NAME, MANIFESTS
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
@@ -196,9 +196,11 @@ class Search:
 
 
 def where_to_go(folder: Path) -> str:
-    """Return a hint at a project in a subfolder, else at `syncengine init`. It is empty when `folder` is a project."""
+    """Return a hint at a project around or below, else at `syncengine init`. It is empty when `folder` is a project."""
     if (folder / FILE_NAME).exists():
         return ""
+    if folder.resolve().name == MANIFESTS:  # of a project without a project file
+        return f"; the project is the folder around it: run this in `{os.path.relpath(folder.resolve().parent)}`"
     with suppress(OSError):
         project = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
         if project:

@@ -23,7 +23,7 @@ from syncengine.render.words import count_of, minute, number, when
 from syncengine.resource import Kind
 
 MEANING = {
-    DriftKind.UNKNOWN: "used, but never declared",
+    DriftKind.UNKNOWN: "used, but not in the state",
     DriftKind.RETIRED_IN_USE: "retired or deleted, but used since",
     DriftKind.DIFFERS: "shown with values other than those sent",
     DriftKind.UNUSED: "declared, but in no group",
@@ -144,7 +144,7 @@ def _groups(groups: int | str) -> str:
 def _cure(kind: DriftKind, findings: Sequence[ShownFinding], look: Look, options: str) -> Iterator[str]:
     few = findings if look.verbose or len(findings) <= MOST + 1 else findings[:MOST]
     if kind is DriftKind.UNKNOWN:
-        yield from ("", "To declare the tags that are yours, paste them into a manifest:", "")
+        yield from ("", "To declare the tags that are yours and in no manifest yet, paste them into one:", "")
         yield from section_yaml(Kind.TAG, map(_item, few), ORIGIN).splitlines()
     elif kind is DriftKind.DIFFERS:
         addresses = [finding.address for finding in few if finding.address is not None]

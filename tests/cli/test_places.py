@@ -55,6 +55,23 @@ def test_a_plan_of_the_sandbox_is_applied_there(project: Project) -> None:
     assert (done.code, "apply it with --sandbox" in done.err) == (5, True)
 
 
+def test_a_plan_of_the_sandbox_says_so_where_no_service_is_known(project: Project) -> None:
+    """A hint at the URL of a service would lead to the wrong one."""
+    project.wants(tags=OLD)
+    (project.folder / "syncengine.yaml").unlink()
+    assert project.run("plan", "--sandbox", "--out", "saved.plan").code == 0
+    done = project.run("apply", "saved.plan", environ={"SYNCENGINE_API_KEY": ""})
+    assert (done.code, "apply it with --sandbox" in done.err) == (5, True)
+
+
+def test_the_project_around_its_manifests_is_named(project: Project) -> None:
+    """It needs no project file."""
+    project.wants(tags=OLD)
+    (project.folder / "syncengine.yaml").unlink()
+    done = project.run("-C", "manifests", "plan", "--sandbox")
+    assert (done.code, "the project is the folder around it: run this in `.`" in done.err) == (8, True)
+
+
 def test_the_command_that_approves_selects_what_was_shown(project: Project) -> None:
     """Else it would apply more than that."""
     project.settle(tags=OLD)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import refuse_links, write_whole
-from syncengine.project.model import FILE_NAME
+from syncengine.project.model import FILE_NAME, MANIFESTS
 from syncengine.tools.init.installation import DEFAULT, Installation
 from syncengine.tools.init.jobs import laid
 
@@ -49,6 +49,13 @@ def starter_files(installation: Installation = DEFAULT, ci: str | None = None) -
 def ci_files(installation: Installation, ci: str) -> dict[str, str]:
     """Return only the CI file of one host, for an existing project."""
     return {CI[ci]: starter_files(installation, ci)[CI[ci]]}
+
+
+def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
+    """Return the files to write, without samples of manifests if `folder` has others, which may declare the same."""
+    own = folder / MANIFESTS
+    others = own.is_dir() and any(f"{MANIFESTS}/{file.name}" not in contents for file in own.iterdir())
+    return {name: text for name, text in contents.items() if not (others and name.startswith(f"{MANIFESTS}/"))}
 
 
 def is_project(folder: Path) -> bool:
