@@ -38,7 +38,7 @@ def _import_orjson() -> None:
     import orjson  # noqa: F401
 
     signal.signal(signal.SIGINT, before)
-    if interrupts:
+    if interrupts and before is signal.default_int_handler:
         raise KeyboardInterrupt
 
 

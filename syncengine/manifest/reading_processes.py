@@ -95,13 +95,15 @@ def in_processes(work: Callable[[int], T], count: int, processes: int) -> Iterat
         sys.setswitchinterval(PATIENCE)
         yield _in_order(results) if threads else map(work, numbers)
     finally:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # or another interrupt would leave the processes alone
-        sys.setswitchinterval(interval)
-        for worker in workers:
-            worker.kill()
-        for thread in threads:
-            thread.join()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:  # which raises an interrupt that is there already; later ones would leave the processes alone
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        finally:
+            sys.setswitchinterval(interval)
+            for worker in workers:
+                worker.kill()
+            for thread in threads:
+                thread.join()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _in_order(results: list[Future[T]]) -> Iterator[T]:
