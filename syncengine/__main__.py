@@ -22,6 +22,7 @@ def main() -> None:
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would show a traceback
         sys.stderr.write("interrupted\n")
+        codes.append(130)
         sys.exit(130)
     try:
         program()

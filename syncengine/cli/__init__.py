@@ -20,11 +20,13 @@ from syncengine.cli.command_table import program
 from syncengine.cli.streams import begin_printing, discard_stdout, has_printed, put, tell, usage_of
 from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
+from syncengine.project.signals import keep_interrupts, not_ignored
 from syncengine.render.escape import harmless, visible
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code. No traceback ever reaches a user."""
+    keep_interrupts()
     code = int(ExitCode.INTERRUPTED)
     try:  # not `suppress`, since another interrupt may be raised when its function begins
         code = run(arguments)
@@ -37,14 +39,15 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in not_ignored((signal.SIGINT, signal.SIGTERM)):
         signal.signal(number, handler)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the program with `arguments` (by default `sys.argv`) and return its exit code (docs/commands.md)."""
     words = sys.argv[1:] if arguments is None else arguments
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    for number in not_ignored((signal.SIGTERM,)):
+        signal.signal(number, _as_interrupt)
     _prepare_streams()
     try:
         return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False) or 0)

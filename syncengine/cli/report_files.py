@@ -22,7 +22,7 @@ from syncengine.errors import SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.atomic_write import as_written, is_stream, refuse_links, write_whole
 from syncengine.project.environments import environment_names
-from syncengine.project.model import MANIFESTS, Project
+from syncengine.project.model import MANIFESTS, POLICIES, Project
 from syncengine.project.references import sqlite_file
 from syncengine.project.secret_places import sqlite_files
 
@@ -136,9 +136,11 @@ class OutputFiles:
         yield from (self._folder / name for name in (self._options.config, *self._options.variable_files) if name)
         projects = list(self._projects())
         if not projects:  # there is none, or it is unreadable
-            yield self._folder / MANIFESTS
+            yield from (self._folder / MANIFESTS, self._folder / POLICIES)
         for project in projects:
             yield from (*project.manifests, *project.policy_paths, *project.secret_files())
+            if project.policies is None:
+                yield project.files / POLICIES
             if project.posted_time and project.posted_time.narrative and project.posted_time.narrative.template:
                 yield project.root / project.posted_time.narrative.template.text
             own = project.root / own_folder.NAME
@@ -148,12 +150,15 @@ class OutputFiles:
 
     def _projects(self) -> Iterator[Project]:
         """Yield the project in each of its environments, as far as its project file is readable."""
+        projects = list(filter(None, map(self._project, dict.fromkeys((self._options.environment, None)))))
+        yield from projects
+        names = environment_names(projects[0].config) if projects and projects[0].config else ()
+        yield from filter(None, map(self._project, names))
+
+    def _project(self, environment: str | None) -> Project | None:
         with suppress(SyncengineError, OSError):
-            project = self._options.project()
-            yield project
-            for name in environment_names(project.config) if project.config else ():
-                with suppress(SyncengineError):
-                    yield replace(self._options, environment=name).project()
+            return replace(self._options, environment=environment).project()
+        return None
 
 
 def _state_file(project: Project) -> Iterator[Path]:

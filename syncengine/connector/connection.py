@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project.model import Project
+from syncengine.project.signals import not_ignored
 from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.state.lock import LockLost
@@ -138,7 +139,7 @@ def stopping_on_signals(
             stop.set()
             tell()
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in not_ignored((signal.SIGINT, signal.SIGTERM))}
     for number in before:
         loop.add_signal_handler(number, heard)
     try:

@@ -268,7 +268,7 @@ def _changed(path: Path) -> SyncengineError:
 
 
 def _incomplete(path: Path) -> SyncengineError:
-    return _unfit(f"the plan {path} is incomplete: plan again")
+    return _unfit(f"the plan {path} is incomplete or was changed: plan again")
 
 
 def _of_another_version(path: Path) -> SyncengineError:

@@ -23,6 +23,7 @@ from syncengine.posted_time.events import message_of
 from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
+from syncengine.project.signals import not_ignored
 from syncengine.serve.config_watch import LOOK_SECONDS, fingerprint
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
@@ -259,9 +260,11 @@ class _Signals:
 
     def __enter__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._before = {number: signal.getsignal(number) for number in self._calls}
-        for number, call in self._calls.items():
-            self._loop.add_signal_handler(number, call)
+        # SIGHUP reloads even under `nohup`, which ignores it.
+        listens = {*not_ignored(self._calls), signal.SIGHUP} & self._calls.keys()
+        self._before = {number: signal.getsignal(number) for number in listens}
+        for number in listens:
+            self._loop.add_signal_handler(number, self._calls[number])
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

@@ -254,7 +254,9 @@ def test_no_output_overwrites_what_is_read(project: Project, words: str, place: 
     assert (path.read_bytes() if path.exists() else None) == before
 
 
-@pytest.mark.parametrize("words", ["schema -o manifests", "schema plan -o manifests/below", "schema -o .git"])
+@pytest.mark.parametrize(
+    "words", ["schema -o manifests", "schema plan -o manifests/below", "schema -o .git", "schema -o policies"]
+)
 def test_no_schema_becomes_an_input(project: Project, words: str) -> None:
     """The next plan would read it as a manifest."""
     project.wants(tags=OLD)

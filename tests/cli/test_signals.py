@@ -112,6 +112,47 @@ def test_many_processes_are_interrupted_as_one(
         os.killpg(process.pid, 0)
 
 
+def test_an_ignored_interrupt_does_not_stop_an_apply(estate: Estate) -> None:
+    """As in a job that a script started with `&`: SIGINT is for others."""
+    estate.service.fault("upsertTags", delay=0.5)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = estate.project.start_apply()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    estate.service.wait_for("upsertTags")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 0
+
+
+LOST = """
+import os, signal, sys
+
+class Trap:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+
+class Dropping:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            Trap()
+
+sys.meta_path.insert(0, Dropping())
+"""
+"""What an interpreter runs as it starts: the signal comes while a value is freed, where Python cannot raise."""
+
+
+def test_an_interrupt_while_a_value_is_freed_is_not_lost(estate: Estate, tmp_path: Path) -> None:
+    """Python would print it and go on, and an apply would send everything."""
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "sitecustomize.py").write_text(LOST.format(module="syncengine.apply.run"))
+    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
+    done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
+    assert (done.code, done.err.strip()) == (130, "interrupted")
+
+
 @pytest.mark.parametrize("pause", [0, 0.001, 0.003, 0.006, 0.01, 0.02, 0.04])
 def test_a_second_interrupt_changes_nothing(tmp_path: Path, pause: float) -> None:
     """Whoever presses Ctrl-C twice sees no traceback, and nothing crashes."""

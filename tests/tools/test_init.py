@@ -42,14 +42,24 @@ def test_a_new_project_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
     assert sorted(written) == sorted(p.relative_to(tmp_path / "a/b").as_posix() for p in _files(tmp_path / "a/b"))
 
 
-def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["acme.yaml", "matters.yaml"])
+def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, name: str) -> None:
     """They may declare the same, as the quick start does."""
     (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests/acme.yaml").write_text("tags:\n  - name: ACME-0042\n")
+    (tmp_path / "manifests" / name).write_text("tags:\n  - name: ACME-0042\n")
     assert run(tmp_path, "validate").code == 0
     assert run(tmp_path, "init").code == 0
-    assert [file.name for file in (tmp_path / "manifests").iterdir()] == ["acme.yaml"]
+    assert [file.name for file in (tmp_path / "manifests").iterdir()] == [name]
     assert run(tmp_path, "validate").code == 0
+
+
+@pytest.mark.parametrize("name", [".gitkeep", "data.csv", ".DS_Store"])
+def test_files_that_are_no_manifests_get_examples_beside_them(tmp_path: Path, name: str) -> None:
+    """Git keeps no empty folder, and systems leave files of their own."""
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / name).touch()
+    assert run(tmp_path, "init").code == 0
+    assert (tmp_path / "manifests/matters.yaml").exists()
 
 
 def test_what_is_there_is_kept(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
+from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME, MANIFESTS
 from syncengine.tools.init.installation import DEFAULT, Installation
@@ -17,6 +18,8 @@ from syncengine.tools.init.jobs import laid
 RENAMED = {"gitignore": ".gitignore"}
 """Template files stored under another name, because packaging tools would interpret the real name."""
 IGNORE = ".gitignore"
+READ = (*SUFFIXES, *TEMPLATE_SUFFIXES)
+"""The suffixes of manifests."""
 SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
 """Sample manifests that are omitted when the user brings data."""
 
@@ -52,10 +55,16 @@ def ci_files(installation: Installation, ci: str) -> dict[str, str]:
 
 
 def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
-    """Return the files to write, without samples of manifests if `folder` has others, which may declare the same."""
-    own = folder / MANIFESTS
-    others = own.is_dir() and any(f"{MANIFESTS}/{file.name}" not in contents for file in own.iterdir())
-    return {name: text for name, text in contents.items() if not (others and name.startswith(f"{MANIFESTS}/"))}
+    """Return the files to write, without new samples if `folder` has other manifests, which may declare the same."""
+    samples = {name: text for name, text in contents.items() if name.startswith(f"{MANIFESTS}/")}
+    there = (file for file in (folder / MANIFESTS).rglob("[!.]*") if file.name.endswith(READ) and file.is_file())
+    if all(samples.get(file.relative_to(folder).as_posix()) == _text_of(file) for file in there):
+        return dict(contents)
+    return {name: text for name, text in contents.items() if name not in samples or (folder / name).exists()}
+
+
+def _text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def is_project(folder: Path) -> bool:
