@@ -10,16 +10,21 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from syncengine.project.signals import is_interrupt, keep_interrupts
+
 
 def main() -> None:
     """Run the program. Exit with 130 also when an interrupt arrives during imports."""
     gc.disable()  # until a command begins: collection would take a third of the import time
     codes: list[int] = []
     atexit.register(_leave, codes)  # before all others, so that it is called last
+    keep_interrupts()
     try:
         _import_orjson()
         from syncengine.cli import main as program
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_interrupt(error):
+            raise
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # another one would show a traceback
         sys.stderr.write("interrupted\n")
         codes.append(130)

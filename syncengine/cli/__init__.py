@@ -20,13 +20,12 @@ from syncengine.cli.command_table import program
 from syncengine.cli.streams import begin_printing, discard_stdout, has_printed, put, tell, usage_of
 from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
-from syncengine.project.signals import keep_interrupts, not_ignored
+from syncengine.project.signals import is_interrupt, not_ignored
 from syncengine.render.escape import harmless, visible
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code. No traceback ever reaches a user."""
-    keep_interrupts()
     code = int(ExitCode.INTERRUPTED)
     try:  # not `suppress`, since another interrupt may be raised when its function begins
         code = run(arguments)
@@ -56,10 +55,7 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _in_machine_format(words, _usage(error, words), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        interrupted = SyncengineError("interrupted", code="interrupted")
-        text = "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n"
-        _tell(words, interrupted.message, text, interrupted.code)
-        return _in_machine_format(words, interrupted, ExitCode.INTERRUPTED)
+        return _interrupted(words)
     except SyncengineError as error:
         _tell_error(words, error)
         return _in_machine_format(words, error, error.exit_code)
@@ -71,6 +67,8 @@ def run(arguments: list[str] | None = None) -> int:
         _tell_error(words, trouble)
         return _in_machine_format(words, trouble, ExitCode.ERROR)
     except Exception as error:
+        if is_interrupt(error):
+            return _interrupted(words)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
             message = f"the output cannot be written: {error.strerror}"
             _tell_error(words, SyncengineError(message, code="output"))
@@ -85,6 +83,14 @@ def run(arguments: list[str] | None = None) -> int:
         trouble = SyncengineError(_unexpected(error), code="internal")
         _tell_error(words, trouble)
         return _in_machine_format(words, trouble, ExitCode.ERROR)
+
+
+def _interrupted(words: Sequence[str]) -> int:
+    """Report an interrupt, and return its exit code."""
+    interrupted = SyncengineError("interrupted", code="interrupted")
+    text = "\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n"
+    _tell(words, interrupted.message, text, interrupted.code)
+    return _in_machine_format(words, interrupted, ExitCode.INTERRUPTED)
 
 
 def _usage(error: click.ClickException, words: Sequence[str]) -> SyncengineError:

@@ -5,6 +5,7 @@ States, sinks and sources use this module, each with its own policy on migration
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from syncengine import DISTRIBUTION
 from syncengine.database.sqlite import connect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.references import sqlite_file
+
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # or it would print tracebacks of interrupts
 
 BUSY_SECONDS = 10.0
 """The seconds to wait for another writer of a SQLite file."""

@@ -25,12 +25,21 @@ def keep_interrupts() -> None:
 
 
 def _unraisable(lost: Any) -> None:
-    if issubclass(lost.exc_type, KeyboardInterrupt):
+    try:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            Thread(target=_interrupt_again, daemon=True).start()
+        else:
+            sys.__unraisablehook__(lost)
+    except KeyboardInterrupt:  # another one
         Thread(target=_interrupt_again, daemon=True).start()
-    else:
-        sys.__unraisablehook__(lost)
 
 
 def _interrupt_again() -> None:
     time.sleep(AGAIN_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
+    for number in not_ignored((signal.SIGINT, signal.SIGTERM))[:1]:
+        os.kill(os.getpid(), number)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is an interrupt, or what Python 3.11 makes of one that arrives in `__set_name__`."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)

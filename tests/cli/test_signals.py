@@ -125,12 +125,41 @@ def test_an_ignored_interrupt_does_not_stop_an_apply(estate: Estate) -> None:
     assert ended(process).code == 0
 
 
+NAMED = """
+import os, signal, sys
+
+class Interrupted:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+class Naming:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            type("Owner", (), {{"field": Interrupted()}})
+
+sys.meta_path.insert(0, Naming())
+"""
+"""What an interpreter runs as it starts: the signal comes where Python 3.11 makes a RuntimeError of the interrupt."""
+
+
+@pytest.mark.parametrize("module", ["click", "syncengine.apply.run"])
+def test_an_interrupt_in_a_class_that_is_made_is_no_bug(estate: Estate, tmp_path: Path, module: str) -> None:
+    """Exit 130 and one word."""
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "sitecustomize.py").write_text(NAMED.format(module=module))
+    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
+    done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
+    assert (done.code, done.err.strip()) == (130, "interrupted")
+
+
 LOST = """
 import os, signal, sys
 
 class Trap:
     def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.{number})
         for _ in range(1000):
             pass
 
@@ -144,10 +173,15 @@ sys.meta_path.insert(0, Dropping())
 """What an interpreter runs as it starts: the signal comes while a value is freed, where Python cannot raise."""
 
 
-def test_an_interrupt_while_a_value_is_freed_is_not_lost(estate: Estate, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "number"), [("click", "SIGINT"), ("syncengine.apply.run", "SIGINT"), ("syncengine.apply.run", "SIGTERM")]
+)
+def test_an_interrupt_while_a_value_is_freed_is_not_lost(
+    estate: Estate, tmp_path: Path, module: str, number: str
+) -> None:
     """Python would print it and go on, and an apply would send everything."""
     (tmp_path / "start").mkdir()
-    (tmp_path / "start" / "sitecustomize.py").write_text(LOST.format(module="syncengine.apply.run"))
+    (tmp_path / "start" / "sitecustomize.py").write_text(LOST.format(module=module, number=number))
     path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
     done = estate.project.run("apply", "-y", environ={"PYTHONPATH": path})
     assert (done.code, done.err.strip()) == (130, "interrupted")

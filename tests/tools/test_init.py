@@ -42,7 +42,7 @@ def test_a_new_project_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
     assert sorted(written) == sorted(p.relative_to(tmp_path / "a/b").as_posix() for p in _files(tmp_path / "a/b"))
 
 
-@pytest.mark.parametrize("name", ["acme.yaml", "matters.yaml"])
+@pytest.mark.parametrize("name", ["acme.yaml", "matters.yaml", "ACME.YAML"])
 def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, name: str) -> None:
     """They may declare the same, as the quick start does."""
     (tmp_path / "manifests").mkdir()
@@ -53,7 +53,7 @@ def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, na
     assert run(tmp_path, "validate").code == 0
 
 
-@pytest.mark.parametrize("name", [".gitkeep", "data.csv", ".DS_Store"])
+@pytest.mark.parametrize("name", [".gitkeep", "data.csv", ".DS_Store", ".hidden.yaml"])
 def test_files_that_are_no_manifests_get_examples_beside_them(tmp_path: Path, name: str) -> None:
     """Git keeps no empty folder, and systems leave files of their own."""
     (tmp_path / "manifests").mkdir()

@@ -57,14 +57,24 @@ def ci_files(installation: Installation, ci: str) -> dict[str, str]:
 def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
     """Return the files to write, without new samples if `folder` has other manifests, which may declare the same."""
     samples = {name: text for name, text in contents.items() if name.startswith(f"{MANIFESTS}/")}
-    there = (file for file in (folder / MANIFESTS).rglob("[!.]*") if file.name.endswith(READ) and file.is_file())
-    if all(samples.get(file.relative_to(folder).as_posix()) == _text_of(file) for file in there):
+    there = ((file.relative_to(folder), file) for file in (folder / MANIFESTS).rglob("*"))
+    read = ((place, file) for place, file in there if _is_read(place) and file.is_file())
+    if all(_holds(file, samples.get(place.as_posix())) for place, file in read):
         return dict(contents)
     return {name: text for name, text in contents.items() if name not in samples or (folder / name).exists()}
 
 
-def _text_of(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
+def _is_read(place: Path) -> bool:
+    """Return whether a file of this name is read as a manifest."""
+    return place.name.lower().endswith(READ) and not any(part.startswith(".") for part in place.parts)
+
+
+def _holds(file: Path, content: str | bytes | None) -> bool:
+    """Return whether a file has this content. Another file is not read."""
+    if content is None:
+        return False
+    whole = content.encode() if isinstance(content, str) else content
+    return file.stat().st_size == len(whole) and file.read_bytes() == whole
 
 
 def is_project(folder: Path) -> bool:
