@@ -41,7 +41,7 @@ def _import_orjson() -> None:
     """Import orjson, which crashes when an interrupt arrives meanwhile; raise the interrupt afterwards."""
     interrupts: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
-    import orjson  # noqa: F401
+    import orjson  # noqa: F401 - only so that it is imported, whoever uses it
 
     signal.signal(signal.SIGINT, before)
     if interrupts and before is signal.default_int_handler:

@@ -53,6 +53,16 @@ def test_manifests_that_are_there_get_no_examples_beside_them(tmp_path: Path, na
     assert run(tmp_path, "validate").code == 0
 
 
+def test_linked_manifests_get_no_examples_beside_them(tmp_path: Path) -> None:
+    """They are found as every command finds them."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/acme.yaml").write_text("tags:\n  - name: ACME-0042\n")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/more").symlink_to("../other")
+    assert run(tmp_path, "init").code == 0
+    assert run(tmp_path, "validate").code == 0
+
+
 @pytest.mark.parametrize("name", [".gitkeep", "data.csv", ".DS_Store", ".hidden.yaml"])
 def test_files_that_are_no_manifests_get_examples_beside_them(tmp_path: Path, name: str) -> None:
     """Git keeps no empty folder, and systems leave files of their own."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
-from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES
+from syncengine.manifest.files import Search
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME, MANIFESTS
 from syncengine.tools.init.installation import DEFAULT, Installation
@@ -18,8 +18,6 @@ from syncengine.tools.init.jobs import laid
 RENAMED = {"gitignore": ".gitignore"}
 """Template files stored under another name, because packaging tools would interpret the real name."""
 IGNORE = ".gitignore"
-READ = (*SUFFIXES, *TEMPLATE_SUFFIXES)
-"""The suffixes of manifests."""
 SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
 """Sample manifests that are omitted when the user brings data."""
 
@@ -57,16 +55,11 @@ def ci_files(installation: Installation, ci: str) -> dict[str, str]:
 def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
     """Return the files to write, without new samples if `folder` has other manifests, which may declare the same."""
     samples = {name: text for name, text in contents.items() if name.startswith(f"{MANIFESTS}/")}
-    there = ((file.relative_to(folder), file) for file in (folder / MANIFESTS).rglob("*"))
-    read = ((place, file) for place, file in there if _is_read(place) and file.is_file())
-    if all(_holds(file, samples.get(place.as_posix())) for place, file in read):
+    there = Search(folder)
+    there.start(folder / MANIFESTS)
+    if all(_holds(file.path, samples.get(file.name)) for file in there.files):
         return dict(contents)
     return {name: text for name, text in contents.items() if name not in samples or (folder / name).exists()}
-
-
-def _is_read(place: Path) -> bool:
-    """Return whether a file of this name is read as a manifest."""
-    return place.name.lower().endswith(READ) and not any(part.startswith(".") for part in place.parts)
 
 
 def _holds(file: Path, content: str | bytes | None) -> bool:
