@@ -45,6 +45,7 @@ ERROR_TYPES: Mapping[TroubleKind, ErrorType] = {
     TroubleKind.UNREACHABLE: ErrorType.UNREACHABLE,
     TroubleKind.AUTHENTICATION: ErrorType.AUTHENTICATION,
     TroubleKind.PERMISSIONS: ErrorType.PERMISSIONS,
+    TroubleKind.SUBSCRIPTION: ErrorType.SUBSCRIPTION,
     TroubleKind.UNKNOWN: ErrorType.UNKNOWN,
 }
 

@@ -138,6 +138,7 @@ _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our login",
     TroubleKind.PERMISSIONS: "does not permit us to write",
+    TroubleKind.SUBSCRIPTION: "has a problem with its subscription",
     TroubleKind.UNKNOWN: "does not work as expected",
 }
 FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSError)

@@ -11,4 +11,5 @@ class TroubleKind(StrEnum):
     UNREACHABLE = "unreachable"
     AUTHENTICATION = "authentication"
     PERMISSIONS = "permissions"
+    SUBSCRIPTION = "subscription"
     UNKNOWN = "unknown"

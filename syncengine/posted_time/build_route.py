@@ -208,6 +208,9 @@ class _Building:
         found = self.connections.http(http, f"the URL of {section.name.text}", lambda name: f"the header {name}")
         address = Address(found.url, found.secrets, found.timeout, http.health)
         self._check_address(address, http.source or section.name)
+        if both := sorted({*(section.refuse_on or ())} & {*(section.trouble_on or ())}):
+            text = ", ".join(map(str, both))
+            self._refuse(section.name, f"both `refuseOn` and `troubleOn` list {text}: list it in one", "bad-value")
         return HttpSink(
             section.name.text,
             address,
@@ -216,6 +219,7 @@ class _Building:
             headers=self._headers(found.headers),
             body=None if http.body is None else self._json(http.body),
             refuse_on=frozenset(section.refuse_on or ()),
+            trouble_on=frozenset(section.trouble_on or ()),
             words=self._words(section),
         )
 

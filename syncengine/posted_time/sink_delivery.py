@@ -78,6 +78,11 @@ class Handover:
             self._well.worked(sink.name)
         elif not answer.is_echo:
             self._well.failed(sink.name, answer)
+        if may_have_it and isinstance(answer, Refused):
+            has = await self._recalled(sink, parcel.delivery, same.memo if same else None)
+            may_have_it = has is not False
+            if may_have_it:
+                answer = has if isinstance(has, Failed) else _unproven(sink.name, answer)
         return HandoverResult(answer, EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
 
     async def _answer(self, sink: Sink, parcel: RenderedGroup, memo: str | None) -> Answer:
@@ -102,18 +107,36 @@ class Handover:
         for found in doubtful(entry):
             sink = sinks.get(sink_of(found.sink))
             key = DeliveryKey(entry.group_id, found.revision, found.sink)
-            has = await sink.recall(key, found.memo, self._inbox) if sink else None
-            if sink is not None and isinstance(has, Failed):
-                self._well.failed(sink.name, has)
+            has = await self._recalled(sink, key, found.memo) if sink else None
+            if isinstance(has, Failed):
                 return has
             if has is not False:
                 return NextStep.CONFLICT
         return NextStep.REVISE
 
+    async def _recalled(self, sink: Sink, key: DeliveryKey, memo: str | None) -> bool | Failed | None:
+        """Return whether the sink has the group, as `Sink.recall` does, and note a failure."""
+        has = await sink.recall(key, memo, self._inbox)
+        if isinstance(has, Failed):
+            self._well.failed(sink.name, has)
+        return has
+
 
 def _defect(error: Exception) -> Failed:
     """Return the failure of a delivery that ended with an unexpected error."""
     return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=as_bug(error))
+
+
+def _unproven(sink: str, refused: Refused) -> Failed:
+    """Return the answer of a sink that refuses a repeat: it may refuse just because it has the group already."""
+    return Failed(
+        TroubleKind.UNKNOWN,
+        f"{sink} may already have this time. It is sent again until {sink} confirms it.",
+        is_sure=False,
+        is_down=False,
+        detail="perhaps taken: an earlier attempt has no known end, and a refusal of its repeat proves nothing: "
+        + (refused.detail or refused.message),
+    )
 
 
 def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Wellbeing:
         """Note that a delivery failed. A failure of one group alone is ignored."""
         if failure.is_down:
             trouble = SinkTrouble(self._public_names.get(name, name), failure.kind, failure.message, failure.detail)
-            self._fails(name, trouble, failure.has_answered or name in self._believed)
+            self._fails(name, trouble, failure.has_answered or name in self._believed, failure.rest)
 
     def recalled(self, name: str, at: float) -> None:
         """Note that the last attempt of an earlier process failed `at` that time, for an unknown reason."""
@@ -90,13 +90,13 @@ class Wellbeing:
             self._fails(name, trouble, has_answered=False)
         elif record is None:
             return
-        elif not record.has_answered or self._now() - record.last >= LONG_ENOUGH:
+        elif not record.has_answered or self._now() >= max(record.last + LONG_ENOUGH, record.next_try):
             self._down.pop(name)
             self._believed.add(name)
         else:
             self._down[name] = replace(record, is_tried=record.is_tried or self._now() >= record.next_try)
 
-    def _fails(self, name: str, trouble: SinkTrouble, has_answered: bool) -> None:
+    def _fails(self, name: str, trouble: SinkTrouble, has_answered: bool, rest: float = 0.0) -> None:
         now, record = self._now(), self._down.get(name)
         tries = record.tries + record.is_tried if record else 0
         self._down[name] = _Down(
@@ -105,7 +105,7 @@ class Wellbeing:
             last=now,
             failures=1 + (record.failures if record else name in self._believed),
             has_answered=has_answered,
-            next_try=now + min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST),
+            next_try=now + max(rest, min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST)),
             tries=tries,
         )
 

@@ -333,6 +333,10 @@ class SinkConfig(Model, frozen=True):
     refuse_on: Annotated[
         Statuses | None, Meta(description="Additional HTTP statuses that count as a refusal, not as a failure.")
     ] = None
+    trouble_on: Annotated[
+        Statuses | None,
+        Meta(description="Additional HTTP statuses that count as a failure, not as a refusal: 404 of an ingress."),
+    ] = None
     refused: Annotated[Template | None, Meta(description="The message shown to the user when the sink refuses.")] = None
 
 

@@ -41,9 +41,16 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request, *, seconds
 
 
 async def whole_answer(
-    send: Callable[[Trace], Awaitable[Incoming]], *, seconds: float, most: int, trace: Trace | None = None
+    send: Callable[[Trace], Awaitable[Incoming]],
+    *,
+    seconds: float,
+    most: int,
+    trace: Trace | None = None,
+    needs_content: bool = True,
 ) -> Reply:
     """Send a request and read the whole answer, all within `seconds`.
+
+    Without `needs_content` the status alone is the answer: content that cannot be read is `None`, as if too large.
 
     Raise an `httpx.HTTPError` for every failure: `httpx.ConnectTimeout` when time ran out before a byte left,
     `httpx.ReadTimeout` when it ran out before the answer began, `Unfinished` when the answer had begun.
@@ -64,7 +71,11 @@ async def whole_answer(
                 return Reply(response.status_code, response.headers, await _content(response, most))
             finally:
                 await response.aclose()
-    except TimeoutError:
+    except (httpx.HTTPError, TimeoutError) as error:
+        if response is not None and not needs_content:
+            return Reply(response.status_code, response.headers, None)
+        if not isinstance(error, TimeoutError):
+            raise
         if response is not None:
             raise Unfinished(f"the answer began but was not complete within {seconds:.3g} s") from None
         if has_begun:

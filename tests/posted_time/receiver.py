@@ -25,11 +25,15 @@ class Got:
 
 @dataclass
 class Receiver:
-    """`answer` makes status and JSON of a request; None: the connection is cut without one, the request kept."""
+    """`answer` makes status and JSON (or bytes, sent as they are) of a request.
+
+    None: the connection is cut without an answer, the request kept. `headers` go with every answer.
+    """
 
     url: str = ""
     got: list[Got] = field(default_factory=list)
     answer: Callable[[Got], tuple[int, Any] | None] = lambda got: (201, {"id": 4711})
+    headers: dict[str, str] = field(default_factory=dict)
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -62,9 +66,10 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
                 self.close_connection = True
                 return
             status, document = answer
-            data = json.dumps(document).encode()
+            data = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
+            for name, value in {"Content-Length": str(len(data)), **receiver.headers}.items():
+                self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(data)

@@ -259,8 +259,8 @@ def test_only_the_sink_that_lacks_it_is_given_it_again(tmp_path: Path) -> None:
 
 LOST: dict[str, tuple[int | None, PostedTimeStatus]] = {
     "nobody can tell": (None, PostedTimeStatus.REFUSED),
-    "the receiver said that it has it not": (503, PostedTimeStatus.SUCCESS),
-    "it may have it": (504, PostedTimeStatus.REFUSED),
+    "the receiver said that it has it not": (403, PostedTimeStatus.SUCCESS),
+    **{f"{status} says nothing": (status, PostedTimeStatus.REFUSED) for status in (303, 408, 425, 429, 500, 503, 524)},
 }
 
 

@@ -78,6 +78,7 @@ class Failed:
     `is_sure`: the sink does not have the group. `is_down`: the sink would not take any other group either.
     `is_echo`: the group was not tried, because another group met the trouble. `has_answered`: the sink could be
     reached, so a good probe does not prove that it works again. `where`: the part in trouble, if it is not the sink.
+    `rest`: the seconds for which the sink asked to be sent nothing.
     """
 
     kind: TroubleKind
@@ -88,6 +89,7 @@ class Failed:
     detail: str | None = None
     where: str | None = None
     is_echo: bool = False
+    rest: float = 0.0
 
 
 Answer = Took | Refused | Differs | Failed

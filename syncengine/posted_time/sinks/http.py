@@ -25,6 +25,7 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
+from syncengine.service.answers import retry_after
 from syncengine.service.connection import Outgoing, connection, trust
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, whole_answer
@@ -33,15 +34,20 @@ from syncengine.state.inbox_entries import DeliveryKey
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,
+    402: TroubleKind.SUBSCRIPTION,
     403: TroubleKind.PERMISSIONS,
     407: TroubleKind.AUTHENTICATION,
     408: TroubleKind.UNREACHABLE,
+    425: TroubleKind.UNREACHABLE,
     429: TroubleKind.UNREACHABLE,
 }
 """The 4xx statuses that mean trouble of the sink, not a refusal of the group, with the kind of trouble."""
 
-MAYBE_TAKEN = frozenset({408, 500, 502, 504})
-"""The error statuses after which the receiver may have the group nevertheless."""
+UNDECIDED_4XX = frozenset({408, 425, 429})
+"""The 4xx statuses that say nothing about whether the receiver has the group."""
+
+LONGEST_REST = 86_400.0
+"""The longest time, in seconds, for which a sink is left alone at its own request: a wrong clock must not end it."""
 
 NO_NAME = (
     "{sink} cannot take this time: a name in it is only `.` or `..`, which cannot be part of a web address. Please"
@@ -64,6 +70,7 @@ _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",
     TroubleKind.PERMISSIONS: "does not permit us to deliver",
+    TroubleKind.SUBSCRIPTION: "has a problem with its subscription",
     TroubleKind.UNKNOWN: "does not work as expected",
 }
 _NEVER_SENT = (
@@ -109,6 +116,7 @@ class HttpSink:
         headers: Mapping[str, Text],
         body: Json | None,
         refuse_on: frozenset[int],
+        trouble_on: frozenset[int],
         words: Words,
     ) -> None:
         self.name = name
@@ -118,11 +126,14 @@ class HttpSink:
         self._headers = headers
         self._body = body
         self._refuse_on = refuse_on
+        self._trouble_on = trouble_on
         self._words = words
         self._free = asyncio.Semaphore(SIDE_BY_SIDE)
         self._outage: Failed | None = None
         """The last slow failure. Requests that waited for their turn at that time fail with it, and are not sent."""
         self._outages = 0
+        self._rest: tuple[float, Failed] | None = None
+        """The instant of `time.monotonic` until which the receiver asked to be sent nothing, and its answer."""
         tls = trust()
         self._connections = ConnectionPool(
             SIDE_BY_SIDE + 1,  # one of them for probes
@@ -153,11 +164,20 @@ class HttpSink:
         async with self._free:
             if self._outage is not None and self._outages != before:
                 return replace(self._outage, is_sure=True, is_echo=True)
+            if resting := self._asked_to_rest():
+                return replace(resting, is_sure=True, is_echo=True)
             began = time.monotonic()
             answer = await self._answered(letter, headers, parcel.variables)
-            if isinstance(answer, Failed) and time.monotonic() - began >= LONG:
+            now = time.monotonic()
+            if isinstance(answer, Failed) and now - began >= LONG:
                 self._outage, self._outages = answer, self._outages + 1
+            if isinstance(answer, Failed) and answer.rest:
+                self._rest = now + answer.rest, answer
         return answer
+
+    def _asked_to_rest(self) -> Failed | None:
+        """Return the answer by which the receiver asked to be sent nothing yet (Retry-After), or `None`."""
+        return self._rest[1] if self._rest and time.monotonic() < self._rest[0] else None
 
     async def _answered(self, letter: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
         try:
@@ -173,6 +193,8 @@ class HttpSink:
         return None
 
     async def probe(self) -> SinkTrouble | None:
+        if self._asked_to_rest():
+            return None  # what it answered to the last group stays known, and it wants no requests
         method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
         try:
             status = (await self._send(method, path or "", {}, None)).status
@@ -196,18 +218,33 @@ class HttpSink:
         usual = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"}
         outgoing = Outgoing(method, _url(url), _merged(usual, secrets, headers), body)
         async with self._connections.one() as one:
-            return await whole_answer(partial(one.send, outgoing), seconds=self._address.timeout, most=LARGEST)
+            return await whole_answer(
+                partial(one.send, outgoing), seconds=self._address.timeout, most=LARGEST, needs_content=False
+            )
 
     def _answer(self, reply: Reply, variables: Variables) -> Answer:
+        """Return the meaning of an answer. Only 2xx, and a 4xx about the request itself, prove what was decided."""
         status = reply.status
         scope = {**variables, "response": _json(reply), "status": status}
         if is_success(status):
             return Took(_reference(self._words.external_id, scope))
-        if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
+        is_4xx = 400 <= status < 500
+        is_trouble = status in NOT_THE_USERS or status in self._trouble_on
+        if status in self._refuse_on or (is_4xx and not is_trouble):
             words = _text_of(self._words.refused, scope)
             return Refused(words or f"{self.name} rejected the time ({status}).")
-        kind = NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE if status >= 502 else TroubleKind.UNKNOWN)
-        return Failed(kind, self._sentence(kind, status), status not in MAYBE_TAKEN, has_answered=True)
+        if status in self._trouble_on:
+            kind = TroubleKind.UNREACHABLE
+        else:
+            kind = NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE if status >= 502 else TroubleKind.UNKNOWN)
+        rest = retry_after(reply.headers.get("retry-after"), time.time()) or 0.0
+        return Failed(
+            kind,
+            self._sentence(kind, status),
+            is_sure=is_4xx and status not in UNDECIDED_4XX,
+            has_answered=True,
+            rest=min(rest, LONGEST_REST),
+        )
 
     def _sentence(self, kind: TroubleKind, status: int | None = None) -> str:
         return f"{self.name} {_WORDS[kind]}" + (f" ({status})." if status else ".")

@@ -1,0 +1,154 @@
+"""Only a 2xx proves that an HTTP receiver took a group, and only a 4xx to a first try that it did not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from tests.dripping import BODY, dripping
+from tests.posted_time.projects import delivering, problems
+from tests.posted_time.receiver import receiving
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import http_sink, run, taking
+
+SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
+
+
+def sink(folder: Path, url: str, more: str = "", settings: str = "", **given: Any) -> Delivery:
+    return delivering(folder, http_sink(url, more, settings), "", **given)
+
+
+UNREADABLE: dict[str, tuple[bytes, dict[str, str]]] = {
+    "an encoding that nobody asked for": (b"\x8b\x01\x80{}\x03", {"Content-Encoding": "br"}),
+    "damaged compression": (b"no gzip", {"Content-Encoding": "gzip"}),
+    "compression that was cut": (b"\x1f\x8b\x08", {"Content-Encoding": "gzip"}),
+    "a body that ends early": (b"{", {"Content-Length": "100", "Connection": "close"}),
+}
+
+
+@pytest.mark.parametrize(("body", "headers"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_group_is_taken_by_a_2xx_whose_body_cannot_be_read(
+    body: bytes, headers: dict[str, str], tmp_path: Path
+) -> None:
+    """The head says it; the body matters to `externalId` alone. A repeat would book the time twice."""
+    with receiving() as receiver:
+        receiver.answer, receiver.headers = lambda got: (201, body), headers
+        delivery = sink(tmp_path, receiver.url)
+        verdicts = taking(delivery, raw(), raw())
+    assert [(each.outcome, each.external_id) for each in verdicts] == [(SUCCESS, None)] * 2
+    assert (len(receiver.got), delivery.troubles) == (1, ())
+
+
+def test_a_group_is_taken_by_a_2xx_whose_body_never_ends(tmp_path: Path) -> None:
+    """A byte at a time, until the sink's time is over."""
+    with dripping(BODY) as server:
+        (verdict,) = taking(sink(tmp_path, server.url, ", timeout: 0.3s"), raw())
+    assert verdict.outcome is SUCCESS
+
+
+def test_a_group_is_refused_by_a_4xx_whose_body_cannot_be_read(tmp_path: Path) -> None:
+    """The receiver decided; only its words are lost."""
+    with receiving() as receiver:
+        receiver.answer, receiver.headers = lambda got: (422, b"?"), {"Content-Encoding": "br"}
+        (verdict,) = taking(sink(tmp_path, receiver.url, settings="  refused: '{{ response.why }}'\n"), raw())
+    assert (verdict.outcome, verdict.message) == (REFUSED, "pms rejected the time (422).")
+
+
+@pytest.mark.parametrize("settings", ["", "  refuseOn: [409, 422]\n"], ids=["", "refuseOn"])
+@pytest.mark.parametrize("repeat", [400, 404, 409, 422])
+@pytest.mark.parametrize("first", [None, 503, 303], ids=["no answer", "503", "303"])
+def test_a_refusal_of_a_repeat_proves_nothing(first: int | None, repeat: int, settings: str, tmp_path: Path) -> None:
+    """The receiver may refuse it because it has, or is still executing, the first: nobody is told FAILURE."""
+    with receiving() as receiver:
+        answers: Iterator[tuple[int, Any] | None] = iter(
+            [(first, {}) if first else None, (repeat, {}), (repeat, {}), (201, {"id": 9})]
+        )
+        receiver.answer = lambda got: next(answers)
+        delivery = sink(tmp_path, receiver.url, settings=settings)
+
+        async def story(opened: Delivery) -> list[tuple[PostedTimeStatus, str | None]]:
+            found = [await opened.take(raw(), mechanism="fetch") for _ in range(4)]
+            entry = opened.inbox.entry("g1")
+            assert entry is not None
+            return [(each.outcome, each.external_id) for each in found]
+
+        verdicts = run(delivery, story)
+    assert verdicts == [(TROUBLE, None)] * 3 + [(SUCCESS, "9")]
+
+
+def test_a_refusal_after_a_failure_that_is_certain_is_a_refusal(tmp_path: Path) -> None:
+    """The first was not accepted by its credentials: there is nothing that the receiver could have."""
+    with receiving() as receiver:
+        answers = iter([(401, {}), (422, {})])
+        receiver.answer = lambda got: next(answers)
+        verdicts = taking(sink(tmp_path, receiver.url), raw(), raw())
+    assert [each.outcome for each in verdicts] == [TROUBLE, REFUSED]
+
+
+def test_a_status_can_be_trouble_by_setting(tmp_path: Path) -> None:
+    """`troubleOn`: the 404 of an ingress while its service is deployed is no matter of the user's."""
+    with receiving() as receiver:
+        answers = iter([(404, {}), (422, {})])
+        receiver.answer = lambda got: next(answers)
+        delivery = sink(tmp_path, receiver.url, settings="  troubleOn: [404]\n")
+        verdicts = taking(delivery, raw(), raw())
+    assert [each.outcome for each in verdicts] == [TROUBLE, REFUSED]
+
+
+def test_a_status_is_either_trouble_or_a_refusal(tmp_path: Path) -> None:
+    """Said at start, with the status."""
+    text = "deliver:\n  - {name: pms, http: {url: 'http://127.0.0.1:1'}, refuseOn: [404, 503], troubleOn: [404]}\n"
+    (found,) = problems(tmp_path, text)
+    assert (found.code, "404" in found.message, "503" in found.message) == ("bad-value", True, False)
+
+
+class _Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_receiver_is_left_alone_for_as_long_as_it_says(status: int, tmp_path: Path) -> None:
+    """`Retry-After`: neither groups nor probes go to it before, whoever offers them; then it is tried with one."""
+    clock = _Clock()
+    with receiving() as receiver:
+        receiver.answer, receiver.headers = lambda got: (status, {}), {"Retry-After": "1000"}
+        delivery = sink(tmp_path, receiver.url, now=clock)
+
+        async def story(opened: Delivery) -> None:
+            await opened.take(raw(), mechanism="fetch")
+            for _ in range(20):
+                clock.now += 45
+                await opened.check_sinks()
+                assert opened.troubles
+                verdict = await opened.take(raw("g2"), mechanism="webhook")
+                assert verdict.outcome is TROUBLE
+            assert [got.method for got in receiver.got] == ["POST"]
+            clock.now += 101
+            await opened.check_sinks()
+            assert not opened.troubles
+
+        run(delivery, story)
+
+
+def test_a_receiver_is_tried_again_when_its_time_is_over(tmp_path: Path) -> None:
+    """A second, as it said."""
+    with receiving() as receiver:
+        answers = iter([(429, {}), (201, {"id": 1})])
+        receiver.answer, receiver.headers = lambda got: next(answers), {"Retry-After": "1"}
+        delivery = sink(tmp_path, receiver.url)
+
+        async def story(opened: Delivery) -> list[PostedTimeStatus]:
+            found = [(await opened.take(raw(), mechanism="webhook")).outcome for _ in range(2)]
+            await asyncio.sleep(1.1)
+            return [*found, (await opened.take(raw(), mechanism="webhook")).outcome]
+
+        assert run(delivery, story) == [TROUBLE, TROUBLE, SUCCESS]
+    assert len(receiver.got) == 2
