@@ -19,6 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable
 from syncengine.service.answers import RETRIABLE, retry_after, tidy, without
+from syncengine.service.causes import cause_of
 from syncengine.service.exchange import HEADERS, Reply, exchange
 
 T = TypeVar("T")
@@ -175,7 +176,7 @@ class HostApi:
                 request.headers = httpx.Headers({**HEADERS, "host": request.headers["host"]})
             return self._runner.run(exchange(self._client, request, seconds=seconds, most=LARGEST))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Transient(self._shown(f"no answer to {method}: {str(error) or type(error).__name__}")) from None
+            raise Transient(f"no answer to {method}: {cause_of(error)}") from None
 
     def _read(self, method: str, path: str, reply: Reply) -> HostReply:
         if 200 <= reply.status < 300:

@@ -12,7 +12,8 @@ from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.long_poll import Bell, seconds_until_due
 from syncengine.sandbox.mechanisms import WEBHOOK
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
-from syncengine.service.exchange import HEADERS, Unfinished, exchange
+from syncengine.service.causes import Unfinished, cause_of
+from syncengine.service.exchange import HEADERS, exchange
 
 AT_ONCE = 4
 """The maximum number of webhook calls at the same time."""
@@ -72,6 +73,6 @@ class Callbacks:
         except (httpx.TimeoutException, Unfinished):
             return None, f"no answer within {seconds:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return None, f"no answer: {type(error).__name__}"
+            return None, f"no answer: {cause_of(error)}"
         kind = {"content-type": reply.headers.get("content-type", "")}
         return reply.status, httpx.Response(reply.status, headers=kind, content=reply.content or b"").text

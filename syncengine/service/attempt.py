@@ -14,6 +14,7 @@ import httpx
 import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
+from syncengine.service.causes import cause_of
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
 from syncengine.service.connection import Outgoing, connection, trust
 from syncengine.service.connection_pool import ConnectionPool
@@ -22,8 +23,14 @@ from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
 from syncengine.service.upload_throttle import Departures
 
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-"""Exceptions raised before any byte of the request leaves."""
+NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+)
+"""Exceptions raised before any byte of the request reaches the service."""
 
 
 KEPT_SECONDS = 60.0
@@ -119,14 +126,14 @@ class Attempts:
         except TimeoutError:
             return Answer(None, text="interrupted before the answer came")
         except NOT_SENT as error:
-            return Answer(None, text=self.shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
+            return Answer(None, text=f"cannot connect: {cause_of(error)}", reached=False)
         except httpx.LocalProtocolError:
             return Answer(None, text="cannot send the request: the API key must be a line of ASCII", reached=False)
         except httpx.ReadTimeout:
             waited = request.timeout or seconds
             return Answer(None, text=f"no answer within {waited:g} s", timed_out=True)
         except httpx.HTTPError as error:
-            return Answer(None, text=self.shown(f"no answer: {str(error) or 'the connection broke'}"))
+            return Answer(None, text=f"no answer: {cause_of(error)}")
 
     @contextlib.asynccontextmanager
     async def _abandonable(self) -> AsyncIterator[None]:

@@ -7,9 +7,7 @@ httpx's own client is used, which supports all kinds of proxies.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from urllib.request import getproxies
 
 import httpx
 
+from syncengine.service.causes import cause_of
 from syncengine.service.http_socket import LARGE, HttpSocket
 
 Trace = Callable[[str, Mapping[str, object]], Awaitable[None]]
@@ -90,19 +89,6 @@ class KeptConnection(Protocol):
 
 
 Trust = Callable[[], ssl.SSLContext]
-
-
-_ERRNO = re.compile(r"\[Errno (\d+)\]")
-
-
-def _why(error: OSError | UnicodeError) -> str:
-    """Return the cause of a failed connection, without the addresses and numbers that the event loop adds."""
-    if isinstance(error, UnicodeError):
-        return "the host name is invalid"
-    if isinstance(error, socket.gaierror | ssl.SSLError):
-        return str(error.strerror or error)
-    numbers = [error.errno] if error.errno else map(int, _ERRNO.findall(str(error)))  # several addresses were tried
-    return ", ".join(dict.fromkeys(map(os.strerror, numbers))) or str(error) or type(error).__name__
 
 
 def trust() -> Trust:
@@ -227,7 +213,7 @@ async def _opened(origin: Origin, tls: Trust, seconds: float | None) -> HttpSock
     except TimeoutError as error:
         raise httpx.ConnectTimeout(str(error)) from error
     except (OSError, UnicodeError) as error:  # UnicodeError: the host name is too long
-        raise httpx.ConnectError(_why(error)) from error
+        raise httpx.ConnectError(cause_of(error)) from error
 
 
 def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from typing import Protocol
 import httpx
 
 from syncengine import __version__
+from syncengine.service.causes import Unfinished
 from syncengine.service.connection import LEAVES, Incoming, Trace
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
@@ -24,10 +25,6 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     content: bytes | None
-
-
-class Unfinished(httpx.RemoteProtocolError):
-    """An answer that began, but did not end in time."""
 
 
 async def exchange(client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int) -> Reply:

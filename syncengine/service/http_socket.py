@@ -180,7 +180,8 @@ class HttpSocket(asyncio.Protocol):
         try:
             event = self._http.next_event()
         except h11.RemoteProtocolError as error:
-            raise httpx.RemoteProtocolError(str(error)) from error
+            kind = httpx.RemoteProtocolError if self.is_open else httpx.ReadError
+            raise kind(str(error)) from error
         if event is h11.PAUSED:
             raise httpx.RemoteProtocolError("the server switched to another protocol")
         return event

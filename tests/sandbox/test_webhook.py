@@ -113,7 +113,7 @@ def test_a_receiver_that_is_not_there_is_called_again(running: Talking) -> None:
     assert running.post("/postedtime/subscribe", {"callbackUrl": url}).status_code == 200
     running.control("/posted-time", {})
     (posted,) = became(running, "retrying")
-    assert told(posted) == [(None, "RETRIABLE_FAILURE", "no answer: ConnectError")]
+    assert told(posted) == [(None, "RETRIABLE_FAILURE", "no answer: nothing is listening at the address")]
 
 
 def test_without_a_key_the_payload_has_none(running: Talking) -> None:

@@ -17,7 +17,8 @@ import httpx
 
 from syncengine.manifest.sources.files import NotJson, loads
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.service.exchange import HEADERS, Reply, Unfinished, exchange
+from syncengine.service.causes import cause_of
+from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
@@ -214,7 +215,7 @@ def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], labe
             break
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if is_last:
-                raise SourceTrouble(f"{name}: {label} cannot be read: {_why(error)}") from None
+                raise SourceTrouble(f"{name}: {label} cannot be read: {cause_of(error)}") from None
             continue
         if reply.status < 500 or is_last:
             return _checked_content(reply, name, label)
@@ -227,12 +228,6 @@ def _checked_content(reply: Reply, name: str, label: str) -> bytes:
     if reply.content is None:
         raise SourceTrouble(f"{name}: {label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
     return reply.content
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, httpx.TimeoutException | Unfinished):
-        return "no answer in time"
-    return "no connection" if isinstance(error, httpx.ConnectError) else type(error).__name__
 
 
 def _at(answer: Any, steps: tuple[str, ...], name: str) -> Any:
