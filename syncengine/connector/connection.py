@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project.model import Project
@@ -35,6 +36,7 @@ class ApiKey:
 
 def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -> Client:
     """Return a client for the project's service at `base_url`."""
+    conduct = replace(conduct or Conduct(), is_local=project.is_sandbox)
     return Client(base_url, ApiKey(project), endpoints=endpoints_of(project), conduct=conduct)
 
 

@@ -17,10 +17,11 @@ import httpx
 import orjson
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
-from syncengine.errors import AuthFailed, SyncengineError, Unreachable
+from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import RETRIABLE, retry_after, tidy, without
-from syncengine.service.causes import cause_of
+from syncengine.service.causes import Misconfigured, cause_of
 from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.network import http_client
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class HostApi:
 
     def __enter__(self) -> Self:
         self._runner.__enter__()
-        self._client = httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False, headers=self._headers)
+        self._client = http_client(TIMEOUT_SECONDS, self._headers)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -175,6 +176,8 @@ class HostApi:
             if anonymous:
                 request.headers = httpx.Headers({**HEADERS, "host": request.headers["host"]})
             return self._runner.run(exchange(self._client, request, seconds=seconds, most=LARGEST))
+        except Misconfigured as error:
+            raise Usage(str(error), code="network-settings") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Transient(f"no answer to {method}: {cause_of(error)}") from None
 

@@ -16,9 +16,10 @@ import orjson
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.causes import cause_of
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
-from syncengine.service.connection import Outgoing, connection, trust
+from syncengine.service.connection import Outgoing, connection
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, whole_answer
+from syncengine.service.network import check, trust
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
 from syncengine.service.upload_throttle import Departures
@@ -63,7 +64,10 @@ class Request:
 
 
 class Attempts:
-    """Sends requests, as many at a time as the conduct allows, and reads the answers. `close` ends the connections."""
+    """Sends requests, as many at a time as the conduct allows, and reads the answers. `close` ends the connections.
+
+    Making it raises `Usage` if a variable of the environment prevents every request (`network`).
+    """
 
     def __init__(
         self,
@@ -80,7 +84,11 @@ class Attempts:
         self._conduct = conduct
         self._now = now
         tls = trust()
-        self._connections = ConnectionPool(conduct.concurrency, lambda: connection(tls, KEPT_SECONDS))
+        if not conduct.is_local:
+            check(base_url, tls)
+        self._connections = ConnectionPool(
+            conduct.concurrency, lambda: connection(tls, KEPT_SECONDS, is_local=conduct.is_local)
+        )
         self._urls: dict[str, httpx.URL] = {}
         self._awaited: set[asyncio.Timeout] = set()
 

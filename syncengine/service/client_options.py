@@ -29,9 +29,10 @@ class Conduct:
 
     `patience` is the limit in seconds for all attempts of a call, the first of which may take its own time. `attempts`
     1: nothing is retried, the caller does that. `breaks` `False`: a failed call does not prevent the next, as in a
-    process that outlives an outage. Once `stop` is set nothing is retried (docs/planning.md 4.10); once `abandon` is
-    set nothing is sent and no answer is awaited. `before_send` is called before each attempt and raises when nothing
-    may be sent (docs/planning.md 1.5). `on_retry` receives the operation, the reason, and the seconds until the retry.
+    process that outlives an outage. `is_local`: the service is part of this process, and no proxy leads to it. Once
+    `stop` is set nothing is retried (docs/planning.md 4.10); once `abandon` is set nothing is sent and no answer is
+    awaited. `before_send` is called before each attempt and raises when nothing may be sent (docs/planning.md 1.5).
+    `on_retry` receives the operation, the reason, and the seconds until the retry.
     """
 
     timeout: float = 30.0
@@ -40,6 +41,7 @@ class Conduct:
     attempts: int = ATTEMPTS
     patience: float = PATIENCE_SECONDS
     breaks: bool = True
+    is_local: bool = False
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     abandon: asyncio.Event = field(default_factory=asyncio.Event)
     before_send: Callable[[], None] = lambda: None

@@ -1,24 +1,23 @@
 """Send one request at a time over a connection by h11 and a socket, at a fifth of the processor time of httpx.
 
-httpx stays the interface: its requests, headers, errors, events, cookies and logins. If the environment names a proxy,
-httpx's own client is used, which supports all kinds of proxies.
+httpx stays the interface: its requests, headers, errors, events, cookies and logins. Where the environment names a
+proxy for a URL, httpx's own client is used, which supports all kinds of proxies.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Protocol
-from urllib.request import getproxies
 
 import httpx
 
 from syncengine.service.causes import cause_of
 from syncengine.service.http_socket import LARGE, HttpSocket
+from syncengine.service.network import LAST_PORT, PORTS, ByRoute, Proxies, Trust
 
 Trace = Callable[[str, Mapping[str, object]], Awaitable[None]]
 
@@ -33,8 +32,6 @@ _SENDABLE = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21
 
 EYEBALLS_SECONDS = 0.25
 """The seconds for which one address of a host is tried before the next is tried in parallel (RFC 8305)."""
-
-LAST_PORT = 65_535
 
 Origin = tuple[str, str, int]
 """The scheme, host and port of a URL."""
@@ -88,33 +85,32 @@ class KeptConnection(Protocol):
     async def aclose(self) -> None: ...
 
 
-Trust = Callable[[], ssl.SSLContext]
+def connection(tls: Trust, keepalive_seconds: float, *, is_local: bool = False) -> KeptConnection:
+    """Return a connection that stays open for `keepalive_seconds` after a call; `is_local`: never through a proxy."""
+    direct = DirectConnection(tls, keepalive_seconds)
+    proxies = None if is_local else Proxies()
+    return RoutedConnection(tls, keepalive_seconds, direct, proxies) if proxies else direct
 
 
-def trust() -> Trust:
-    """Return a function that loads this machine's certificates on demand, which takes longer than many a run."""
-    return cache(httpx.create_ssl_context)
+class RoutedConnection:
+    """A connection to whatever the URL of a request needs: a proxy, through httpx, or the service itself."""
 
-
-def connection(tls: Trust, keepalive_seconds: float) -> KeptConnection:
-    """Return a connection that stays open for `keepalive_seconds` after a call."""
-    return (ProxiedConnection if getproxies() else DirectConnection)(tls, keepalive_seconds)
-
-
-class ProxiedConnection:
-    """A connection through httpx, which supports all kinds of proxies."""
-
-    def __init__(self, tls: Trust, keepalive_seconds: float) -> None:
+    def __init__(self, tls: Trust, keepalive_seconds: float, direct: DirectConnection, proxies: Proxies) -> None:
         one = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds)
-        self._client = httpx.AsyncClient(limits=one, verify=tls())
+        self._client = httpx.AsyncClient(transport=ByRoute(tls, one), trust_env=False)
+        self._direct = direct
+        self._proxies = proxies
 
     async def send(self, outgoing: Outgoing, trace: Trace) -> Incoming:
+        if self._proxies.of(outgoing.url) is None:
+            return await self._direct.send(outgoing, trace)
         request = outgoing.as_httpx(self._client.cookies)
         request.extensions = {"timeout": httpx.Timeout(outgoing.silence).as_dict(), "trace": trace}
         return await self._client.send(request, stream=True)
 
     async def aclose(self) -> None:
         await self._client.aclose()
+        await self._direct.aclose()
 
 
 class DirectConnection:
@@ -228,7 +224,7 @@ def _text_of(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 def _origin(url: httpx.URL) -> Origin:
     if url.scheme not in ("http", "https") or not url.raw_host:
         raise httpx.UnsupportedProtocol(f"not an HTTP URL (scheme: {url.scheme or 'none'})")
-    port = (443 if url.scheme == "https" else 80) if url.port is None else url.port
+    port = PORTS[url.scheme] if url.port is None else url.port
     if not 0 < port <= LAST_PORT:
         raise httpx.UnsupportedProtocol(f"invalid port: {port}")
     return url.scheme, url.raw_host.decode("ascii"), port

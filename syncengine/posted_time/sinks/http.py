@@ -26,9 +26,10 @@ from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.answers import retry_after
-from syncengine.service.connection import Outgoing, connection, trust
+from syncengine.service.connection import Outgoing, connection
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, whole_answer
+from syncengine.service.network import trust
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
 
