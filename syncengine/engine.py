@@ -384,7 +384,7 @@ class Application:
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")
         if run.service.down and not self._chronicle.traffic.reached:
-            raise Unreachable("the service cannot be reached, and nothing was sent: repeat unchanged once it answers")
+            raise Unreachable(f"nothing was sent: {run.service.why_down}")
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:
@@ -408,6 +408,7 @@ class _Silent:
     """A stand-in for the service, for plans that send nothing. Every call is a bug."""
 
     down = False
+    why_down = ""
 
     async def call(self, operation: object, body: object = None) -> Answer:
         raise AssertionError("a plan without requests calls nothing")

@@ -54,6 +54,8 @@ def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
     if answer.ok:
         return _judge_success(answer, errors if fits else None)
     assert answer.status is not None, "an answer without a status is exhausted"
+    if answer.status < 400:  # which decides nothing
+        return Unclear(answer.explained, answer.status)
     return ItemsRefused(errors, answer.status) if errors and fits else RefusedCall(_words(answer), answer.status)
 
 
@@ -63,7 +65,7 @@ def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
     if errors is None:
         return Unclear(f"the answer reports errors for items that were not sent: {answer.text}", answer.status)
     if not isinstance(answer.data, dict):
-        return Unclear(f"the answer does not match the service's specification: {answer.text}", answer.status)
+        return Unclear(f"the answer does not match the service's specification: {answer.words}", answer.status)
     return Accepted(errors, answer.data)
 
 

@@ -37,6 +37,8 @@ class ServiceCaller(Protocol):
 
     @property
     def down(self) -> bool: ...
+    @property
+    def why_down(self) -> str: ...
     async def call(self, operation: Operation, body: object = None) -> Answer: ...
     async def departed(self) -> None: ...
 
@@ -233,7 +235,7 @@ class ApplyRun:
             if self.stop.is_set():
                 self.halt = "interrupted"
             elif self.service.down:
-                self.halt = "the service is down: repeat unchanged once it answers"
+                self.halt = self.service.why_down
             elif self.max_errors is not None and self.failures >= self.max_errors:
                 self.halt = f"reached the limit of --max-errors ({self.failures} failed)"
         return self.halt

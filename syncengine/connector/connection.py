@@ -75,6 +75,8 @@ async def team_of(client: Client) -> str:
 
 
 def _no_team(answer: Answer, path: str) -> str:
+    if answer.diverted:
+        return f"nothing was sent: {answer.text}"
     if answer.status is None:
         return f"the service cannot be reached, and nothing was sent: {answer.summary}; {AGAIN}"
     if answer.exhausted:

@@ -13,6 +13,8 @@ from typing import Any
 import orjson
 
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
+DIVERTED = frozenset({301, 302, 307, 308, 407, 511})
+"""Statuses by which a server on the way says that the service did not get the request: moved, or a login is wanted."""
 SHOWN_CHARACTERS = 300
 """The maximum number of characters shown of an answer that could not be understood."""
 
@@ -33,7 +35,9 @@ class Answer:
     an attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and no
     answer came in time. `text` may contain anything: use `summary` where an answer may contain people's time.
     `given_up` is when, on this machine's own clock, the last attempt ended that the service may still execute, if any.
-    `too_large`: the answer is longer than `size` bytes and was not read further. `note` is our own remark.
+    `diverted`: a server on the way answered, and the service did not get the request; `text` says so as a sentence, and
+    `status` is `None`. `too_large`: the answer is longer than `size` bytes and was not read further. `note` is our own
+    remark.
     """
 
     status: int | None
@@ -48,6 +52,7 @@ class Answer:
     kind: str = ""
     size: int = 0
     too_large: bool = False
+    diverted: bool = False
     note: str = ""
 
     @property
@@ -81,7 +86,8 @@ class Answer:
         """Whether the service, or a server behind a gateway, may still execute the request."""
         if self.status is None:
             return self.reached
-        return self.status >= 500 or self.status == 408 or (self.ok and not self.understood)
+        is_unclear = self.status < 400 and not (self.ok and self.understood)
+        return self.status >= 500 or self.status == 408 or is_unclear
 
     @property
     def exhausted(self) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 import httpx
 import orjson
 
-from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
+from syncengine.service.answers import DIVERTED, Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.causes import cause_of
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
 from syncengine.service.connection import Outgoing, connection
@@ -33,6 +33,10 @@ NOT_SENT = (
 )
 """Exceptions raised before any byte of the request reaches the service."""
 
+
+PAGES = frozenset({"text/html", "application/xhtml+xml"})
+PORTAL = ": a login page, a proxy or a portal answered instead of the service"
+"""The remark on a web page where JSON was expected."""
 
 KEPT_SECONDS = 60.0
 """The seconds for which an idle connection is kept."""
@@ -130,6 +134,8 @@ class Attempts:
                 send = partial(one.send, self._built(request))
                 with self.departures.of(request.content) as trace:
                     reply = await whole_answer(send, seconds=seconds, most=largest, trace=trace)
+                if reply.status in DIVERTED:
+                    return Answer(None, text=self._diverted(request.operation, reply), reached=False, diverted=True)
                 return self._read(reply, largest, request.decode)
         except TimeoutError:
             return Answer(None, text="interrupted before the answer came")
@@ -171,28 +177,47 @@ class Attempts:
         headers = (*_HEADERS, key) if request.content is None else (*_HEADERS, key, _JSON)
         return Outgoing(endpoint.method, url, headers, request.content, request.timeout)
 
+    def _diverted(self, operation: Operation, reply: Reply) -> str:
+        """Return the sentence for an answer that is not the service's."""
+        if reply.status == 407:
+            return "a proxy on the way asks for a login (407): name it with user and password in HTTPS_PROXY"
+        if reply.status == 511:
+            return "the network asks for a login (511), as a portal for guests does"
+        path = self.endpoint(operation).path
+        try:
+            place = httpx.URL(self._base_url + path).join(reply.headers.get("location", ""))
+            moved = str(place.copy_with(userinfo=b"", query=None, fragment=None)).removesuffix(path)
+        except httpx.InvalidURL:
+            moved = ""
+        if moved in ("", self._base_url):
+            return f"{path} is redirected ({reply.status}): check `service.baseUrl`"
+        return f"the service has moved to {self.shown(moved)} ({reply.status}): check `service.baseUrl`"
+
     def _read(self, reply: Reply, largest: int, decode: Decoder | None = None) -> Answer:
         """Return the answer. The key is hidden in messages only: data to deliver or to send back stays unchanged."""
         answer = partial(
             Answer,
             reply.status,
             retry_after=retry_after(reply.headers.get("retry-after"), self._now()),
-            kind=self.shown(reply.headers.get("content-type", "").partition(";")[0]),
+            kind=(kind := self.shown(reply.headers.get("content-type", "").partition(";")[0])),
         )
+        is_ok = 200 <= reply.status < 300
+        note = PORTAL if is_ok and kind.lower() in PAGES else ""
         if reply.content is None:
             words = f"the answer is larger than {largest // 1024 // 1024} MB"
             return answer(text=words, understood=False, size=largest, too_large=True)
-        is_ok = 200 <= reply.status < 300
         if decode is not None and is_ok:
             data = decode(reply.content)
-            return answer(data=data, understood=data is not None, size=len(reply.content))
+            return answer(data=data, understood=data is not None, size=len(reply.content), note=note)
         data = None
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(reply.content)
         understood = data is not None or not reply.content.strip()
+        note = "" if understood else note
         return answer(
             data=words_without(self._key(), data, is_refusal=not is_ok),
-            text=self.shown(reply.content.decode("utf-8", "replace")),
+            text="a web page" if note else self.shown(reply.content.decode("utf-8", "replace")),
+            note=note,
             understood=understood,
             unread=b"" if understood else reply.content,
             size=len(reply.content),

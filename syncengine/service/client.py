@@ -46,7 +46,8 @@ class Traffic:
 class Client:
     """Calls operations of the service; use it as an async context manager.
 
-    `down` is the circuit breaker: once the service does not answer at all, no further call is sent.
+    `down` is the circuit breaker: once the service does not answer at all, no further call is sent. `why_down` is a
+    sentence for people.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Client:
     ) -> None:
         self.traffic = Traffic()
         self.down = False
+        self.why_down = "the service is down: repeat unchanged once it answers"
         self._key = key
         self._conduct = conduct or Conduct()
         self._attempts = Attempts(base_url, key, endpoints or {}, self._conduct, now)
@@ -104,7 +106,7 @@ class Client:
         content nothing else is kept.
         """
         if self.down:
-            return Answer(None, text="the service is down", reached=False)
+            return Answer(None, text=self.why_down, reached=False)
         answers_before = self._answers
         content = None if body is None else orjson.dumps(body)
         request = Request(operation, content, query, timeout, _count(operation, body), decode)
@@ -113,7 +115,9 @@ class Client:
         if answer.status == 401 and self._key() != self._key(fresh=True):
             refused, answer = answer, await self._persist(request, until)
             answer = replace(answer, given_up=answer.given_up or refused.given_up)
-        if not answer.exhausted:
+        if answer.diverted and self._conduct.breaks:
+            self.down, self.why_down = True, answer.text
+        elif not answer.exhausted:
             self._answers += 1
         elif self._conduct.breaks and self._answers == answers_before:
             await self._find_out_whether_down(operation)
@@ -132,7 +136,7 @@ class Client:
         """Repeat attempts until the deadline, or an answer that repeating would not change; return the last answer."""
         earlier: list[Answer] = []
         first = await self._send(request, earlier)
-        if not first.exhausted:  # nearly always, so skip setting up retries
+        if not first.exhausted or first.diverted:  # nearly always, so skip setting up retries
             return first
         waiting = [first]
 
@@ -140,7 +144,7 @@ class Client:
             return waiting.pop() if waiting else await self._send(request, earlier, until - time.monotonic())
 
         retrying = AsyncRetrying(
-            retry=retry_if_result(lambda answer: answer.exhausted and not (answer.timed_out and request.timeout)),
+            retry=retry_if_result(lambda answer: _may_change(answer) and not (answer.timed_out and request.timeout)),
             stop=lambda state: self._enough(state, until) or self._quiet(state),
             wait=self._wait,
             sleep=self._sleep,
@@ -148,7 +152,7 @@ class Client:
             retry_error_callback=_last_answer,
         )
         answer: Answer = await retrying(attempt)
-        note = self._note(answer, len(earlier), until - time.monotonic())
+        note = answer.note + self._note(answer, len(earlier), until - time.monotonic())
         given_up = max((a.given_up for a in earlier if a.given_up is not None), default=None)
         return replace(answer, reached=any(a.reached for a in earlier), note=note, given_up=given_up)
 
@@ -204,6 +208,11 @@ def _count(operation: Operation, body: object) -> int | None:
     """Return the number of items in the body of a batch call, or `None`."""
     items = body.get(operation.items) if operation.items and isinstance(body, dict) else None
     return len(items) if isinstance(items, list) else None
+
+
+def _may_change(answer: Answer) -> bool:
+    """Return whether a repeat may get another answer."""
+    return answer.exhausted and not answer.diverted
 
 
 def _last_answer(state: RetryCallState) -> Answer:

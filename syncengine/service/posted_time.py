@@ -145,6 +145,8 @@ def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineE
     """Return the error for an unexpected answer; it contains nothing that may be people's time."""
     if answer.status in (401, 403):
         return AuthFailed(f"the service rejected the API key: {answer.summary}")
+    if answer.diverted:
+        return Unreachable(answer.text)
     if answer.status is None:
         return Unreachable(f"the service cannot be reached: {answer.summary}; repeat unchanged once it answers")
     path = client.path(operation)

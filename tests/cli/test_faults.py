@@ -8,7 +8,8 @@ import pytest
 
 from .conftest import Estate
 from .estate import WRITES
-from .service import AT_ONCE
+from .program import Project, tag
+from .service import AT_ONCE, Service
 
 HTML = "<html><body>Bad gateway, says nobody in particular</body></html>"
 
@@ -91,3 +92,70 @@ def test_a_cancel_that_fails_blocks_nothing(estate: Estate, kind: str) -> None:
     assert estate.project.apply().code == 3
     assert "cancelSyncSession" in estate.service.asked()
     estate.assert_converges()
+
+
+ELSEWHERE: dict[str, tuple[dict[str, Any], str]] = {
+    **{
+        f"{status}": (
+            {"status": status, "headers": {"Location": "https://u:s3cret@new.example.com/login?key=s3cret"}},
+            f"the service has moved to https://new.example.com/login ({status}): check `service.baseUrl`",
+        )
+        for status in (301, 302, 307, 308)
+    },
+    "nowhere": ({"status": 302}, "is redirected (302): check `service.baseUrl`"),
+    "407": ({"status": 407}, "a proxy on the way asks for a login (407)"),
+    "511": ({"status": 511}, "the network asks for a login (511)"),
+}
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_what_never_reached_the_service_is_no_refusal(project: Project, service: Service, kind: str) -> None:
+    """One error, exit 9, nothing is repeated, and nothing that was meant to be sent can be set aside for it."""
+    fault, words = ELSEWHERE[kind]
+    project.wants(tags=[tag("A-1"), tag("B-1")])
+    service.fault("upsertTags", **fault, times=None)
+    done = project.apply()
+    assert (done.code, done.codes) == (9, ["unreachable"]), done.err
+    assert words in done.out
+    assert "s3cret" not in done.out + done.err
+    assert service.asked().count("upsertTags") == 1
+    set_aside = ("state", "quarantine", "tag/A-1", "--reason", "x", "--until", "2999-01-01")
+    assert project.run(*set_aside).code == 1
+    service.heal()
+    assert project.apply().code == 0
+
+
+@pytest.mark.parametrize("operation", ["teamInfo", "upsertTagCategories", "startSyncSession", "uploadActivityTypes"])
+def test_a_move_is_told_by_any_operation(estate: Estate, operation: str) -> None:
+    """Whatever had been applied before it stays recorded, and the next run does the rest."""
+    estate.service.fault(operation, status=308, headers={"Location": "https://new.example.com/connect/api"})
+    done = estate.project.apply()
+    assert done.code in (3, 9)
+    assert "the service has moved to https://new.example.com/connect/api (308)" in done.out + done.err
+    assert "rejected" not in done.out + done.err
+    estate.assert_converges()
+
+
+@pytest.mark.parametrize("status", [303, 304])
+def test_an_answer_that_decides_nothing_leaves_the_outcome_unknown(
+    project: Project, service: Service, status: int
+) -> None:
+    """It may have been executed, as by a service that answers with the place of its result."""
+    project.wants(tags=[tag("A-1")])
+    service.fault("upsertTags", status=status)
+    done = project.apply()
+    assert (done.code, done.outcomes()["tag/A-1"]) == (3, "unknown")
+    assert project.apply().code == 0
+
+
+def test_a_login_page_is_told_as_one(project: Project, service: Service) -> None:
+    """Its text is nobody's business, and it is no success."""
+    project.wants(tags=[tag("A-1")])
+    page = {"status": 200, "body": HTML, "headers": {"Content-Type": "text/html; charset=utf-8"}}
+    for operation in ("upsertTags", "teamInfo"):
+        service.fault(operation, **page)
+        done = project.apply()
+        assert done.code in (3, 9)
+        assert "a login page, a proxy or a portal answered instead of the service" in done.out + done.err
+        assert "says nobody" not in done.out + done.err
+        service.heal()

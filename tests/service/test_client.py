@@ -79,11 +79,24 @@ def test_trouble_that_may_pass_is_tried_again(status: int) -> None:
     assert (answer.status, answer.data, requests) == (200, {"errors": []}, 3)
 
 
-@pytest.mark.parametrize("status", [300, 302, 400, 402, 403, 404, 405, 409, 413, 422])
+@pytest.mark.parametrize("status", [300, 303, 400, 402, 403, 404, 405, 409, 413, 422])
 def test_a_refusal_is_not_tried_again(status: int) -> None:
     """A repeat cannot mend it, and a redirect is not followed with the key."""
     answer, requests = talk((Reply(status, b"", {"Location": "http://127.0.0.1:1/"}),), once)
     assert (answer.status, answer.ok, answer.exhausted, requests) == (status, False, False, 1)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 407, 511])
+def test_what_another_server_answered_is_no_answer_of_the_service(status: int) -> None:
+    """It was not reached; a repeat cannot mend it, and the key goes nowhere else."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        answer = await caller.call(UPSERT_TAGS, {"tags": []})
+        return answer, len(server.heard), caller.down
+
+    answer, requests, down = talk((Reply(status, b"", {"Location": "http://127.0.0.1:1/"}),), scene)
+    assert (answer.status, answer.diverted, answer.reached, answer.may_land) == (None, True, False, False)
+    assert (requests, down) == (1, True)
 
 
 def test_a_cut_connection_is_tried_again() -> None:

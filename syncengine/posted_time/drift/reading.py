@@ -75,7 +75,7 @@ async def _pages(client: Client, window: Window, reading: ListReading, most: int
         answer = await client.call(LIST_POSTED_TIME, query=list_query(size, before), decode=sightings)
         if isinstance(answer.data, list):
             return answer.data
-        if answer.exhausted:
+        if answer.exhausted and not answer.diverted:
             raise Unreachable(
                 f"the service cannot list posted time: {answer.summary}; repeat unchanged once it answers"
             )
