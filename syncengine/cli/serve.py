@@ -36,7 +36,7 @@ def serve(options: Globals, listen: str | None) -> int:
 
     address = address_of(listen) if listen else None
     if listen and address is None:
-        raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, such as 127.0.0.1:9100")
+        raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, such as 127.0.0.1:8766")
     log = Log(Lines(sys.stderr), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
     process = Process(options.project, serving, os.environ, log, listen=address)
     try:

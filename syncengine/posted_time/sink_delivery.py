@@ -73,11 +73,12 @@ class Handover:
         may_have_it = same is not None and same.status in DOUBTFUL
         await self._inbox.write(Begin(entry, parcel.key))
         self._inbox.inbox.check_lease()  # a process that was suspended must not deliver beside its successor
+        began = self._well.now()
         answer = await self._answer(sink, parcel, same.memo if same else None)
         if not isinstance(answer, Failed):
             self._well.worked(sink.name)
         elif not answer.is_echo:
-            self._well.failed(sink.name, answer)
+            self._well.failed(sink.name, answer, began)
         if may_have_it and isinstance(answer, Refused):
             has = await self._recalled(sink, parcel.delivery, same.memo if same else None)
             may_have_it = has is not False

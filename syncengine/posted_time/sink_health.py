@@ -9,7 +9,8 @@ A sink that gave no answer counts as well again after one good probe; if it does
 has to take or refuse a group.
 
 Fetching stops at the first failure. Users are told only of a second failure in a row, or of one that has not been
-disproved for `IN_DOUBT` seconds: a single lost answer is not worth reporting.
+disproved for `IN_DOUBT` seconds: a single lost answer, or a single 503, is not worth reporting. That a sink cannot be
+reached is disproved by a good probe, anything else by a group that it takes or refuses.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ IN_A_ROW, IN_DOUBT = 2, 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Down:
-    """The record of a sink that failed, with instants in seconds since the epoch. `tries` counts the failed tries."""
+    """The record of a sink that failed, with instants in seconds since the epoch. `tries` counts the failed tries.
+
+    `is_disproved`: the last failure was that the sink could not be reached, and a probe has reached it since.
+    """
 
     trouble: SinkTrouble
     first: float
@@ -44,16 +48,17 @@ class _Down:
     next_try: float
     tries: int = 0
     is_tried: bool = False
+    is_disproved: bool = False
 
     def is_reported(self, now: float) -> bool:
-        return self.failures >= IN_A_ROW or now - self.first >= IN_DOUBT
+        return self.failures >= IN_A_ROW or (now - self.first >= IN_DOUBT and not self.is_disproved)
 
 
 class Wellbeing:
     """The health of all sinks and lookups, by name. `public_names` maps names to the names shown to users."""
 
     def __init__(self, now: Callable[[], float], public_names: Mapping[str, str] | None = None) -> None:
-        self._now = now
+        self.now = now
         self._public_names = public_names or {}
         self._down: dict[str, _Down] = {}
         self._believed: set[str] = set()
@@ -62,11 +67,14 @@ class Wellbeing:
         """Take over the troubles of these sinks from `before`, unless newer ones are known."""
         self._down = {name: down for name, down in before._down.items() if name in names} | self._down
 
-    def failed(self, name: str, failure: Failed) -> None:
-        """Note that a delivery failed. A failure of one group alone is ignored."""
+    def failed(self, name: str, failure: Failed, began: float = math.inf) -> None:
+        """Note that a delivery failed. A failure of one group alone is ignored.
+
+        One that `began` before the last failure (groups go side by side) is the same failure, not a second in a row.
+        """
         if failure.is_down:
             trouble = SinkTrouble(self._public_names.get(name, name), failure.kind, failure.message, failure.detail)
-            self._fails(name, trouble, failure.has_answered or name in self._believed, failure.rest)
+            self._fails(name, trouble, failure.has_answered or name in self._believed, began, failure.rest)
 
     def recalled(self, name: str, at: float) -> None:
         """Note that the last attempt of an earlier process failed `at` that time, for an unknown reason."""
@@ -76,7 +84,7 @@ class Wellbeing:
             f"{self._public_names.get(name, name)} did not take the last group.",
         )
         rest = at + FIRST_REST
-        self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
+        self._down.setdefault(name, _Down(trouble, math.inf, self.now(), 1, has_answered=True, next_try=rest))
 
     def worked(self, name: str) -> None:
         """Note that a sink took or refused a group, which shows that it works."""
@@ -90,20 +98,25 @@ class Wellbeing:
             self._fails(name, trouble, has_answered=False)
         elif record is None:
             return
-        elif not record.has_answered or self._now() >= max(record.last + LONG_ENOUGH, record.next_try):
+        elif not record.has_answered or self.now() >= max(record.last + LONG_ENOUGH, record.next_try):
             self._down.pop(name)
             self._believed.add(name)
         else:
-            self._down[name] = replace(record, is_tried=record.is_tried or self._now() >= record.next_try)
+            is_tried = record.is_tried or self.now() >= record.next_try
+            is_disproved = record.trouble.kind is TroubleKind.UNREACHABLE
+            self._down[name] = replace(record, is_tried=is_tried, is_disproved=is_disproved)
 
-    def _fails(self, name: str, trouble: SinkTrouble, has_answered: bool, rest: float = 0.0) -> None:
-        now, record = self._now(), self._down.get(name)
+    def _fails(
+        self, name: str, trouble: SinkTrouble, has_answered: bool, began: float = math.inf, rest: float = 0.0
+    ) -> None:
+        now, record = self.now(), self._down.get(name)
         tries = record.tries + record.is_tried if record else 0
+        failures = record.failures + (began >= record.last) if record else 1 + (name in self._believed)
         self._down[name] = _Down(
             trouble,
             first=min(record.first, now) if record else now,
             last=now,
-            failures=1 + (record.failures if record else name in self._believed),
+            failures=failures,
             has_answered=has_answered,
             next_try=now + max(rest, min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST)),
             tries=tries,
@@ -112,7 +125,7 @@ class Wellbeing:
     @property
     def down(self) -> tuple[SinkTrouble, ...]:
         """The troubles to report to users."""
-        now = self._now()
+        now = self.now()
         return tuple(dict.fromkeys(record.trouble for record in self._down.values() if record.is_reported(now)))
 
     @property

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, message_of
@@ -40,7 +40,7 @@ LATER = "The time could not be posted just now. It will be tried again."
 REFUSED = "The time was refused."
 """The messages to the user when there is no more specific one."""
 
-UNREAD = (408, 413)
+UNREAD = (404, 408, 413)
 """The statuses of answers to a call whose body was not read to its end."""
 
 STATUSES = {PostedTimeStatus.SUCCESS: 200, PostedTimeStatus.REFUSED: 400, PostedTimeStatus.TROUBLE: 503}
@@ -87,17 +87,22 @@ async def _thrown_away(receive: Receive) -> None:
 
 
 class Receiver:
-    """A handler of webhook calls. `caller_key` is read at each call, as it may change; `max_body` is in bytes."""
+    """A handler of webhook calls at the path `path` (`/`: at every path).
+
+    `caller_key` is read at each call, as it may change; `max_body` is in bytes.
+    """
 
     def __init__(
         self,
         delivery: WebhookDelivery,
         caller_key: Callable[[], str],
         *,
+        path: str,
         max_body: int,
         read_seconds: float,
         tell: Tell,
     ) -> None:
+        self._path = path.rstrip("/")
         self._delivery = delivery
         self._caller_key = caller_key
         self._max_body = max_body
@@ -106,6 +111,7 @@ class Receiver:
 
     async def answer(self, request: Request) -> Response:
         try:
+            self._check_path(request)
             group = self._trusted(await self._read(request))
         except _Rejected as rejected:
             self._tell(Answered(rejected.status, rejected.message))
@@ -117,6 +123,10 @@ class Receiver:
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # the client is gone
         return await self._response_to(group)
+
+    def _check_path(self, request: Request) -> None:
+        if self._path and request.scope["path"].rstrip("/") != self._path:
+            raise _Rejected(404, "Posted time is not taken at this path, only at that of the callback URL.")
 
     async def _read(self, request: Request) -> bytes:
         """Return the whole body, or reject the call with 408 when it does not arrive in time."""
@@ -174,10 +184,11 @@ def application(
     delivery: WebhookDelivery,
     caller_key: Callable[[], str],
     *,
+    path: str,
     max_body: int,
     tell: Tell,
     read_seconds: float = READ_SECONDS,
-) -> Starlette:
-    """Return the receiver as an application that answers at every path, since a proxy may have changed the path."""
-    receiver = Receiver(delivery, caller_key, max_body=max_body, read_seconds=read_seconds, tell=tell)
+) -> ASGIApp:
+    """Return the receiver as an application that takes calls at `path`, the unescaped path of the callback URL."""
+    receiver = Receiver(delivery, caller_key, path=path, max_body=max_body, read_seconds=read_seconds, tell=tell)
     return Starlette(routes=[Route("/{path:path}", receiver.answer, methods=["POST"])])

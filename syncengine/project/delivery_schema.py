@@ -57,7 +57,7 @@ _PORT = "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9
 
 
 def listen(text: str) -> tuple[str, int] | None:
-    """Return the host and port of an address like `127.0.0.1:9100`, or `None` when `text` is malformed."""
+    """Return the host and port of an address like `127.0.0.1:8766`, or `None` when `text` is malformed."""
     match = _LISTEN.fullmatch(text)
     return (match[1].strip("[]"), int(match[2])) if match and int(match[2]) <= 65535 else None
 
@@ -84,7 +84,7 @@ def callback(text: str) -> str | None:
 
 Listen = Annotated[
     tuple[str, int],
-    Reads(parse_reader(listen, "HOST:PORT, like 127.0.0.1:9100")),
+    Reads(parse_reader(listen, "HOST:PORT, like 127.0.0.1:8766")),
     JsonSchema({"type": "string", "pattern": f"^(?=.*:{_PORT}$){_LISTEN.pattern}$"}),
 ]
 Newline = Annotated[
@@ -393,5 +393,5 @@ class ServeSection(Model, frozen=True):
 
     every: Annotated[Duration | None, Meta(description="How often manifests are applied; 5m by default.")] = None
     listen: Annotated[
-        Listen | None, Meta(description="Address of /healthz, /readyz and /metrics; 127.0.0.1:9100 by default.")
+        Listen | None, Meta(description="Address of /healthz, /readyz and /metrics; 127.0.0.1:8766 by default.")
     ] = None

@@ -91,7 +91,7 @@ class Serve:
     """The long-running connector: seconds between two reconciliations, and the address of its HTTP server."""
 
     every: float = 300.0
-    listen: tuple[str, int] = ("127.0.0.1", 9100)
+    listen: tuple[str, int] = ("127.0.0.1", 8766)
 
 
 class Checkout(NamedTuple):

@@ -24,7 +24,7 @@ from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.interface import PREFIX, Interface
 from syncengine.sandbox.long_poll import Bell
 from syncengine.sandbox.transfer import WIRE, Wire
-from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
+from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
@@ -62,9 +62,9 @@ def serve(
     Port 0 chooses a free port; `ready` is called with the resulting URLs. Raise `SyncengineError` when the address or
     the file cannot be used, and `LockHeld` when another sandbox uses the file.
     """
-    with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
-        server = _Server(sandbox, api_key, log_level="error", on_ready=lambda: ready(_running(listening, api_key)))
-        server.run([listening])
+    with closing(Sandbox(data)) as sandbox, closing(_bound(host, port)) as bound:
+        server = _Server(sandbox, api_key, log_level="error", on_ready=lambda: ready(_running(bound, api_key)))
+        server.run([bound])
 
 
 @contextmanager
@@ -77,11 +77,11 @@ def running_sandbox(
     read_seconds: float = READ_SECONDS,
 ) -> Iterator[RunningSandbox]:
     """Run a sandbox in a thread of this process while the block runs. It answers when the block is entered."""
-    with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
+    with closing(Sandbox(data)) as sandbox, closing(_bound(host, port)) as bound:
         started = threading.Event()
         server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set, read_seconds=read_seconds)
-        running = _running(listening, api_key)
-        thread = threading.Thread(target=server.run, args=([listening],), name="sandbox", daemon=True)
+        running = _running(bound, api_key)
+        thread = threading.Thread(target=server.run, args=([bound],), name="sandbox", daemon=True)
         thread.start()
         try:
             started.wait()
@@ -91,10 +91,9 @@ def running_sandbox(
             thread.join()
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _bound(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), family=family)
+        return listening(host, port)
     except OSError as error:
         cause = str(error.strerror).partition(" (while")[0]
         message = (
@@ -104,8 +103,8 @@ def _listening(host: str, port: int) -> socket.socket:
         raise SyncengineError(message, code="sandbox-address") from error
 
 
-def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
-    host, port = listening.getsockname()[:2]
+def _running(bound: socket.socket, api_key: str) -> RunningSandbox:
+    host, port = bound.getsockname()[:2]
     origin = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key, f"{origin}/")
 
@@ -142,7 +141,7 @@ class _Server(uvicorn.Server):
         sandbox.on_change = bell.ring
         self._callbacks = Callbacks(sandbox, bell)
         config = uvicorn.Config(
-            build(sandbox, api_key, self._stopping, bell),
+            origin_form(build(sandbox, api_key, self._stopping, bell)),
             http=bounded(_Protocol, Bounds(read_seconds, most_unread=sys.maxsize)),
             ws="none",
             loop="asyncio",

@@ -31,6 +31,7 @@ from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Configuration, Process
 from syncengine.serve.readiness import Readiness
+from syncengine.service.connection_bounds import origin_form
 from syncengine.service.operations import OPERATIONS
 
 
@@ -47,7 +48,7 @@ class _Mounted:
         await (self.receiver or PlainTextResponse(LATER, 503))(scope, receive, send)
 
 
-def application() -> Starlette:
+def application() -> ASGIApp:
     """Build the application of the project. An error in the project ends the process with `serve`'s exit code."""
     log, mounted = Log(sys.stderr, time.time), _Mounted()
     process = Process(_project, _serving, os.environ, log, mount=mounted.put)
@@ -64,7 +65,7 @@ def application() -> Starlette:
         process.stop()
         await working
 
-    return Starlette(routes=[*_probes(process.readiness), Mount("/", mounted)], lifespan=lifespan)
+    return origin_form(Starlette(routes=[*_probes(process.readiness), Mount("/", mounted)], lifespan=lifespan))
 
 
 def _probes(readiness: Readiness) -> list[Route]:

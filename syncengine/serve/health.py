@@ -75,7 +75,7 @@ class Checking:
             self._log.info("sink-up", f"sink {sink} has recovered", sink=sink)
         for sink in {*self._sinks, *down}:
             self._readiness.metrics.sinks.labels(sink).set(sink not in down)
-        self._readiness.troubles = troubles
+        self._readiness.note_sinks(troubles)
 
     async def _tell(self, troubles: tuple[SinkTrouble, ...]) -> bool:
         answer = await self._reporter.tell(troubles)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
 from syncengine.serve.readiness import Readiness
-from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
+from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -77,9 +77,9 @@ class Server:
 
     async def start(self) -> str:
         """Listen, and return the URL. Raise `AddressTaken` when that is not possible."""
-        listening = _listening(*self._address)
+        bound = _bound(*self._address)
         config = uvicorn.Config(
-            self._application,
+            origin_form(self._application),
             http=self._http,
             ws="none",
             lifespan="off",
@@ -90,9 +90,9 @@ class Server:
             timeout_graceful_shutdown=int(self._patience),
         )
         self._server = _Quiet(config)
-        self._running = asyncio.create_task(self._server.serve(sockets=[listening]))
+        self._running = asyncio.create_task(self._server.serve(sockets=[bound]))
         await self._server.up.wait()
-        host, port = listening.getsockname()[:2]
+        host, port = bound.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def stop(self) -> None:
@@ -118,10 +118,9 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _bound(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address, family=family)
+        return listening(host, port)
     except OSError as error:
         cause = str(error.strerror or error).partition(" (while")[0]
         raise AddressTaken(f"cannot listen on {host}:{port}: {cause}") from None

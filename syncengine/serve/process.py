@@ -68,7 +68,7 @@ class Process:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _next: Configuration | None = None
-    _address: tuple[str, int] | None = None
+    _address: tuple[str, int] = ("", 0)
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -76,7 +76,9 @@ class Process:
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
-            exposed = asyncio.create_task(self._expose())
+            server = Server(probes(self.readiness), self._address, patience=1)
+            self._answering(await server.start())
+            exposed = asyncio.create_task(self._expose(server, self._address))
             try:
                 await self.work(first)
             finally:
@@ -224,32 +226,30 @@ class Process:
 
     def _move(self, project: Project) -> None:
         """Have the probes move to the address that this project configures."""
-        address = self.listen or project.serve.listen
-        if address != self._address:
-            self._address = address
-            self._moved.set()
+        self._address = self.listen or project.serve.listen
+        self._moved.set()
 
-    async def _expose(self) -> None:
-        """Answer probes until the process stops, always at the currently configured address."""
+    async def _expose(self, server: Server, address: tuple[str, int]) -> None:
+        """Answer probes by a server that has started at `address`, which moves where a new project file says.
+
+        The server stops first, since it may stand in its own way: at the same port, for other addresses of the host.
+        """
         while not self._stop.is_set():
             self._moved.clear()
-            if self._address is not None:
-                await self._answer_at(self._address)
-
-    async def _answer_at(self, address: tuple[str, int]) -> None:
-        """Serve the probes until the address changes. Retry while it is in use, perhaps by the active process."""
-        server = Server(probes(self.readiness), address, patience=1)
-        back_off, is_logged = BackOff(replace(self.pace, longest=10.0)), False
-        while not (self._stop.is_set() or self._moved.is_set()):
-            try:
-                self.log.info("listening", f"serving /healthz, /readyz and /metrics at {await server.start()}")
-                await slept(float("inf"), self._stop, self._moved)
-            except AddressTaken as taken:
-                if not is_logged:
-                    self.log.warning("address", f"{taken.message}; retrying")
-                is_logged = True
-                await slept(back_off.after(), self._stop, self._moved)
+            if self._address != address:
+                await server.stop()
+                moved = Server(probes(self.readiness), self._address, patience=1)
+                try:
+                    self._answering(await moved.start())
+                    server, address = moved, self._address
+                except AddressTaken as taken:
+                    self.log.warning("address", f"{taken.message}; /healthz, /readyz and /metrics stay where they were")
+                    await server.start()
+            await slept(float("inf"), self._stop, self._moved)
         await server.stop()
+
+    def _answering(self, url: str) -> None:
+        self.log.info("listening", f"serving /healthz, /readyz and /metrics at {url}")
 
 
 class _Signals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,17 @@ from syncengine.posted_time.drift.model import DriftKind
 from syncengine.posted_time.verdict import SinkTrouble
 
 STARTING = "starting"
+NOT_RECONCILED = {
+    "invalid": "the manifests or the project file are invalid",
+    "unauthorized": "the service rejects the key",
+    "unreachable": "the service cannot be reached",
+    "error": "the last apply ended with an error",
+}
+"""The outcomes of an apply after which nothing is reconciled, and why."""
+
+DOWN_SECONDS = 60.0
+"""The seconds for which a sink is down before the process is not ready: a shorter outage needs no other process."""
+
 STANDBY = "standby: another process holds the inbox"
 
 
@@ -58,6 +70,9 @@ class Readiness:
     service: str | None = None
     """The trouble with the service or the connection, or `None`."""
     troubles: Sequence[SinkTrouble] = ()
+    down_since: dict[str, float] = field(default_factory=dict)
+    """When each sink in `troubles` was first found down, by the monotonic clock."""
+    has_posted_time: bool = False
     configuration: str | None = None
     """The reason why a changed project file is not in effect, or `None`."""
     reconciled: str | None = None
@@ -78,4 +93,14 @@ class Readiness:
     def reasons(self) -> list[str]:
         """Return the reasons why the process is not ready. An empty list when it is."""
         reasons = [reason for reason in (self.phase, self.service) if reason]
-        return reasons + [f"sink {trouble.sink}: {trouble.message}" for trouble in self.troubles]
+        if not self.has_posted_time and self.reconciled in NOT_RECONCILED:
+            reasons.append(f"nothing is reconciled: {NOT_RECONCILED[self.reconciled]}")
+        since = time.monotonic() - DOWN_SECONDS
+        late = (trouble for trouble in self.troubles if self.down_since.get(trouble.sink, since) <= since)
+        return reasons + [f"sink {trouble.sink}: {trouble.message}" for trouble in late]
+
+    def note_sinks(self, troubles: Sequence[SinkTrouble]) -> None:
+        """Note which sinks are down now."""
+        now = time.monotonic()
+        self.down_since = {trouble.sink: self.down_since.get(trouble.sink, now) for trouble in troubles}
+        self.troubles = troubles

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp
 
@@ -76,6 +77,7 @@ class Shift:
     async def run(self) -> None:
         """Run until the shift is stopped. Raise one of the errors in `ENDING` when it ends the shift."""
         self.readiness.phase = STARTING
+        self.readiness.has_posted_time = self.delivery is not None
         reconciling = Reconciling(
             self.project, self.base_url, self.environ, log=self.log, readiness=self.readiness, stop=self._stop
         )
@@ -285,6 +287,7 @@ class _Delivering:
         receiver = webhook.application(
             in_hand,
             self._shift.caller_key.read,
+            path=unquote(urlsplit(callback.url).path),
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
             tell=self._telling,
         )

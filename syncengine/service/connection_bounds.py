@@ -8,10 +8,13 @@ answer as long as necessary, and does not count.
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 READ_SECONDS = 30.0
@@ -81,3 +84,26 @@ Bounded = TypeVar("Bounded", bound=BoundedProtocol)
 def bounded(protocol: type[Bounded], bounds: Bounds) -> type[Bounded]:
     """Return the protocol class of one server, whose connections share `bounds`."""
     return type(protocol.__name__, (protocol,), {"bounds": bounds})
+
+
+def origin_form(application: ASGIApp) -> ASGIApp:
+    """Return the application with every path in origin-form.
+
+    A server must accept the absolute-form too (RFC 9112, 3.2.2), which clients of a forward proxy send; uvicorn passes
+    it on as the path.
+    """
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope["path"].startswith("/"):
+            path = urlsplit(scope["raw_path"].decode("latin-1")).path or "/"
+            scope = {**scope, "path": unquote(path), "raw_path": path.encode("latin-1")}
+        await application(scope, receive, send)
+
+    return call
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address; at `::`, for IPv4 too if the machine can. Raise `OSError`."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    is_both = address[0] == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server(address, family=family, dualstack_ipv6=is_both)

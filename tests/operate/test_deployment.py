@@ -31,7 +31,7 @@ from tests.support.ports import unused_port
 FILES = Path(__file__).parents[2] / "docs" / "deployment"
 UNIT, COMPOSE, KUBERNETES = (FILES / name for name in ("syncengine.service", "compose.yaml", "kubernetes.yaml"))
 RESOURCES: list[dict[str, Any]] = list(yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8")))
-SERVE_ADDRESS = "0.0.0.0:9100"
+SERVE_ADDRESS = "0.0.0.0:8766"
 
 
 def resources(kind: str) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def deployed(name: str) -> Deployed:
         return Deployed(shlex.split(line)[1:], "/healthz", "/readyz", float(seconds))
     if name == "compose":
         service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
-        (path,) = re.findall(r"127\.0\.0\.1:9100(/\w+)", " ".join(service["healthcheck"]["test"]))
+        (path,) = re.findall(r"127\.0\.0\.1:8766(/\w+)", " ".join(service["healthcheck"]["test"]))
         return Deployed(service["command"], path, "/readyz", 90.0)
     (pod,) = (pod for pod in pods() if pod["containers"][0]["name"] == "serve")
     (container,) = pod["containers"]
@@ -190,7 +190,7 @@ def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> Non
         address = f"127.0.0.1:{unused_port()}"
         arguments = [address if argument == SERVE_ADDRESS else argument for argument in command.arguments]
         if SERVE_ADDRESS not in command.arguments:
-            assert Serve().listen == ("127.0.0.1", 9100)
+            assert Serve().listen == ("127.0.0.1", 8766)
             arguments += ["--listen", address]
         with (tmp_path / ".syncengine.log").open("w") as log:
             process = subprocess.Popen(
@@ -226,6 +226,6 @@ def test_the_check_of_a_container_is_one(tmp_path: Path) -> None:
     service = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["syncengine"]
     word, *command = service["healthcheck"]["test"]
     assert (word, command[0]) == ("CMD", "python")
-    text = command[2].replace("9100", str(unused_port()))
+    text = command[2].replace("8766", str(unused_port()))
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, check=False, cwd=tmp_path).returncode == 1
     assert "FROM python:" in (FILES.parents[1] / "Dockerfile").read_text(encoding="utf-8")

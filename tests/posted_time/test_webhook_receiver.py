@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,13 +28,13 @@ IN_TIME = 2.0
 Scene = Callable[[httpx.AsyncClient, list[Event]], Awaitable[Any]]
 
 
-def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda: KEY) -> Any:
+def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda: KEY, path: str = "/") -> Any:
     """Play a scene against a receiver that listens on loopback and delivers into the ledger."""
 
     async def play() -> Any:
         told: list[Event] = []
         async with posted.delivery() as delivery:
-            app = application(delivery, caller_key, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
+            app = application(delivery, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
             server = Server(app, ("127.0.0.1", 0), patience=5)
             url = await server.start()
             try:
@@ -74,6 +75,45 @@ def test_a_replay_is_answered_2xx_and_delivered_once(posted: Line) -> None:
 
     assert receiving(posted, scene) == {200}
     assert posted.rows() == ["a"]
+
+
+PATHS = {
+    "/hook": {"/hook": 200, "/hook/": 200, "/hook?a=b": 200, "/": 404, "/hook/x": 404, "/hooks": 404, "/HOOK": 404},
+    "/a b/{x}/": {"/a%20b/%7Bx%7D": 200, "/a": 404},
+    "/": {"/": 200, "/anything": 200},
+}
+"""The path of a callback URL → what a call of a path is answered; a URL without a path leaves it to the proxy."""
+
+
+@pytest.mark.parametrize(("path", "answers"), PATHS.items(), ids=PATHS.keys())
+def test_calls_are_taken_at_the_path_of_the_callback_url_alone(
+    posted: Line, path: str, answers: dict[str, int]
+) -> None:
+    """Whoever else reaches the port is told nothing about keys; nothing is stored."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> dict[str, int]:
+        return {called: (await http.post(called, json=keyed(called))).status_code for called in answers}
+
+    assert receiving(posted, scene, path=path) == answers
+    assert posted.states().keys() == {called for called, status in answers.items() if status == 200}
+
+
+def test_a_call_in_absolute_form_is_taken(posted: Line) -> None:
+    """As clients send it that take the receiver for a forward proxy; a server must accept it (RFC 9112, 3.2.2)."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> list[str]:
+        found = []
+        for target in ("http://connect.example.com/h%6Fok?a=b", "http://connect.example.com/other"):
+            body = json.dumps(keyed("a")).encode()
+            host, port = http.base_url.host, http.base_url.port
+            reader, writer = await asyncio.open_connection(host, port)
+            head = f"POST {target} HTTP/1.1\r\nHost: connect.example.com\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            found.append((await reader.readline()).split()[1].decode())
+            writer.close()
+        return found
+
+    assert receiving(posted, scene, path="/hook") == ["200", "404"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from syncengine.posted_time.verdict import SinkTrouble
 
 UNREACHED = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached.")
 ANSWERED = Failed(TroubleKind.UNKNOWN, "pms does not work as expected (500).", has_answered=True)
+RESTARTING = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached (503).", has_answered=True)
 PROBED = SinkTrouble("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
 
 
@@ -63,6 +64,40 @@ def test_a_second_failure_in_a_row_is_reported() -> None:
         well.failed("pms", ANSWERED)
         fails_again(well)
         assert names(well.down) == ["pms"]
+
+
+def test_groups_side_by_side_meet_one_failure() -> None:
+    """A sink that restarts answers 503 to all that are under way; a second failure in a row begins after that."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    clock.now = 2.0
+    for began in (1.0, 1.5, 1.9):
+        well.failed("pms", RESTARTING, began)
+    assert (names(well.down), names(well.closed)) == ([], ["pms"])
+    well.failed("pms", RESTARTING, 2.0)
+    assert names(well.down) == ["pms"]
+
+
+def test_one_503_is_not_reported_once_the_sink_can_be_reached() -> None:
+    """Though nobody posts for an hour: what went wrong is over."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    well.failed("pms", RESTARTING)
+    clock.now = FIRST_REST
+    well.probed("pms", None)
+    clock.now = LONG_ENOUGH - 1
+    assert well.down == ()
+    well.failed("pms", RESTARTING)
+    assert names(well.down) == ["pms"]
+
+
+def test_one_503_is_reported_if_the_sink_cannot_be_reached_for_long() -> None:
+    """Half a minute without a good probe."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    well.failed("pms", RESTARTING)
+    clock.now = IN_DOUBT
+    assert names(well.down) == ["pms"]
 
 
 def test_a_failure_that_nothing_disproves_is_reported_in_the_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -45,6 +46,21 @@ async def opened(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 async def alive(url: str) -> int:
     async with httpx.AsyncClient(trust_env=False) as http:
         return (await http.get(f"{url}/healthz")).status_code
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_the_address_of_all_takes_both_families() -> None:
+    """`[::]` is every address of the host, whatever its default for IPv6 sockets is."""
+
+    async def play() -> list[int]:
+        server = Server(probes(Readiness()), ("::", 0), patience=1)
+        port = (await server.start()).rpartition(":")[2]
+        try:
+            return [await alive(f"http://{host}:{port}") for host in ("127.0.0.1", "[::1]")]
+        finally:
+            await server.stop()
+
+    assert asyncio.run(play()) == [200, 200]
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET", HEAD], ids=["nothing", "half a line", "half a head"])

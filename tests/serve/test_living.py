@@ -213,7 +213,7 @@ def test_a_second_one_stands_by_and_takes_over_when_the_first_is_killed(estate: 
     """One `serve` for each inbox: the second delivers nothing before, and everything after."""
     first = estate.serve()
     first.says("leading")
-    second = estate.serve()
+    second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
     assert "process" in second.says("standby")[0]
     eventually(estate.ready)
     estate.post("a")
@@ -224,14 +224,13 @@ def test_a_second_one_stands_by_and_takes_over_when_the_first_is_killed(estate: 
     estate.post("b")
     eventually(lambda: estate.states() == {"a": "success", "b": "success"})
     assert estate.ledger() == ["a", "b"]
-    eventually(estate.ready)
 
 
 def test_a_standby_can_be_stopped(estate: World) -> None:
     """It waits for nothing then, and the first is not disturbed."""
     first = estate.serve()
     first.says("leading")
-    second = estate.serve()
+    second = estate.serve("--listen", f"127.0.0.1:{unused_port()}")
     second.says("standby")
     assert second.stop() == 0
     assert first.process.poll() is None
@@ -308,6 +307,43 @@ def test_another_address_of_the_probes_takes_effect(estate: World) -> None:
     eventually(estate.ready)
     with socket.create_server(("127.0.0.1", before)):
         pass
+
+
+def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
+    """Nothing is begun: neither a registration nor an apply. The message says which address."""
+    with socket.create_server(("127.0.0.1", estate.port)):
+        served = estate.serve()
+        assert served.ends() == 1
+    assert f"cannot listen on 127.0.0.1:{estate.port}" in served.messages("ended")[0]
+    assert estate.told("registerConnector") == 0
+
+
+def test_an_address_that_is_taken_at_a_reload_keeps_the_old_one(estate: World) -> None:
+    """The new settings hold but for the address, and the old one goes on being answered."""
+    served = estate.serve()
+    eventually(estate.ready)
+    before = estate.port
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        estate.port = other.getsockname()[1]
+        estate.settings()
+        served.says("address")
+        estate.port = before
+        eventually(estate.ready)
+    estate.port = unused_port()
+    estate.settings()
+    eventually(estate.ready)
+
+
+def test_the_probes_move_to_other_addresses_of_the_same_port(estate: World) -> None:
+    """Their own listening is not in their way."""
+    served = estate.serve()
+    eventually(estate.ready)
+    estate.settings()
+    path = estate.project.folder / "syncengine.yaml"
+    path.write_text(path.read_text().replace(f"127.0.0.1:{estate.port}", f"0.0.0.0:{estate.port}"))
+    served.says("listening", 2)
+    assert f"0.0.0.0:{estate.port}" in served.messages("listening")[1]
+    eventually(estate.ready)
 
 
 # --- the service's words

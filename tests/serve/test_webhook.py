@@ -65,7 +65,7 @@ def test_another_caller_key_is_registered_anew(estate: World) -> None:
     eventually(estate.ready)
     asked = [operation for operation in estate.service.asked() if "Webhook" in operation]
     assert asked == ["registerWebhook", "unregisterWebhook", "registerWebhook"]
-    old = loopback.post(f"http://127.0.0.1:{port}/", json={"callerKey": CALLER_KEY, "groupId": "x"})
+    old = loopback.post(f"http://127.0.0.1:{port}/hook", json={"callerKey": CALLER_KEY, "groupId": "x"})
     assert old.status_code == 401
     estate.post("a")
     eventually(lambda: estate.states() == {"a": "success"})
@@ -112,7 +112,7 @@ def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> No
 def call(port: int, key: str) -> int | None:
     """What a call with this key, and without posted time, is answered."""
     try:
-        answer = loopback.post(f"http://127.0.0.1:{port}/", json={"callerKey": key})
+        answer = loopback.post(f"http://127.0.0.1:{port}/hook", json={"callerKey": key})
     except httpx.TransportError:
         return None
     return answer.status_code

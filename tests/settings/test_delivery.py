@@ -124,4 +124,4 @@ def test_without_the_sections_the_defaults_hold(tmp_path: Path) -> None:
     (tmp_path / "syncengine.yaml").write_text("version: 1\n")
     found = load_project(folder=tmp_path, environ={})
     assert (found.posted_time, found.sources) == (None, {})
-    assert (found.serve.every, found.serve.listen) == (300.0, ("127.0.0.1", 9100))
+    assert (found.serve.every, found.serve.listen) == (300.0, ("127.0.0.1", 8766))

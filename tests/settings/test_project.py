@@ -86,7 +86,7 @@ def test_every_setting_arrives(tmp_path: Path) -> None:
     assert p.sources["pms"].sql == Reference(env="PMS_URL")
     assert p.posted_time is not None
     assert p.posted_time.mode is Mode.FETCH
-    assert (p.serve.every, p.serve.listen) == (300.0, ("127.0.0.1", 9100))
+    assert (p.serve.every, p.serve.listen) == (300.0, ("127.0.0.1", 8766))
     assert not p.is_sandbox
 
 

@@ -79,7 +79,7 @@ GOOD = {
         "version: 1\npostedTime: {deliver: [{name: a, when: tag, jsonl: {path: x, json: {a: [1, null, x]}}}]}",
         "version: 1\npostedTime: {deliver: [{name: a, sql: {url: x.db, statement: y}, refuseOn: [409]}], keep: 1d}",
         "version: 1\npostedTime: {lookups: [{name: a, sql: {source: b, query: c}}], duration: {roundUpTo: 0s}}",
-        "version: 1\nserve: {every: 5m, listen: '127.0.0.1:9100'}",
+        "version: 1\nserve: {every: 5m, listen: '127.0.0.1:8766'}",
         "version: 1\nallowEnv: [TEAM, CI, {name: A_TOKEN, notSecret: true}]",
         "version: 1\napprovals: [3@0123456789ab, 12@0123456789abcdef0123]\n"
         "policy: {maxDeletes: {tags: 100%, keywords: 12.5%, fields: '3'}}",
@@ -159,7 +159,7 @@ BAD = {
         "version: 1\npostedTime: {deliver: [{name: a, sql: {source: b, url: c, statement: d}}]}",
         "version: 1\npostedTime: {deliver: [{name: a, jsonl: {path: x}, refuseOn: [200]}]}",
         "version: 1\npostedTime: {fetchLimit: 0}",
-        "version: 1\nserve: {listen: 9100}",
+        "version: 1\nserve: {listen: 8766}",
         "version: 1\npolicy: {maxDeletes: {tags: 101%}}",
         "version: 1\npolicy: {maxDeletes: {tags: 100.5%}}",
         "version: 1\npolicy: {maxDeletes: {tags: 2.5}}",
