@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from syncengine.tools.init.installation import Installation
 
 INIT_FORMAT = "syncengine.init/v1"
-REPEATS = 10
-"""The largest number of repeated names that are reported one by one."""
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """The schemas of the files that people edit."""
 
@@ -28,6 +26,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
+@click.option("--key", metavar="COLUMN", help="The column of that file whose values name the tags.")
 @click.option(
     "--ci",
     type=click.Choice(["github", "gitlab"]),
@@ -40,28 +39,39 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
     f"a repository (git+https) or a package index.  [default: {DISTRIBUTION}, this version]",
 )
 @printing_command
-def init(options: Globals, format: str, folder: str, csv: str | None, ci: str | None, install: str | None) -> int:
+def init(
+    options: Globals, format: str, folder: str, csv: str | None, key: str | None, ci: str | None, install: str | None
+) -> int:
     """Create a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
     It can plan and apply against the embedded sandbox right away. Existing files are kept.
     """
+    from syncengine.document.nodes import quoted
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
-    from syncengine.tools.init.from_csv import generated
+    from syncengine.tools.init.from_csv import MANIFEST, generated
     from syncengine.tools.init.new_project import SAMPLES, begin, beside_others
 
+    if key is not None and csv is None:
+        raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
     output, place = Output(options, options.folder), options.folder / folder
     contents = beside_others(place, _contents(place, _installation(install), ci))
+    left_out: tuple[str, ...] = ()
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-        contents |= generated(options.folder / csv, csv, place)
+        files, left_out = generated(options.folder / csv, csv, place, key)
+        contents |= files
     begun = begin(place, contents)
     if format == "json":
-        output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
+        columns = {} if csv is None else {"leftOut": list(left_out)}
+        output.data(dumped({"format": INIT_FORMAT, "written": begun.written, "kept": begun.kept, **columns}))
     else:
         output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
-        for sentence in _repeats(options.folder / csv, csv) if csv is not None else ():
-            output.say(sentence)
+        if left_out:
+            output.say(
+                f"Columns that may hold persons or addresses are left out: {', '.join(map(quoted, left_out))}; "
+                f"the end of {MANIFEST} says how to use them."
+            )
         for name in begun.kept:
             output.say(f"{Path(folder, name)} already exists and was kept.")
         where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(str(place))} "
@@ -96,14 +106,3 @@ def _schemas() -> dict[str, str]:
 
     by_name = schemas()
     return {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
-
-
-def _repeats(file: Path, name: str) -> list[str]:
-    from syncengine.render.words import count_of
-    from syncengine.tools.init.from_csv import repeats_of
-
-    sentences = repeats_of(file, name)
-    more = len(sentences) - REPEATS
-    are = "is" if more == 1 else "are"
-    rest = [f"{name}: {count_of(more, 'more value')} {are} in several lines"] if more > 0 else []
-    return [*sentences[:REPEATS], *rest]

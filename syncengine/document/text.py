@@ -31,13 +31,56 @@ _OTHER_ENCODINGS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
+_SHEET = "save the sheet as CSV (UTF-8)"
+_WHOLE = "unpack it"
+_READABLE = "decrypt it"
+_FOREIGN: tuple[tuple[bytes, bytes, str, str], ...] = (
+    (b"PK\x03\x04", b"xl/", "an Excel workbook (.xlsx)", _SHEET),
+    (b"PK\x03\x04", b"opendocument.spreadsheet", "an OpenDocument spreadsheet (.ods)", _SHEET),
+    (b"PK\x03\x04", b"word/", "a Word document (.docx)", "save its table as CSV (UTF-8)"),
+    (b"PK\x03\x04", b"", "a ZIP archive", _WHOLE),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "EncryptedPackage".encode("utf-16-le"), "an encrypted workbook", _SHEET),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"", "an Excel workbook (.xls)", _SHEET),
+    (b"\x1f\x8b", b"", "compressed with gzip", _WHOLE),
+    (b"BZh", b"1AY&SY", "compressed with bzip2", _WHOLE),
+    (b"\xfd7zXZ\x00", b"", "compressed with xz", _WHOLE),
+    (b"\x28\xb5\x2f\xfd", b"", "compressed with zstd", _WHOLE),
+    (b"7z\xbc\xaf\x27\x1c", b"", "a 7-Zip archive", _WHOLE),
+    (b"Rar!\x1a\x07", b"", "a RAR archive", _WHOLE),
+    (b"%PDF-", b"", "a PDF document", "export the data as CSV or JSON instead"),
+    (b"SQLite format 3\x00", b"", "a SQLite database", "read it with `sql: {file: …, query: …}`"),
+    (b"PAR1", b"", "a Parquet file", "export it as CSV or JSON"),
+    (b"\x00GITCRYPT\x00", b"", "encrypted with git-crypt", "run `git-crypt unlock`"),
+    (b"age-encryption.org/", b"", "encrypted with age", _READABLE),
+    (b"-----BEGIN AGE ENCRYPTED FILE", b"", "encrypted with age", _READABLE),
+    (b"-----BEGIN PGP MESSAGE", b"", "encrypted with OpenPGP", _READABLE),
+    (b"\x85\x01", b"", "encrypted with OpenPGP", _READABLE),
+    (b"Salted__", b"", "encrypted with OpenSSL", _READABLE),
+    (b"$ANSIBLE_VAULT;", b"", "encrypted with Ansible Vault", _READABLE),
+    (b"<!doctype html", b"", "a web page, perhaps of a log-in", "export the data again"),
+    (b"<html", b"", "a web page, perhaps of a log-in", "export the data again"),
+    (b"<?xml", b"", "an XML document", "export the data as CSV or JSON instead"),
+)
+"""The beginnings of files that are no data, each with bytes that come later, what the file is, and the cure."""
 _NAMES = {"\x00": "NUL", "\t": "tab", "\n": "line feed", "\r": "carriage return", "\x85": "next line"}
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _REPAIRED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
 
 
+def foreign(data: bytes) -> str | None:
+    """Return what a file is and what to do, if it is none that a person writes: a workbook, an archive, a web page."""
+    start = data[:64].removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    for begin, within, what, cure in _FOREIGN:
+        if (data.startswith(begin) or start.startswith(begin)) and within in data:
+            return f"the file is {what}: {cure}"
+    return None
+
+
 def decoded(data: bytes, findings: Collector) -> str | None:
     """Return a file's text without a byte order mark, or report a problem and return `None`."""
+    if what := foreign(data):
+        findings.at("not-text", 1, 1, what)
+        return None
     for mark, name in _OTHER_ENCODINGS:
         if data.startswith(mark):
             findings.at("not-utf8", 1, 1, f"the file is encoded as {name}; save it as UTF-8")
@@ -66,7 +109,8 @@ def character(text: str) -> str:
 
 
 def _place(before: str) -> tuple[int, int]:
-    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    *lines, last = lines_of(before)
+    return len(lines) + 1, len(last) + 1
 
 
 def folded(text: str) -> str:
@@ -85,6 +129,11 @@ def to_camel(name: str) -> str:
     """Return a snake_case name in camelCase, as in files and JSON."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
+
+
+def with_line_feeds(text: str) -> str:
+    """Return text with the line ends CRLF and CR, as in CSV files of Windows and in databases, replaced by LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def lines_of(text: str) -> list[str]:

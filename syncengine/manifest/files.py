@@ -126,7 +126,7 @@ class Search:
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
                 self._folder(base)
-        elif base.name.endswith(SUFFIXES + TEMPLATE_SUFFIXES):
+        elif base.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
             self._file(_Entry.at(base))
         else:
             self._problem(base, "not-a-manifest", "not a manifest: its name must end in .yaml, .yml or .json")

@@ -15,6 +15,7 @@ from uuid import UUID
 from jinja2 import filters as theirs
 from jinja2.runtime import Undefined
 
+from syncengine.document.text import with_line_feeds
 from syncengine.templating.budget import MAX_SOUGHT, MAX_TEXT, TooMuch
 
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
@@ -54,11 +55,6 @@ def plain_text(value: Any) -> str:
             raise FilterTrouble("the value is a sequence, not text: append `| list`")
         case _:
             raise FilterTrouble(f"the value has the type {type(value).__name__}, which cannot be written as text")
-
-
-def with_line_feeds(text: str) -> str:
-    """Return text with the line ends CRLF and CR, as in CSV files of Windows and in databases, replaced by LF."""
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def writable(value: Any) -> Any:

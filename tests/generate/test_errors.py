@@ -13,7 +13,7 @@ from syncengine.errors import Diagnostic, Severity
 from syncengine.render.schemas.published import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
-from tests.manifest.loading import loaded, problems
+from tests.manifest.loading import loaded, problems, tag
 
 
 def errors(found: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -177,22 +177,57 @@ SOURCES = {
     ),
     "another delimiter": ("n;v\nA;b,c\n", 'but the file has one column, "n;v": is the `delimiter` ";"?'),
     "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has one value"),
-    "two columns of one name": ("n,n\n", 'r.csv:1: columns 1 and 2 are both named "n"'),
-    "column without a name": ("n,\n", "r.csv:1: column 2 has no name: name it or delete it"),
-    "columns without names": ("n,,v,,,\n", "r.csv:1: columns 2, 4, 5 and 6 have no name: name them or delete them"),
-    "trailing columns without names": ("n,v,,,\n", "r.csv:1: columns 3 to 5 have no name"),
-    "three columns of one name": ("n,v,v,x,v\n", 'r.csv:1: columns 2, 3 and 5 are all named "v"'),
-    "a note for Excel": ("sep=;\nn;v\n", "r.csv:1: the line is a note for Excel (`sep=`), not the header: delete it"),
-    "a note for Excel that parts": ("sep=,\nn,v\n", "r.csv:1: the line is a note for Excel"),
-    "a blank header": (" , ,\nn,v\n", "r.csv:1: the line is blank; the header must be the first line"),
+    "column without a name": ("n,\n", "r.csv:1:3: column 2 has no name: name it or delete it"),
+    "columns without names": ("n,,v,,,\n", "r.csv:1:3: columns 2, 4, 5 and 6 have no name: name them or delete them"),
+    "trailing columns without names": ("n,v,,,\n", "r.csv:1:5: columns 3 to 5 have no name"),
+    "a note for Excel": ("sep=;\nn;v\n", "r.csv:1:1: the line is a note for Excel (`sep=`), not the header: delete it"),
+    "a note for Excel that parts": ("sep=,\nn,v\n", "r.csv:1:1: the line is a note for Excel"),
+    "a blank header": (" , ,\nn,v\n", "r.csv:1:1: the line is blank; the header must be the first line"),
     "a byte that is 0": ("n,v\nA,\0\n", "r.csv:2: the file contains a NUL byte, so it is not text"),
     "a late byte that is 0": (
         "n,v\n" + "A,b\n" * 999 + "A,\0\n",
         "r.csv:1001: the file contains a NUL byte, so it is not text",
     ),
-    "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
+    "open quote": ('n,v\nA,"x\n', "r.csv:2: a quotation mark is never closed"),
+    "text behind a quote": ('n,v\nA,"x" y\n', "r.csv:2: text follows a closing quotation mark"),
+    "blank behind a quote": ('n,v\n"A" ,x\n', "r.csv:2: text follows a closing quotation mark"),
+    "blank before a quote": ('n, v\nA, "x"\n', "r.csv:2: in column 2, a blank stands before the quotation mark"),
+    "blank before a quoted comma": ('n, v\nA, "x, y"\n', "r.csv:2: in column 2, a blank stands before"),
+    "tab before a quote": ('n,v\nA,\t"x"\n', "r.csv:2: in column 2, a blank stands before"),
+    "blank before the first quote": ('n,v\n "A",x\n', "r.csv:2: in column 1, a blank stands before"),
+    "blank before a quote in the header": ('n, "v"\nA,x\n', "r.csv:1: in column 2, a blank stands before"),
+    "blank before a quote after many lines": (
+        'n,v\r"A\rB",1\rC, "x"\r',
+        "r.csv:4: in column 2, a blank stands before",
+    ),
     "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }
+
+
+QUOTES = {
+    "a quoted blank and quotes": ('n,v\nA," ""x"""\n', ' "x"'),
+    "inches": ('n,v\nA,24" screen\n', '24" screen'),
+    "a quoted word": ('n,v\nA,the "x" case\n', 'the "x" case'),
+    "nothing but quotes": ('n,v\nA,""""\n', '"'),
+}
+
+
+@pytest.mark.parametrize(("content", "value"), QUOTES.values(), ids=QUOTES.keys())
+def test_quotation_marks_that_are_text_stay_text(tmp_path: Path, content: str, value: str) -> None:
+    """Only one that stands where a value should begin is suspicious."""
+    block = HEAD + "    tags: [{name: '{{ row.n }}', metadata: {v: '{{ row.v }}'}}]\n"
+    desired = loaded(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
+    assert tag(desired, "A").body.metadata == {"v": value}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_columns_of_one_name_are_numbered(tmp_path: Path, end: str) -> None:
+    """As trackers export lists; a number that is taken is passed over."""
+    content = f"n,v,v,v 3,v{end}A,1,2,3,4{end}"
+    values = '{{ [row.v, row["v 2"], row["v 3"], row["v 4"]] | join("-") }}'
+    block = HEAD + f"    tags: [{{name: '{{{{ row.n }}}}', description: '{values}'}}]\n"
+    desired = loaded(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
+    assert tag(desired, "A").body.fields["description"] == "1-2-3-4"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,16 @@ def test_a_table_is_adopted_value_by_value(project: Project, service: Service) -
     assert service.asked() == asked
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n\r\n"])
+def test_any_line_ends_are_read(project: Project, end: str) -> None:
+    """Old ones too, mixed, and within quotes, where they become line feeds; lines stay countable."""
+    lines = ("", "name,description,visibility", 'A-1,"one\rtwo\r\nthree",PUBLIC', "A-2,,PRIVATE", "")
+    (project.folder / "tags.csv").write_bytes(end.join(lines).encode())
+    assert project.run("adopt", "tags.csv").code == 0
+    assert project.rows()["tag/A-1"]["fields"]["description"] == "one\ntwo\nthree"
+    assert project.rows()["tag/A-2"]["fields"]["visibility"] == "PRIVATE"
+
+
 def test_what_is_adopted_and_declared_alike_leaves_nothing_to_plan(project: Project) -> None:
     """A category with its id counts as known; the manifest itself can be what is adopted."""
     wanted = {"tagCategories": [category("acme")], "tags": [tag("A-1", category="acme", keywords=["one"])]}
@@ -101,6 +111,11 @@ def test_what_was_adopted_is_in_the_history(project: Project) -> None:
         ("a.csv", "name\nA,too much\n", ["csv-syntax"], 2),
         ("a.csv", "name,description,label\nA,cut off\n", ["csv-syntax"], 2),
         ("a.csv", 'name\n"A\n', ["csv-syntax"], 2),
+        ("a.csv", 'name, label\nA, "b, c"\n', ["csv-syntax"], 2),
+        ("a.csv", 'name,description\nA, "b"\n', ["csv-syntax"], 2),
+        ("a.csv", "name,description\rA,b\rB,c,d\r", ["csv-syntax"], 3),
+        ("a.csv", "name,description\rA,b\rB,\0\r", ["control-character"], 3),
+        ("a.csv", "PK\3\4 xl/workbook.xml", ["not-text"], 1),
         ("a.csv", "name,visibility\nA,HIDDEN\n", ["bad-value"], 2),
         ("a.yaml", "generate: []\n", ["unknown-section"], 1),
         ("a.yaml", "tags:\n  - nmae: A\n", ["unknown-field"], 2),

@@ -171,8 +171,14 @@ def test_what_stands_in_quotes_separates_nothing(tmp_path: Path, header: str) ->
 
 
 NO_TABLES = {
-    "nothing": (b"", "1:1", "the file has no header"),
-    "a name twice": (b'a,"x,y",b,b\n1,2,3,4\n', "1:11", 'columns 3 and 4 are both named "b"'),
+    "nothing": (b"", "1:1", "the file has no rows below a header"),
+    "blank lines": (b"\r\n\r\n", "1:1", "the file has no rows below a header"),
+    "a header alone": (b"number,title\n", "1:1", "the file has no rows below a header"),
+    "a workbook": (
+        b"PK\x03\x04..xl/workbook.xml",
+        "1:1",
+        "the file is an Excel workbook (.xlsx): save the sheet as CSV",
+    ),
     "a column without a name": (b"a,,b\n1,2,3\n", "1:3", "column 2 has no name"),
     "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
     "a note for a spreadsheet": (b"sep=;\na;b\n1;2\n", "1:1", "the line is a note for Excel (`sep=`)"),
@@ -196,13 +202,6 @@ def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: byt
     assert done.err.startswith(f"in/m.csv:{place}: error[bad-source]: ")
     assert words in done.err
     assert not (tmp_path / "new").exists()
-
-
-def test_all_that_is_wrong_with_a_header_is_said_at_once(tmp_path: Path) -> None:
-    """Each at its column."""
-    (tmp_path / "m.csv").write_text("a,a,,c\n")
-    done = run(tmp_path, "init", "--from-csv", "m.csv", "--format", "json")
-    assert [d["column"] for d in json.loads(done.out)["diagnostics"]] == [3, 5]
 
 
 @pytest.mark.parametrize(
@@ -237,14 +236,122 @@ def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
-    """Of rows with one number the first counts; nothing of a person's data goes unsaid."""
-    rows = "Number,Title\nEP-1,one\n\nEP-2,two\nEP-1,three\n" + "".join(f"N{n},x\nN{n},y\n" for n in range(11))
-    (tmp_path / "m.csv").write_text(rows)
+NAMED = {
+    "a status before a number": ("Status,Number\nOpen,A-1\nOpen,A-2\n", "A-1"),
+    "matter no.": ("Title,Matter No.\na,A-1\nb,A-2\n", "A-1"),
+    "client-matter number": ("Client No,Client-Matter Number\n7,A-1\n7,A-2\n", "A-1"),
+    "case": ("Title,Case\na,A-1\nb,A-2\n", "A-1"),
+    "a key beside the project's": ("Project key,Issue key,Issue id,Summary\nA,A-1,9,x\nA,A-2,8,y\n", "A-1"),
+    "nr.": ("Titel;Nr.\na;A-1\nb;A-2\n", "A-1"),
+    "aktenzeichen": ("Mandant;Aktenzeichen;Unser Zeichen 2\na;A-1;\nb;A-2;\n", "A-1"),
+    "projektnummer": ("Projektnummer,Titel\nA-1,x\nA-2,y\n", "A-1"),
+    "dossier": ("Client,N° de dossier\na,A-1\nb,A-2\n", "A-1"),
+    "numéro": ("Numéro,Objet\nA-1,x\nA-2,y\n", "A-1"),
+    "a number before an id": ("id,number\n1,A-1\n2,A-2\n", "A-1"),
+    "a number before a name": ("name,number\nx,A-1\ny,A-2\n", "A-1"),
+    "a name alone": ("name,status\nA-1,Open\nA-2,Open\n", "A-1"),
+    "cr line ends": ("number,title\rA-1,x\rA-2,y\r", "A-1"),
+    "a comma in a header": ("Matter, No.;Title\nA-1;x\nA-2;y\n", "A-1"),
+}
+
+
+@pytest.mark.parametrize(("content", "name"), NAMED.values(), ids=NAMED.keys())
+def test_tags_are_named_by_the_column_that_is_the_identity(tmp_path: Path, content: str, name: str) -> None:
+    """Its header says so, and its values are all there and all different."""
+    (tmp_path / "m.csv").write_bytes(content.encode())
     done = run(tmp_path, "init", "--from-csv", "m.csv")
-    assert done.code == 0
-    assert 'm.csv: column "Number" has "EP-1" in lines 2, 5; only the first is used (`distinct`)' in done.err
-    assert 'column "Number" has "N8"' in done.err
-    assert "m.csv: 2 more values are in several lines" in done.err
-    (tmp_path / "n.csv").write_text("Number,Title\nEP-1,one\nEP-2,two\n")
-    assert "in lines" not in run(tmp_path, "init", "other", "--from-csv", "n.csv").err
+    assert done.code == 0, done.err
+    assert json.loads(run(tmp_path, "render", "--format", "json").out)["tags"][0]["name"] == name
+
+
+UNNAMED = {
+    "no header that says so": ("status,foo,bar\nOpen,1,x\nOpen,2,y\n", 'name one with --key: "foo", "bar"'),
+    "none that could be it": (
+        "status,user\nOpen,ab\nOpen,ab\n",
+        "no column has a value in every row and no value twice",
+    ),
+    "addresses": ("status,x\nOpen,a@example.com\nOpen,b@example.com\n", "no column has a value in every row"),
+    "persons": ("status,Responsible attorney\nOpen,ab\nOpen,cd\n", "no column has a value in every row"),
+    "two": ("number,code\n1,x\n2,y\n", 'columns "number" and "code" can each be the identity: name one with --key'),
+    "a blank": ("number,x\nA,1\n ,2\n", 'column "number" cannot be the identity: it has no value in line 3; name one'),
+    "a value twice": ("number,x\nA,1\nB,2\nA,3\n", 'it has "A" in lines 2, 4; name one with --key: "x"'),
+    "a difference in case": (
+        "number,x\na-1,1\nA-1,2\n",
+        'it has "a-1" and "A-1" in lines 2, 3; name one with --key: "x"',
+    ),
+    "a blank behind": ("number,x\nA-1,1\nA-1 ,2\n", 'it has "A-1" in lines 2, 3'),
+    "many": (
+        "number,x\n" + "".join(f"A{n // 2},1\n" for n in range(5000)),
+        'it has "A0" in lines 2, 3, "A1" in lines 4, 5, ',
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), UNNAMED.values(), ids=UNNAMED.keys())
+def test_an_identity_is_not_guessed(tmp_path: Path, content: str, words: str) -> None:
+    """Tags named "Open" and "Closed" would go to the service; the columns that can be it are listed instead."""
+    (tmp_path / "m.csv").write_text(content)
+    done = run(tmp_path, "init", "--from-csv", "m.csv")
+    assert (done.code, words in done.err) == (8, True), done.err
+    assert done.err.startswith("m.csv:1:1: error[no-identity]: ")
+    assert len(done.err) < 700
+    assert not (tmp_path / "manifests").exists()
+
+
+def test_an_identity_can_be_named(tmp_path: Path) -> None:
+    """Also one that would not be guessed, in any case; what is not there or repeats is refused."""
+    (tmp_path / "m.csv").write_text("number,Matter ID,e-mail,x\nA,7b,a@example.com,1\nA,7B,b@example.com,1\n")
+    for key, name in (("matter id", "7b"), ("e-mail", "a@example.com")):
+        assert run(tmp_path, "init", key, "--from-csv", "m.csv", "--key", key).code == 0
+        assert json.loads(run(tmp_path / key, "render", "--format", "json").out)["tags"][0]["name"] == name
+    refused = {"x": '"1" in lines 2, 3', "numbr": "did you mean `number`?", "zzz": "there is no column"}
+    for key, words in refused.items():
+        done = run(tmp_path, "init", "--from-csv", "m.csv", "--key", key)
+        assert (done.code, words in done.err) == (8, True), done.err
+    assert run(tmp_path, "init", "--key", "number").code == 64
+
+
+PRIVATE = (
+    *(
+        "User",
+        "E-Mail",
+        "createdBy",
+        "Responsible attorney",
+        "Initials",
+        "Sachbearbeiter",
+        "Kürzel",
+        "Rechnungsadresse",
+    ),
+    *("Téléphone", "Utilisateur", "userName", "Assignee", "Case manager", "Kontakt"),
+)
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        *((header, "Jo Doe") for header in PRIVATE),
+        ("Notes", "ask a.b@example.com first"),
+        ("Notes", "+43 1 234 56 78"),
+        ("Notes", "(030) 123 456"),
+        ("Title", "a.b@example.com"),
+    ],
+)
+def test_persons_and_addresses_become_nothing_unasked(tmp_path: Path, header: str, value: str) -> None:
+    """By the column's name, or by one value; the screen and the manifest say so, and the line is there to be moved."""
+    (tmp_path / "m.csv").write_text(f"number,{header},status,opened\nA,{value},Open,01/05/2024\nB,,Open,2024-05-01\n")
+    done = run(tmp_path, "init", "--from-csv", "m.csv", "--format", "json")
+    assert json.loads(done.out)["leftOut"] == [header]
+    rendered = run(tmp_path, "render", "--format", "json").out
+    tags = json.loads(rendered)["tags"]
+    assert tags[0]["metadata"] == {"status": "Open", "opened": "01/05/2024"}
+    assert value not in rendered
+    manifest = tmp_path / "manifests/matters.yaml"
+    text = manifest.read_text()
+    assert laid_out(text.encode(), Collector("m")) == text
+    manifest.write_text(text.replace("\n#         ", "\n          "))
+    rendered = run(tmp_path, "render", "--format", "json")
+    assert value in rendered.out, rendered.err
+    assert (
+        f'may hold persons or addresses are left out: "{header}"'
+        in run(tmp_path, "init", "b", "--from-csv", "m.csv").err
+    )

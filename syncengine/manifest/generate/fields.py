@@ -10,10 +10,11 @@ from jinja2 import Undefined
 from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, place, quoted
+from syncengine.document.text import with_line_feeds
 from syncengine.manifest.generate.scalars import Compiled, without_undefined
 from syncengine.manifest.schema import NEVER_EMPTY, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
-from syncengine.templating.filters import plain_text, with_line_feeds
+from syncengine.templating.filters import plain_text
 from syncengine.templating.values import is_template
 
 _PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}

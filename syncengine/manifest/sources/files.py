@@ -8,13 +8,15 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
+from syncengine.document.text import foreign, with_line_feeds
 from syncengine.manifest.sources.records import SourceTrouble, kind_of
 from syncengine.templating.values import undivided
 
@@ -22,10 +24,16 @@ Numbered = Iterator[tuple[int, Any]]
 
 DELIMITERS = ",;\t|"
 """The delimiters that are tried when none is set. Of equally frequent ones, the first is used."""
+LONGEST_HEADER = 1 << 16
+"""The number of leading characters in which the delimiter is looked for."""
+SAMPLE = 20
+"""The number of records that a delimiter must split alike."""
 MAX_FIELD = 10_000_000
 MAX_DIGITS = 1000
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 """A JSON string, or a constant that may not be a valid number."""
+_QUOTED = re.compile(r'"[^"]*+"')
+"""Text in quotes, in which delimiters and line breaks do not count."""
 _VISIBLE = re.compile(r"[^ \t\n\r]")
 _FOR_EXCEL = re.compile(r"sep=.?", re.IGNORECASE)
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
@@ -42,6 +50,8 @@ class Form(NamedTuple):
 
 def text_of(data: bytes, name: str, encoding: str) -> str:
     """Return the decoded text. Raise `SourceTrouble` with the line, the byte and the probable encoding."""
+    if what := foreign(data):
+        raise SourceTrouble(what, name, 1)
     codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
         text = data.decode(codec)
@@ -83,50 +93,120 @@ def wide_encoding(data: bytes) -> str | None:
     return "utf-16-be" if high > low else "utf-16-le"
 
 
+def likely_delimiter(text: str) -> str:
+    """Return the delimiter that the header has most often, or one that splits the header and more records alike.
+
+    The latter goes before a comma, which may also stand in the names of columns.
+    """
+    start = text[:LONGEST_HEADER].lstrip("\n")
+    header = _QUOTED.sub("", start).partition("\n")[0]
+    for delimiter in sorted(DELIMITERS[1:], key=header.count, reverse=True):
+        with suppress(SourceTrouble):
+            widths = [len(values) for _, values in islice(csv_records(start, delimiter), SAMPLE)]
+            if len(widths) > 1 and 1 < widths[0] == min(widths) == max(widths):
+                return delimiter
+    return max(DELIMITERS, key=header.count)
+
+
 def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
     """Yield rows by the names of the header, or of `columns` if given, each with the line that it starts in.
 
     Line breaks in values become line feeds.
     """
-    csv.field_size_limit(MAX_FIELD)
-    source = io.StringIO(text_of(data, name, form.encoding), newline=None)
-    reader = csv.reader(source, delimiter=form.delimiter, strict=True)
-    numbered = _csv_records(reader, name)
-    names = form.columns or _header(next(numbered, (1, [])), name)
+    text = with_line_feeds(text_of(data, name, form.encoding))
+    numbered = csv_records(text, form.delimiter, name)
+    names = form.columns or _header(*next(numbered, (1, [])), text, name, form.delimiter)
     width = len(names)
     for number, values in numbered:
         if len(values) != width:
-            raise SourceTrouble(_misfit(len(values), names, form.delimiter), name, number)
+            raise SourceTrouble(misfit(values, names, form.delimiter), name, number)
         yield number, dict(zip(names, values, strict=True))
 
 
-def _misfit(values: int, names: Collection[str], delimiter: str) -> str:
+def misfit(values: Collection[str], names: Collection[str], delimiter: str) -> str:
     """Return the message about a row that has more or fewer values than there are names."""
-    row = "the row has one value" if values == 1 else f"the row has {values} values"
+    row = "the row has one value" if len(values) == 1 else f"the row has {len(values)} values"
     columns = "the file has one column" if len(names) == 1 else f"there are {len(names)} columns"
-    unquoted = f"; text that contains {quoted(delimiter)} must be in quotes" if values > len(names) else ""
+    unquoted = f"; text that contains {quoted(delimiter)} must be in straight double quotes" * (
+        len(values) > len(names)
+    )
     return f"{row}, but {columns}{undivided(names) or unquoted}"
 
 
-def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+def csv_records(text: str, delimiter: str, name: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Yield the values of each line that is not empty, with the line in which they start, from 1.
+
+    `text` has LF as line ends. Raise `SourceTrouble` where quotation marks would be taken for text or do not close.
+    """
+    csv.field_size_limit(MAX_FIELD)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    lines: list[str] = []
     while True:
         number = reader.line_num + 1
         try:
             values = next(reader, None)
         except csv.Error as error:
-            words = str(error).replace("unexpected end of data", "a quotation mark is never closed")
-            raise SourceTrouble(words, name, number) from None
+            raise SourceTrouble(_csv_trouble(error), name, number) from None
         if values is None:
             return
+        if any('"' in value for value in values):
+            lines = lines or text.split("\n")
+            _refuse_late_quotes(values, "\n".join(lines[number - 1 : reader.line_num]), name, number)
         if values:
             yield number, values
 
 
-def _header(first_row: tuple[int, list[str]], name: str) -> tuple[str, ...]:
-    number, names = first_row[0], [column.strip() for column in first_row[1]]
-    for _, sentence in header_troubles(names):
-        raise SourceTrouble(sentence, name, number)
-    return tuple(names)
+def _csv_trouble(error: csv.Error) -> str:
+    """Return what is wrong with a record. Python's reader tells its three errors apart by their words alone."""
+    words = str(error)
+    if "unexpected end" in words:
+        return "a quotation mark is never closed"
+    if "expected after" in words:
+        return "text follows a closing quotation mark: double each quotation mark that belongs to a value"
+    return f"a value is longer than {MAX_FIELD:,} characters"
+
+
+def _refuse_late_quotes(values: list[str], record: str, name: str, line: int) -> None:
+    """Raise `SourceTrouble` for a value that a blank and then a quotation mark begin, which quotes nothing."""
+    for column, value in enumerate(values, 1):
+        bare = value.lstrip()
+        if bare.startswith('"') and bare != value and quoted_cell(value) not in record:
+            raise SourceTrouble(
+                f"in column {column}, a blank stands before the quotation mark, which therefore quotes nothing: "
+                "remove the blank",
+                name,
+                line,
+            )
+
+
+def quoted_cell(value: str) -> str:
+    """Return a value in quotes, as CSV writes it."""
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _header(number: int, values: list[str], text: str, name: str, delimiter: str) -> tuple[str, ...]:
+    names = [column.strip() for column in values]
+    for at, sentence in header_troubles(names):
+        starts = starts_of(text.split("\n", number)[number - 1], delimiter)
+        raise SourceTrouble(sentence, name, number, starts[at] if at < len(starts) else 1)
+    return numbered_names(names)
+
+
+def numbered_names(names: Collection[str]) -> tuple[str, ...]:
+    """Return distinct names: those that repeat an earlier one are numbered, as in `Labels`, `Labels 2`, `Labels 3`."""
+    known = set(names)
+    met: dict[str, int] = {}
+    result = []
+    for column in names:
+        met[column] = count = met.get(column, 0) + 1
+        own = column
+        if count > 1:
+            while (own := f"{column} {count}") in known:
+                count += 1
+            met[column] = count
+            known.add(own)
+        result.append(own)
+    return tuple(result)
 
 
 def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
@@ -135,19 +215,9 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
         yield 0, "the line is blank; the header must be the first line"
     elif _FOR_EXCEL.fullmatch("".join(names)):
         yield 0, "the line is a note for Excel (`sep=`), not the header: delete it"
-    else:
-        places: dict[str, list[int]] = {}
-        for number, column in enumerate(names):
-            places.setdefault(column, []).append(number)
-        for column, numbers in places.items():
-            if not column:
-                has, it = ("has", "it") if len(numbers) == 1 else ("have", "them")
-                yield numbers[0], f"{_columns(numbers)} {has} no name: name {it} or delete {it}"
-            elif len(numbers) > 1:
-                yield (
-                    numbers[1],
-                    f"{_columns(numbers)} are {'both' if len(numbers) == 2 else 'all'} named {quoted(column)}",
-                )
+    elif numbers := [number for number, column in enumerate(names) if not column]:
+        has, it = ("has", "it") if len(numbers) == 1 else ("have", "them")
+        yield numbers[0], f"{_columns(numbers)} {has} no name: name {it} or delete {it}"
 
 
 def _columns(indexes: list[int]) -> str:

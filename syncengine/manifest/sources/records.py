@@ -22,7 +22,7 @@ class SourceTrouble(Exception):
 
     def __init__(self, message: str, name: str = "", line: int | None = None, column: int | None = None) -> None:
         super().__init__(message, name, line, column)
-        self.message, self.line = message, line
+        self.message, self.line, self.column = message, line, column
         self._place = ":".join(str(part) for part in (name, line, column) if part)
 
     def __str__(self) -> str:

@@ -6,19 +6,18 @@ are separated by `;` or line breaks. Empty cells are ignored.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Position, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
-from syncengine.document.text import decoded
+from syncengine.document.text import decoded, with_line_feeds
 from syncengine.manifest.schema import IDENTITIES, LISTS, NOT_TEXT, RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.sources.files import DELIMITERS, starts_of
+from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.resource import Kind
 
 METADATA = "metadata."
@@ -43,19 +42,24 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
     text = decoded(data, findings)
     if text is None:
         return None
-    head = text.partition("\n")[0]
-    delimiter = max(DELIMITERS, key=head.count)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    lines = text.split("\n")
+    text = with_line_feeds(text)
+    lines, delimiter = text.split("\n"), likely_delimiter(text)
     items: dict[str, list[Node]] = {}
     try:
-        header = [name.strip() for name in next(rows, [])]
-        if not _header_is_good(header, starts_of(head, delimiter), findings):
+        records = csv_records(text, delimiter)
+        line, names = next(records, (1, []))
+        header = [name.strip() for name in names]
+        if not _header_is_good(header, RowStart(line - 1, starts_of(lines[line - 1], delimiter)), findings):
             return None
-        for line, row in _records(rows):
-            _take(header, row, RowStart(line, starts_of(lines[line], delimiter)), items, findings)
-    except csv.Error as error:
-        findings.at("csv-syntax", rows.line_num, 1, f"the row cannot be read: {error}")
+        for line, row in records:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) != len(header):
+                findings.at("csv-syntax", line, 1, misfit(row, header, delimiter))
+            else:
+                _take(header, row, RowStart(line - 1, starts_of(lines[line - 1], delimiter)), items, findings)
+    except SourceTrouble as trouble:
+        findings.at("csv-syntax", trouble.line, 1, trouble.message)
         return None
     start = Position()
     return MappingNode(
@@ -65,38 +69,25 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
     )
 
 
-def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the line in which it starts, from 0."""
-    start: int = rows.line_num  # type: ignore[attr-defined] # csv's reader counts lines
-    for row in rows:
-        if any(cell.strip() for cell in row):
-            yield start, row
-        start = rows.line_num  # type: ignore[attr-defined] # as above
-
-
-def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Collector) -> bool:
+def _header_is_good(header: Sequence[str], start: RowStart, findings: Collector) -> bool:
     columns = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
     for number, name in enumerate(header):
-        column = starts[number] if number < len(starts) else 1  # after a name of several lines
+        line, column = start.number + 1, start.place(number).column + 1
         if name in header[:number]:
-            findings.at("duplicate-column", 1, column, f"two columns are named {quoted(name)}")
+            findings.at("duplicate-column", line, column, f"two columns are named {quoted(name)}")
         elif name not in columns and not (name.startswith(METADATA) and name != METADATA):
             hint = suggestion(name, columns) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
-            findings.at("unknown-column", 1, column, f"there is no field {quoted(name)}{hint}")
+            findings.at("unknown-column", line, column, f"there is no field {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
-        findings.at("missing-column", 1, 1, "the header needs an identity column: `name`, `externalId` or `code`")
+        message = "the header needs an identity column: `name`, `externalId` or `code`"
+        findings.at("missing-column", start.number + 1, 1, message)
     return len(findings.found) == before
 
 
 def _take(
     header: Sequence[str], row: Sequence[str], line: RowStart, items: dict[str, list[Node]], findings: Collector
 ) -> None:
-    if len(row) != len(header):
-        values = "one value" if len(row) == 1 else f"{len(row)} values"
-        message = f"the row has {values}, but the header has {len(header)} column{'s' * (len(header) > 1)}"
-        findings.at("csv-syntax", line.number + 1, 1, message)
-        return
     cells = {
         name: (cell, line.place(n)) for n, (name, cell) in enumerate(zip(header, row, strict=True)) if cell.strip()
     }

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.nodes import quoted
+from syncengine.document.text import with_line_feeds
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.manifest.sources.files import (
-    DELIMITERS,
-    Form,
-    csv_rows,
-    header_troubles,
-    starts_of,
-    text_of,
-    wide_encoding,
-)
+from syncengine.manifest.sources.files import Form, csv_rows, likely_delimiter, text_of, wide_encoding
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.content import content_of
 from syncengine.templating.values import is_template
+from syncengine.tools.init.columns import Rows, holds_addresses, identity_of, joined, names_persons
 
 UTF_8, WESTERN = "utf-8", "cp1252"
 """The encodings to try, in this order; a file that is neither is refused."""
 MANIFEST = "manifests/matters.yaml"
-NAMES = (
-    *("aktenzeichen", "name", "number", "matter", "matterno", "matternumber", "no", "code", "key", "ref", "reference"),
-    *("az", "akte", "aktennummer", "aktennr", "geschaftszeichen", "nummer", "nr", "projektnummer", "kurzel", "id"),
-)
 DESCRIPTIONS = (
-    *("description", "title", "subject", "matterdescription", "mattertitle", "label", "text"),
-    *("beschreibung", "bezeichnung", "titel", "betreff", "kurzrubrum", "rubrum"),
+    *("description", "title", "subject", "summary", "matterdescription", "mattertitle", "matter", "case", "label"),
+    *("text", "mattername", "casename", "name", "beschreibung", "bezeichnung", "titel", "betreff", "kurzrubrum"),
+    *("rubrum", "objet", "intitule", "libelle", "asunto", "oggetto", "omschrijving"),
 )
 EXTERNAL_IDS = ("externalid", "id", "uuid", "guid", "matterid")
 URLS = ("url", "link", "href")
@@ -45,10 +32,6 @@ KEYWORDS = (
     *("stichworter", "stichwoerter", "stichworte", "stichwort"),
 )
 """Common names of columns for each field, likeliest first, without blanks, punctuation and diacritics."""
-LONGEST_HEADER = 1 << 16
-"""The number of leading characters that must contain the header."""
-_QUOTED = re.compile(r'"[^"]*+"')
-"""Text in quotes, in which delimiters and line breaks do not count."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
@@ -59,48 +42,46 @@ class CsvTable(NamedTuple):
     delimiter: str
     encoding: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[int, Mapping[str, str]]] = ()
+    rows: Rows
 
 
-def generated(file: Path, name: str, folder: Path) -> dict[str, str | bytes]:
+class Generated(NamedTuple):
+    """The files that generate tags, and the columns that are left out, since they may hold persons or addresses."""
+
+    files: dict[str, str | bytes]
+    left_out: tuple[str, ...]
+
+
+def generated(file: Path, name: str, folder: Path, key: str | None = None) -> Generated:
     """Return the files that generate tags from `file`: a manifest, and a copy of a file that is outside the project.
 
-    The copy is identical, so that the next export can replace it. `name` is the file's name in messages.
+    The copy is identical, so that the next export can replace it. `name` is the file's name in messages, and `key` the
+    column of the identity, which is guessed if there is none. Raise `Problems` if no column can be the identity.
     """
     table = table_of(file, name)
+    try:
+        identity = identity_of(table.columns, table.rows, key)
+    except ValueError as error:
+        raise Problems([_problem(name, str(error), 1, code="no-identity")]) from None
     inside = file.resolve().is_relative_to(folder.resolve())
     where = file.resolve().relative_to(folder.resolve()).as_posix() if inside else f"data/{file.name}"
-    manifest = manifest_of(table, f"../{where}")
-    return {MANIFEST: manifest} if inside else {MANIFEST: manifest, where: content_of(file, name)}
-
-
-def repeats_of(file: Path, name: str) -> list[str]:
-    """Return a sentence for each name that more than one row has, since the block uses only the first such row."""
-    table = table_of(file, name)
-    column = _called(table.columns, NAMES) or table.columns[0]
-    lines: dict[str, list[int]] = {}
-    for line, row in table.rows:
-        lines.setdefault(row[column], []).append(line)
-    return [
-        f"{name}: column {quoted(column)} has {quoted(text)} in lines {', '.join(map(str, found[:5]))}"
-        f"{' and more' * (len(found) > 5)}; only the first is used (`distinct`)"
-        for text, found in lines.items()
-        if len(found) > 1
-    ]
+    manifest, left_out = manifest_of(table, f"../{where}", identity)
+    copy = {} if inside else {where: content_of(file, name)}
+    return Generated({MANIFEST: manifest, **copy}, left_out)
 
 
 def table_of(file: Path, name: str) -> CsvTable:
-    """Return delimiter, encoding, columns and rows. Raise `Problems` with everything that would fail when planning."""
+    """Return delimiter, encoding, columns and rows. Raise `Problems` with what would fail when planning."""
     data = content_of(file, name)
     try:
         encoding = _encoding(data, name)
-        text = text_of(data, name, encoding).lstrip("\r\n")
-        head = _QUOTED.sub("", text[:LONGEST_HEADER]).splitlines()
-        delimiter = max(DELIMITERS, key=head[0].count) if head else ","
-        columns = _header(text, name, delimiter, data.count(b"\n", 0, len(data) - len(data.lstrip(b"\r\n"))) + 1)
-        return CsvTable(delimiter, encoding, columns, list(csv_rows(data, name, Form(encoding, delimiter))))
+        delimiter = likely_delimiter(with_line_feeds(text_of(data, name, encoding)))
+        rows = list(csv_rows(data, name, Form(encoding, delimiter)))
     except SourceTrouble as trouble:
-        raise Problems([_problem(name, trouble.message, trouble.line or 1)]) from None
+        raise Problems([_problem(name, trouble.message, trouble.line or 1, trouble.column or 1)]) from None
+    if not rows:
+        raise Problems([_problem(name, "the file has no rows below a header, so there is nothing to make tags of", 1)])
+    return CsvTable(delimiter, encoding, tuple(rows[0][1]), rows)
 
 
 def _encoding(data: bytes, name: str) -> str:
@@ -115,41 +96,32 @@ def _encoding(data: bytes, name: str) -> str:
     raise SourceTrouble(f"the file is neither {UTF_8} nor {WESTERN}: save it as UTF-8", name, 1)
 
 
-def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
-    """Return the column names as a manifest source has them. Raise `Problems` with every problem of the header."""
-    try:
-        header = next(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter), [])
-    except csv.Error as error:
-        raise SourceTrouble(f"the header cannot be read: {error}", name, line) from None
-    columns = tuple(column.strip() for column in header)
-    if not columns:
-        raise SourceTrouble("the file has no header", name, 1)
-    starts = starts_of(text.partition("\n")[0], delimiter)
-    troubles = header_troubles(columns)
-    found = [_problem(name, message, line, starts[at] if at < len(starts) else 1) for at, message in troubles]
-    if found:
-        raise Problems(found)
-    return columns
+def _problem(name: str, message: str, line: int, column: int = 1, code: str = "bad-source") -> Diagnostic:
+    return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=name, line=line, column=column)
 
 
-def _problem(name: str, message: str, line: int, column: int = 1) -> Diagnostic:
-    return Diagnostic(severity=Severity.ERROR, code="bad-source", message=message, file=name, line=line, column=column)
+def manifest_of(table: CsvTable, path: str, identity: str) -> tuple[str, tuple[str, ...]]:
+    """Return a manifest with one block, whose fields are guessed from the column names, for a person to correct.
 
-
-def manifest_of(table: CsvTable, path: str) -> str:
-    """Return a manifest with one block, whose fields are guessed from the column names, for a person to correct."""
-    columns = table.columns
-    name = _called(columns, NAMES) or columns[0]
-    used = {name: "name"}
+    The second value are the columns that are left out.
+    """
+    values = {column: [row[column] for _, row in table.rows] for column in table.columns}
+    free = [
+        column
+        for column in table.columns
+        if column != identity and not names_persons(column) and not holds_addresses(values[column], whole=True)
+    ]
+    used = {identity: "name"}
     for field, names in (("description", DESCRIPTIONS), ("externalId", EXTERNAL_IDS), ("url", URLS)):
-        column = _called([column for column in columns if column not in used], names)
+        column = _called([column for column in free if column not in used], names)
         if column is not None:
             used[column] = field
     fields = [(field, _value(column)) for column, field in used.items()]
-    if (keywords := _called([column for column in columns if column not in used], KEYWORDS)) is not None:
+    if (keywords := _called([column for column in free if column not in used], KEYWORDS)) is not None:
         used[keywords] = "keywords"
         fields.append(("keywords", _value(keywords, " | words(',;')")))
-    rest = [column for column in columns if column not in used]
+    rest = [column for column in free if column not in used and not holds_addresses(values[column])]
+    left_out = tuple(column for column in table.columns if column not in used and column not in rest)
     lines = [
         "# yaml-language-server: $schema=../schemas/manifest.schema.json",
         "#",
@@ -159,23 +131,27 @@ def manifest_of(table: CsvTable, path: str) -> str:
         "  tags: {visibility: PUBLIC, managedBy: syncengine}",
         "",
         "generate:",
-        f"  - forEach: {{{', '.join(_for_each(table, path, name))}}}",
+        f"  - forEach: {{{', '.join(_for_each(table, path))}}}",
         "    as: matter",
         "    tags:",
         *_fields(fields),
     ]
     if rest:
         lines += ["        metadata:", *(f"          {_name(column)}: {_value(column)}" for column in rest)]
-    return "\n".join(lines) + "\n"
+    if left_out:
+        lines += [
+            "# These columns may hold persons or addresses, and are left out; to use one, move its line to `metadata`:",
+            *(f"#         {_name(column)}: {_value(column)}" for column in left_out),
+        ]
+    return "\n".join(lines) + "\n", left_out
 
 
-def _for_each(table: CsvTable, path: str, name: str) -> Iterable[str]:
+def _for_each(table: CsvTable, path: str) -> Iterable[str]:
     yield f"csv: {_quoted(path)}"
     if table.delimiter != ",":
         yield f"delimiter: {_quoted(table.delimiter) if table.delimiter != chr(9) else 'tab'}"
     if table.encoding != UTF_8:
         yield f"encoding: {table.encoding}"
-    yield f"distinct: {_quoted(name)}"
 
 
 def _fields(fields: Sequence[tuple[str, str]]) -> Iterable[str]:
@@ -185,7 +161,7 @@ def _fields(fields: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
     """Return the column with the likeliest of `names`, or `None`."""
-    simple = {re.sub(r"[\W_]", "", unicodedata.normalize("NFD", column)).casefold(): column for column in columns}
+    simple = {joined(column): column for column in reversed(list(columns))}
     return next((simple[name] for name in names if name in simple), None)
 
 

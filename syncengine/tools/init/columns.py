@@ -1,0 +1,170 @@
+"""The header and the values of a table's columns → the identity, and columns that hold persons or addresses. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+
+from syncengine.document.diagnostics import suggestion
+from syncengine.document.nodes import quoted
+from syncengine.document.text import folded
+
+_MATTERS = (
+    *("matter", "case", "file", "docket", "project", "issue", "ticket", "dossier", "affaire", "mandat", "mandats"),
+    *(
+        "akte",
+        "akten",
+        "vorgang",
+        "vorgangs",
+        "geschafts",
+        "fall",
+        "projekt",
+        "zaak",
+        "expediente",
+        "asunto",
+        "pratica",
+    ),
+)
+_NUMBERS = (
+    *("number", "numbers", "no", "num", "nr", "nummer", "n", "numero", "zeichen", "code", "key", "ref", "reference"),
+)
+_FILLERS = frozenset("the of our a de du des der la le l di da del van unser unsere internal client mandant".split())  # noqa: SIM905 - words
+IDENTITIES: Sequence[frozenset[str]] = (
+    frozenset(a + b for pair in product(_MATTERS, _NUMBERS) for a, b in (pair, pair[::-1]))
+    | {"az", "unserzeichen", "ourref", "ourreference"},
+    frozenset({*_NUMBERS, "kennung", "schlussel"} - {"ref", "reference"}),
+    frozenset({*_MATTERS, "ref", "reference"} | {f"{matter}id" for matter in _MATTERS}),
+    frozenset({"id", "externalid", "uuid", "guid"}),
+    frozenset({"name"}),
+)
+"""Headers of columns that name a matter, likeliest first, without blanks, signs, accents and words between."""
+_PERSONS = frozenset(
+    "user users login owner owners reporter creator author manager handler person persons people employee staff "  # noqa: SIM905 - words
+    "atty solicitor barrister counsel paralegal partner partners associate associates secretary assistant resp lead "
+    "supervisor agent clerk by worker member members participants watcher watchers approver reviewer requester judge "
+    "requestor originator inventor inventors surname forename firstname lastname fullname displayname dob ssn passport "
+    "salutation anrede besitzer ersteller erfasser autor berater betreuer referent dezernent kollege ra richter "
+    "erfinder familienname gestionnaire collaborateur prenom encargado responsabile referente tel fax cell gsm "
+    "mobile mobil handy street zip plz city town ort stadt iban".split()
+)
+"""Words of headers of columns with persons, or with ways to reach them."""
+_PARTS = re.compile(
+    "verantwort|verantwoord|zustandig|zustaendig|responsab|responsav|responsib|bearbeiter|behandelaar|anwalt|anwaelt|"
+    "attorney|lawyer|avocat|abogad|advoca|advogad|avvocat|mitarbeiter|medewerker|benutzer|gebruiker|utilisateur|"
+    "utilizador|usuario|utente|username|assign|contact|kontakt|ansprech|vorname|nachname|geburt|birth|kurzel|kuerzel|"
+    "kurzzeichen|initial|timekeeper|earner|leiter|sekret|mail|telefon|telephon|phone|adress|address|anschrift|strass|"
+    "straat|courriel|correo|indirizzo|direccion|postleit|postcod|postal"
+)
+"""Parts of such words, also in words that are written together, as in German."""
+_MAIL = re.compile(r"[^\s@]@[^\s@]+\.[^\W\d_]{2}")
+_PHONE = re.compile(
+    r"\+\d[\d ()/.-]{6,}"
+    r"|(?!\d{1,2}[ /]\d{1,2}[ /]\d{2,4}$)\(?0\d{1,5}\)?[ /]\(?\d[\d ()/-]{4,}"
+    r"|\(\d{3}\) ?\d{3}-\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
+)
+"""A number with its country's code, or in the form of a country; dates are none."""
+LISTED = 10
+"""The largest number of lines and columns that a message lists."""
+
+Rows = Sequence[tuple[int, dict[str, str]]]
+"""The rows of a table, each with its line."""
+
+
+def words_of(header: str) -> list[str]:
+    """Return the words of a header in lower case, without accents and signs; `userName` has two."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", header) if not unicodedata.combining(c))
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+", " ", plain).casefold().split()
+
+
+def joined(header: str) -> str:
+    return "".join(words_of(header))
+
+
+def names_persons(header: str) -> bool:
+    """Return whether a header says that its column holds persons, initials, addresses or telephone numbers."""
+    return not _PERSONS.isdisjoint(words_of(header)) or _PARTS.search(joined(header)) is not None
+
+
+def holds_addresses(values: Iterable[str], *, whole: bool = False) -> bool:
+    """Return whether a value contains an e-mail address or is a telephone number, or, if `whole`, is an address."""
+    return any(
+        ("@" in value and _MAIL.search(value) and not (whole and " " in value.strip()))
+        or _PHONE.fullmatch(value.strip())
+        for value in values
+    )
+
+
+def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
+    """Return the column that names each row: `key`, else the likeliest by its header.
+
+    Raise `ValueError` with what is wrong and the candidates, unless its values are all there and all different.
+    """
+    if key is not None:
+        column = next((c for c in columns if c == key), None) or _alike(key, columns)
+        if trouble := _flaw(column, rows, str):
+            raise ValueError(f"column {quoted(column)} cannot be the identity: {trouble}{_candidates(columns, rows)}")
+        return column
+    named = [column for column in columns if not names_persons(column)]
+    likely = next((found for rank in IDENTITIES if (found := [c for c in named if _main(c) in rank])), [])
+    flaws = {column: _flaw(column, rows) for column in likely}
+    fit = [column for column, flaw in flaws.items() if not flaw]
+    if len(fit) == 1:
+        return fit[0]
+    if fit:
+        raise ValueError(f"columns {' and '.join(map(quoted, fit))} can each be the identity: name one with --key")
+    reasons = [f"column {quoted(column)} cannot be the identity: {flaw}" for column, flaw in flaws.items()]
+    reason = "; ".join(reasons) or "no header says which column is the identity"
+    raise ValueError(reason + _candidates(columns, rows))
+
+
+def _main(header: str) -> str:
+    words = words_of(header)
+    kept = [word for word in words if word not in _FILLERS]
+    return "".join(kept if len(kept) > 1 or kept == words else words)
+
+
+def _alike(key: str, columns: Sequence[str]) -> str:
+    """Return the only column whose header is `key` but for case and signs. Raise `ValueError` if there is none."""
+    alike = [column for column in columns if joined(column) == joined(key)]
+    if len(alike) == 1:
+        return alike[0]
+    hint = suggestion(key, columns) or f"; there are {_listed(map(quoted, columns))}"
+    raise ValueError(f"there is no column {quoted(key)}{hint}")
+
+
+def _flaw(column: str, rows: Rows, same: Callable[[str], str] = folded) -> str | None:
+    """Return why the values of a column cannot be identities, or `None`. Those for which `same` agrees are equal."""
+    values = [(line, row[column].strip()) for line, row in rows]
+    if blank := [str(line) for line, value in values if not value]:
+        return f"it has no value in line{'s' * (len(blank) > 1)} {_listed(blank)}"
+    equal: dict[str, list[tuple[int, str]]] = {}
+    for line, value in values:
+        equal.setdefault(same(value), []).append((line, value))
+    repeated = [
+        f"{' and '.join(quoted(value) for value in dict.fromkeys(value for _, value in found))} in lines "
+        f"{_listed(str(line) for line, _ in found)}"
+        for found in equal.values()
+        if len(found) > 1
+    ]
+    return f"it has {_listed(repeated)}" if repeated else None
+
+
+def _candidates(columns: Sequence[str], rows: Rows) -> str:
+    fit = [
+        quoted(column)
+        for column in columns
+        if not names_persons(column)
+        and not holds_addresses((row[column] for _, row in rows), whole=True)
+        and not _flaw(column, rows)
+    ]
+    if not fit:
+        return "; no column has a value in every row and no value twice: complete the file"
+    return f"; name one with --key: {_listed(fit)}"
+
+
+def _listed(items: Iterable[str]) -> str:
+    shown = list(items)
+    more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
+    return ", ".join(shown[:LISTED]) + more
