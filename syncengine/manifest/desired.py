@@ -90,7 +90,7 @@ def manifest_set(
     context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
     files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
-    problems, defaults = list(search.problems), NO_DEFAULTS
+    problems, defaults = [*search.problems, *search.unread()], NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Collector(project.config.name)
         defaults = default_values(project.defaults, findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,12 +14,16 @@ from typing import NamedTuple
 from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import CONFIDENTIAL, LoadContext, is_hidden
+from syncengine.manifest.lints import UNREAD
 from syncengine.project.model import FILE_NAME, MANIFESTS
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
+
+_MEANT = re.compile(r"\.(ya?ml|json)[^a-z0-9]|\.(yam|ymal|yamel|csv|tsv|xlsx?|ods)$", re.IGNORECASE)
+"""Names of files that were probably meant to be manifests, such as `matters.yaml.txt`, or to be data of one."""
 
 GENERATES = b"generate"
 """The key of the section that generates resources from data."""
@@ -116,6 +121,17 @@ class Search:
     met: set[str] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)
     allowed: tuple[Path, ...] = ()
+    suspects: list[str] = field(default_factory=list)
+
+    def unread(self) -> Iterator[Diagnostic]:
+        """Yield a warning for each file that looks like a manifest or its data, and that no manifest mentions."""
+        for path in sorted(self.suspects):
+            name = os.fsencode(Path(path).name)
+            if not any(name in (file.content(Collector(file.name)) or b"") for file in self.files):
+                findings = Collector(self._name(path))
+                message = "this file is not read: the name of a manifest ends in .yaml, .yml or .json"
+                findings.at(UNREAD, None, None, message, severity=Severity.WARNING)
+                yield from findings.found
 
     def start(self, base: Path) -> None:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
@@ -149,6 +165,8 @@ class Search:
                     waiting.extend([entry] if self._stays_inside(entry) else [])
                 elif child.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
                     yield entry
+                elif _MEANT.search(child.name):
+                    self.suspects.append(child.path)
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         try:

@@ -18,6 +18,9 @@ from syncengine.resource import Body, Key, Resource, Source
 CONTAINED = "keyword-contained"
 """The code of a lint that, by default, checks small manifests only, because comparing parts of keywords is slow."""
 
+UNREAD = "unread-file"
+"""The code of a lint of files beside manifests."""
+
 LINTS: Mapping[str, str] = {
     "same-keyword": "two tags have the same keyword, so time that matches it gets both tags",
     "keyword-too-broad": "a keyword is so short or common that it matches unrelated time",
@@ -27,6 +30,7 @@ LINTS: Mapping[str, str] = {
     CONTAINED: "a keyword of one tag is part of another tag's keyword, so time that matches the longer one gets both",
     "public-by-silence": "a tag without a declared visibility is public, while other tags in its file are private",
     "private-in-shared-category": "a private tag is in a category that also has public tags",
+    UNREAD: "a file in a folder of manifests is not read because of its name, and no manifest mentions it",
     "closed-with-keywords": "a matter with a `closedTimestamp`, past or future, has keywords that match time after it",
 }
 """The codes of all lints of manifests, each with its meaning."""

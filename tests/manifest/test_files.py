@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from syncengine.manifest.desired import load
 from syncengine.manifest.files import find
+from syncengine.project.load import load_project
 
 from .loading import problems, write
 
@@ -23,6 +25,29 @@ def test_manifests_are_found_at_any_depth_and_in_order(tmp_path: Path) -> None:
     files = ["b.yaml", "a/z.yml", "a/b/c.json", "a/.hidden.yaml", ".git/x.yaml", "README.md"]
     write(tmp_path, {f"manifests/{name}": "" for name in files})
     assert names(tmp_path, "manifests") == ["manifests/a/b/c.json", "manifests/a/z.yml", "manifests/b.yaml"]
+
+
+def test_a_manifest_is_known_by_its_name_in_any_case(tmp_path: Path) -> None:
+    """Named by itself as in its folder."""
+    write(tmp_path, {"m/A.YAML": "", "m/b.Yml": "", "m/c.JSON": "", "m/d.YAML.J2": ""})
+    found = names(tmp_path, "m")
+    assert found == ["m/A.YAML", "m/b.Yml", "m/c.JSON", "m/d.YAML.J2"] == names(tmp_path, *found)
+
+
+UNREAD = ("a.yaml.txt", "b.yaml.bak", "c.yml~", "d.json.old", "deep/e.ymal", "f.csv", "g.xlsx", "h.YAML.orig")
+
+
+def test_what_was_meant_to_be_a_manifest_is_told(tmp_path: Path) -> None:
+    """An editor's second suffix, a list of matters; not what a manifest mentions, nor what is for people."""
+    block = "generate:\n  - forEach: {csv: used.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
+    others = ("README.md", ".x.yaml.swp", "part.j2", "more.jsonl", "LICENSE.txt")
+    write(tmp_path, {f"manifests/{name}": "" for name in (*UNREAD, *others)})
+    write(tmp_path, {"manifests/m.yaml": block, "manifests/used.csv": "n\nA-0001\n"})
+    desired = load(load_project(folder=tmp_path, environ={}))
+    assert {d.code for d in desired.diagnostics} == {"unread-file"}
+    assert [d.file for d in desired.diagnostics] == [f"manifests/{name}" for name in UNREAD]
+    write(tmp_path, {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {unread-file: error}}\n"})
+    assert {d.code for d in problems(tmp_path, {})} == {"unread-file"}
 
 
 def test_a_file_that_is_reached_twice_is_read_once(tmp_path: Path) -> None:

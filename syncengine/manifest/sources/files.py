@@ -194,17 +194,17 @@ def _header(number: int, values: list[str], text: str, name: str, delimiter: str
 
 def numbered_names(names: Collection[str]) -> tuple[str, ...]:
     """Return distinct names: those that repeat an earlier one are numbered, as in `Labels`, `Labels 2`, `Labels 3`."""
-    known = set(names)
+    reserved = set(names)
     met: dict[str, int] = {}
     result = []
     for column in names:
         met[column] = count = met.get(column, 0) + 1
         own = column
         if count > 1:
-            while (own := f"{column} {count}") in known:
+            while (own := f"{column} {count}") in reserved:
                 count += 1
             met[column] = count
-            known.add(own)
+            reserved.add(own)
         result.append(own)
     return tuple(result)
 
