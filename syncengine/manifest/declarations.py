@@ -93,8 +93,9 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     `category` and `tagCategoryId` replace each other.
     """
     result = {**under, **over}
-    if "metadata" in under and "metadata" in over:
-        result["metadata"] = {**under["metadata"], **over["metadata"]}
+    maps = [values["metadata"] for values in (under, over) if "metadata" in values]
+    if INVALID not in maps:
+        result |= {"metadata": {**maps[0], **maps[-1]}} if maps else {}
     for one, other in (EXCLUSIVE, EXCLUSIVE[::-1]):
         if one in over and other not in over:
             result.pop(other, None)

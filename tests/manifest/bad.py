@@ -30,6 +30,13 @@ BAD: dict[str, Bad] = {
         "tags:\n  - nam: a\n---\ntags:\n  - name: a: b\n",
         (("unknown-field", 2, 5), ("yaml-syntax", 5, 12)),
     ),
+    # --- defaults
+    "metadata of a wrong type over defaults": Bad(
+        "defaults: {tags: {metadata: {a: b}}}\ntags:\n  - name: Alpha\n    metadata: x\n", (("wrong-type", 4, 15),)
+    ),
+    "defaults of a wrong type under metadata": Bad(
+        "defaults: {tags: {metadata: x}}\ntags:\n  - name: Alpha\n    metadata: {a: b}\n", (("wrong-type", 1, 29),)
+    ),
     # --- YAML beyond what is meant
     "duplicate key": Bad(
         "tags:\n  - name: a\n    url: http://x\n    url: http://y\n", (("duplicate-key", 4, 5),), "line 3"

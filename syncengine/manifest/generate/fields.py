@@ -10,6 +10,7 @@ from jinja2 import Undefined
 from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, place, quoted
+from syncengine.document.scalar_readers import is_text
 from syncengine.document.text import with_line_feeds
 from syncengine.manifest.generate.scalars import Compiled, without_undefined
 from syncengine.manifest.schema import NEVER_EMPTY, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
@@ -170,6 +171,11 @@ def _visible(value: Any) -> str:
     raise Uncertain
 
 
+def _is_plain(part: Dynamic | Scalar) -> bool:
+    """Return whether a part is a template, or text that every reader takes as it is written."""
+    return isinstance(part, Dynamic) or (is_text(part) and part.text.isprintable())
+
+
 def _take_text(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     if not isinstance(part, Dynamic):
         return None
@@ -193,9 +199,9 @@ def _take_list(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     parts = [part] if isinstance(part, Dynamic) else part.items if isinstance(part, _List) else None
     if parts is None or not all(isinstance(item, Dynamic | Scalar) for item in parts):
         return None
-    plan = [item.place if isinstance(item, Dynamic) else item for item in parts]
-    if any(isinstance(item, Scalar) and not (item.style or item.text.strip()) for item in plan):
+    if not all(_is_plain(item) and (isinstance(item, Dynamic) or item.text.strip()) for item in parts):
         return None
+    plan = [item.place if isinstance(item, Dynamic) else item for item in parts]
     whole = isinstance(part, Dynamic)
 
     def take(results: Results) -> Any:
@@ -221,7 +227,7 @@ def _take_map(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
         return None
     if not all(isinstance(side, Dynamic | Scalar) for pair in part.pairs for side in pair):
         return None
-    if any(isinstance(value, Scalar) and value.is_null for _, value in part.pairs):
+    if not all(_is_plain(value) and (isinstance(key, Scalar) or _is_plain(key)) for key, value in part.pairs):
         return None
     plan = [tuple(s.place if isinstance(s, Dynamic) else s.text for s in pair) for pair in part.pairs]
 
