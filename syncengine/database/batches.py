@@ -34,8 +34,8 @@ def changed_rows(
 ) -> list[int | None]:
     """Execute a statement with each set of values; return the numbers of rows changed.
 
-    A number is `None` where the statement returned rows instead. Raise the error of the first set that fails; later
-    sets are not executed.
+    A number is `None` where the statement returned rows instead, and -1 where the server does not count them. Raise the
+    error of the first set that fails; later sets are not executed.
     """
     counts = list[int | None]()
     many = [dict(values) for values in sets]
@@ -108,7 +108,8 @@ def _answers(connection: Any) -> Generator[Any, Any, list[int | None]]:
         if result.status == ExecStatus.FATAL_ERROR:
             error = error or error_from_result(result, encoding=connection.info.encoding)
         elif result.status != ExecStatus.PIPELINE_ABORTED:
-            counts.append(None if result.status == ExecStatus.TUPLES_OK else int(result.command_tuples or 0))
+            count = -1 if result.command_tuples is None else int(result.command_tuples)
+            counts.append(None if result.status == ExecStatus.TUPLES_OK else count)
     if error is not None:
         raise error
     return counts

@@ -25,6 +25,10 @@ class Silent(OSError):
     """The error of a database that did not answer in time. It may have done the work nevertheless."""
 
 
+class Replaced(OSError):
+    """The error of a SQLite file that was removed or replaced while it was written. Nobody finds the rows any more."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseFault:
     """A kind of database failure: its meaning for a delivery, and a sentence on its cause."""
@@ -36,6 +40,7 @@ class DatabaseFault:
 VALUE = DatabaseFault(USER, "a value does not fit its column")
 TOO_LARGE = DatabaseFault(USER, "a value is too large")
 CONSTRAINT = DatabaseFault(USER, "a constraint is violated")
+RAISED = DatabaseFault(USER, "a trigger or procedure of the database rejects it")
 LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database rejects the user or the password")
 NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server accepts no connections from this user or this machine")
 NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user lacks the right to do this")
@@ -66,12 +71,16 @@ NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is not a SQLite da
 DAMAGED = DatabaseFault(TroubleKind.UNREACHABLE, "the file is damaged")
 BUSY = DatabaseFault(TroubleKind.UNREACHABLE, "another process has been writing to the file for too long")
 LOCKED = DatabaseFault(TroubleKind.UNREACHABLE)
+REPLACED = DatabaseFault(TroubleKind.UNREACHABLE, "the file was removed or replaced while it was written")
 DISK_FULL = DatabaseFault(TroubleKind.UNREACHABLE, "the disk is full")
 DISK_ERROR = DatabaseFault(TroubleKind.UNREACHABLE, "the disk reported an error")
 
 _BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("22", VALUE),
     ("23", CONSTRAINT),
+    ("44", CONSTRAINT),  # WITH CHECK OPTION of a view
+    ("45", RAISED),
+    ("P0", RAISED),
     ("28", LOGIN),
     ("42501", NO_RIGHT),
     ("42P01", NO_TABLE),
@@ -108,6 +117,35 @@ _BY_SQLITE: Mapping[int, DatabaseFault] = {
 }
 """Faults by SQLite's primary result code."""
 
+_BY_MYSQL: Mapping[int, DatabaseFault] = {
+    **dict.fromkeys((1048, 1062, 1169, 1216, 1217, 1364, 1451, 1452, 1557, 1586, 1761, 1762, 3819, 4025), CONSTRAINT),
+    **dict.fromkeys((1264, 1265, 1292, 1365, 1366, 1367, 1406, 1411, 1426, 1441, 1525, 1690, 3140, 3903), VALUE),
+    **dict.fromkeys((1153, 1301), TOO_LARGE),
+    1369: CONSTRAINT,  # WITH CHECK OPTION of a view
+    1644: RAISED,
+    1045: LOGIN,
+    1698: LOGIN,
+    1130: NOT_LET_IN,
+    **dict.fromkeys((1044, 1142, 1143, 1227, 1370), NO_RIGHT),
+    **dict.fromkeys((1290, 1792, 1836), READ_ONLY),
+    1049: NO_DATABASE,
+    1146: NO_TABLE,
+    1054: NO_COLUMN,
+    **dict.fromkeys((1020, 1213), CONFLICT),
+    **dict.fromkeys((1040, 1203, 1226), CROWDED),
+    **dict.fromkeys((1021, 1037, 1038, 1041, 1114), NO_ROOM),
+    **dict.fromkeys((1205, 1317, 1969, 3024), SLOW),
+    1053: CHANGING,
+    **dict.fromkeys((1077, 1079, 1927), ENDED),
+}
+"""Faults by the error number of MySQL and MariaDB, since not every driver passes the SQLSTATE on."""
+_OF_MYSQL = frozenset({"pymysql", "MySQLdb", "mysql", "mariadb"})
+"""The packages of the drivers for MySQL and MariaDB."""
+_CLIENTS = range(2000, 3000)
+"""The error numbers of MySQL's client library, which are about the connection."""
+_OWN_ERRORS = range(5000, 1 << 16)
+"""The error numbers that only SIGNAL in a trigger or procedure gives (MYSQL_ERRNO)."""
+
 _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("authentication failed", "access denied", "login failed", "invalid username", "no password supplied"), LOGIN),
     (('role "',), LOGIN),
@@ -141,15 +179,23 @@ _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.SUBSCRIPTION: "has a problem with its subscription",
     TroubleKind.UNKNOWN: "does not work as expected",
 }
-FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSError)
+FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeEncodeError)
+"""The errors of databases and drivers. Drivers encode texts themselves: a URL may name a narrow character set."""
 
 
 def fault_of(error: Exception) -> DatabaseFault | None:
     """Return the fault by the error's code, or by its message if it has no code. Return `None` if neither is known."""
     if (code := sqlite_code(error)) is not None:
         return _BY_SQLITE.get(code, OTHER)
+    if isinstance(error, UnicodeEncodeError):
+        return VALUE
+    if isinstance(error, Replaced):
+        return REPLACED
+    if (number := _mysql_number(error)) is not None and number not in _CLIENTS:
+        return _BY_MYSQL.get(number, RAISED if number in _OWN_ERRORS else OTHER)
     if state := _sqlstate(error):
-        return next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), OTHER)
+        known = next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), None)
+        return known or (RAISED if _is_raised(error) else OTHER)
     if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
         return None
     text = str(_cause_of(error)).lower()
@@ -160,6 +206,20 @@ def sqlite_code(error: Exception) -> int | None:
     """Return SQLite's primary result code, or `None` for the error of another database."""
     code: int | None = getattr(_cause_of(error), "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
+
+
+def _mysql_number(error: Exception) -> int | None:
+    """Return the error number of MySQL or MariaDB, or `None` for the error of another database."""
+    cause = _cause_of(error)
+    if type(cause).__module__.partition(".")[0] not in _OF_MYSQL:
+        return None
+    number = getattr(cause, "errno", None) or next(iter(cause.args), None)
+    return number if isinstance(number, int) and number > 0 else None
+
+
+def _is_raised(error: Exception) -> bool:
+    """Return whether PostgreSQL's RAISE made the error, which may give any SQLSTATE."""
+    return getattr(getattr(_cause_of(error), "diag", None), "source_function", None) == "exec_stmt_raise"
 
 
 def _sqlstate(error: Exception) -> str:
@@ -189,6 +249,8 @@ def cause(error: Exception) -> str:
         return f"{words} ({type(driver).__name__})"
     if name := str(getattr(driver, "sqlite_errorname", "")):
         return _with_names(fault, name, str(driver).partition(": ")[2] if name in _ABOUT_SCHEMA else "")
+    if number := _mysql_number(error):
+        return _with_names(fault, f"error {number}", "")
     state = _sqlstate(error)
     return _with_names(fault, f"SQLSTATE {state}", _schema(driver)) if state else fault.words
 
@@ -202,6 +264,14 @@ def _schema(error: BaseException) -> str:
     diag = getattr(error, "diag", None)
     parts = {name: getattr(diag, f"{name}_name", None) for name in ("constraint", "table", "column")}
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
+
+
+def is_left_behind(error: Exception) -> bool:
+    """Return whether the connection leads to a server that takes no writes any more, or is about to end it.
+
+    A new connection may lead to its successor: addresses move when a standby takes over.
+    """
+    return fault_of(error) in (READ_ONLY, READ_ONLY_FILE, CUT, CHANGING, ENDED)
 
 
 def is_down(error: Exception) -> bool:

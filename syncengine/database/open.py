@@ -19,7 +19,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
 from syncengine import DISTRIBUTION
-from syncengine.database.sqlite import connect
+from syncengine.database.errors import is_left_behind
+from syncengine.database.sqlite import Connection, connect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.references import sqlite_file
 
@@ -46,7 +47,11 @@ EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
 """The databases that can check a statement without executing it, so that a missing table is noticed at start."""
 
 
-CONNECTION: Mapping[str, int] = {
+MYSQL = frozenset({"mysql", "mariadb"})
+"""The names of the dialects of MySQL and MariaDB."""
+
+CONNECTION: Mapping[str, Any] = {
+    "client_encoding": "utf8",  # where the database has fewer letters, it is to say so, and not the driver
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -58,10 +63,13 @@ that is cut off is noticed within half a minute; by default, the system would wa
 """
 
 
-def connect_arguments(url: sa.URL) -> dict[str, int]:
+def connect_arguments(url: sa.URL) -> dict[str, Any]:
     """Return the arguments for each connection, except those that the URL sets itself."""
-    if url.get_backend_name().startswith("postgres") and url.drivername.partition("+")[2] in ("", *LIBPQ):
-        return {name: value for name, value in CONNECTION.items() if name not in url.query}
+    driver = url.drivername.partition("+")[2]
+    if url.get_backend_name().startswith("postgres") and driver in ("", *LIBPQ):
+        arguments = {name: value for name, value in CONNECTION.items() if name not in url.query}
+        # Behind a pooler such as PgBouncer, the next transaction may meet a server that lacks a prepared statement.
+        return arguments if driver == "psycopg2" else {**arguments, "prepare_threshold": None}
     return {"connect_timeout": CONNECT_SECONDS} if url.get_backend_name() in EXPLAIN else {}
 
 
@@ -71,7 +79,10 @@ def open_engine(url: str, name: str) -> sa.Engine:
     if file is not None:
         if not file.is_file():
             raise _problem(f"the database of {name} does not exist: {file}")
-        return sqlite_engine(file, "rw", busy_seconds=busy_seconds(url), prepare=_prepare, begin=_begin)
+        engine = sqlite_engine(file, "rw", busy_seconds=busy_seconds(url), prepare=_prepare, begin=_begin)
+        event.listen(engine, "checkout", _open_anew)
+        event.listen(engine, "handle_error", _leave_behind)
+        return engine
     try:
         parsed = make_url(url)
         arguments = connect_arguments(parsed)
@@ -79,8 +90,11 @@ def open_engine(url: str, name: str) -> sa.Engine:
             parsed = parsed.set(drivername="postgresql+psycopg")
         engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
         end_idle_transactions(engine)
+        event.listen(engine, "handle_error", _leave_behind)
         if engine.dialect.name == "postgresql":
-            event.listen(engine, "begin", _limit_statements)
+            event.listen(engine, "begin", _begin_in_postgresql)
+        if engine.dialect.name in MYSQL:
+            event.listen(engine, "connect", _refuse_what_does_not_fit)
         return engine
     except exc.NoSuchModuleError:
         raise _problem(
@@ -92,6 +106,32 @@ def open_engine(url: str, name: str) -> sa.Engine:
         driver = missing.name or parsed.drivername
         line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
         raise _problem(f"the database of {name} needs the driver {driver}, which is not installed{line}") from None
+
+
+def _leave_behind(context: sa.ExceptionContext) -> None:
+    """Throw the pool's connections away after an error that a new connection may not meet, as after a failover."""
+    error = context.sqlalchemy_exception or context.original_exception
+    if isinstance(error, Exception) and is_left_behind(error):
+        context.is_disconnect = True
+
+
+def _open_anew(connection: Connection, _record: object, _proxy: object) -> None:
+    """Have the pool open a file again that was replaced since."""
+    if connection.is_replaced():
+        raise exc.DisconnectionError
+
+
+def is_replaced(connection: sa.Connection) -> bool:
+    """Return whether the SQLite file that a connection has open was removed or replaced."""
+    opened = connection.connection.dbapi_connection
+    return isinstance(opened, Connection) and opened.is_replaced()
+
+
+def _refuse_what_does_not_fit(connection: Any, _record: object) -> None:
+    """Have MySQL refuse values that do not fit. In its other modes it cuts them, and says so in a warning only."""
+    cursor = connection.cursor()
+    cursor.execute("SET SESSION sql_mode = CONCAT(REPLACE(@@sql_mode, 'ALLOW_INVALID_DATES', ''), ',TRADITIONAL')")
+    cursor.close()
 
 
 def end_idle_transactions(engine: sa.Engine) -> None:
@@ -177,9 +217,18 @@ def _forget(connection: sqlite3.Connection, _record: object, _state: object) -> 
     connection.rollback()
 
 
-def _limit_statements(connection: sa.Connection) -> None:
-    """Limit statements in this transaction, unless the URL or server does. A pooler may share the connection."""
+def _begin_in_postgresql(connection: sa.Connection) -> None:
+    """Set a limit for statements where there is none, and have what is written on the disk when it is committed.
+
+    A server's crash must not take back row and receipt after they were answered. The settings end with the transaction,
+    since a pooler may share the connection.
+    """
+    settings = [("statement_timeout", "0", f"{STATEMENT_SECONDS}s")]
+    if connection.get_execution_options().get("writes"):
+        settings.append(("synchronous_commit", "off", "on"))
     connection.exec_driver_sql(
-        f"SELECT set_config('statement_timeout', '{STATEMENT_SECONDS}s', true)"
-        " WHERE current_setting('statement_timeout') = '0'"
+        " UNION ALL ".join(
+            f"SELECT set_config('{name}', '{value}', true) WHERE current_setting('{name}') = '{unwanted}'"
+            for name, unwanted, value in settings
+        )
     )

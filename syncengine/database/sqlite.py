@@ -7,7 +7,30 @@ from pathlib import Path
 from urllib.parse import quote
 
 
-def connect(file: Path, mode: str, seconds: float) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """A connection that knows which file it has open. SQLite goes on writing to a file that was removed or replaced."""
+
+    file: Path
+    identity: tuple[int, int] | None
+
+    def is_replaced(self) -> bool:
+        """Return whether there is no file any more where it was opened, or another one."""
+        return self.identity is None or identity(self.file) != self.identity
+
+
+def identity(file: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a file, or `None` if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def connect(file: Path, mode: str, seconds: float) -> Connection:
     """Open a connection that begins no transaction by itself and waits `seconds` for locks. `mode` is `ro` or `rw`."""
     uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=seconds, isolation_level=None, check_same_thread=False)
+    before = identity(file)  # not after opening it: a file that is replaced in between is so opened once more
+    connection = Connection(uri, uri=True, timeout=seconds, isolation_level=None, check_same_thread=False)
+    connection.file, connection.identity = file, before
+    return connection

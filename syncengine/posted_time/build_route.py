@@ -199,8 +199,17 @@ class _Building:
         if database is None or statement is None or params is None:
             return None
         database.public_name = self.sinks.setdefault(database, name)
-        keeps = sql.receipts is not False
-        sink = SqlSink(name, database, statement, params, words, keeps_receipts=keeps, now=self.now)
+        keeps, allows = sql.receipts is not False, bool(sql.allow_no_row)
+        if statement.forbears and not allows:
+            self._refuse(
+                sql.statement,
+                f"with {statement.forbears}, the statement may leave the table as it is, and the posted time would be"
+                " lost without a word: write `allowNoRow: true` if that is right, or let the statement fail",
+                "no-row",
+            )
+        sink = SqlSink(
+            name, database, statement, params, words, keeps_receipts=keeps, allows_no_row=allows, now=self.now
+        )
         self._judged(name, sql.statement, sink.check)
         return sink
 

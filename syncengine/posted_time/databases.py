@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import date, datetime
 from datetime import time as day_time
@@ -50,6 +51,28 @@ class NotAsked(OSError):
 
 UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
 """The first words of procedure calls and blocks, which no database can EXPLAIN."""
+
+UNCOUNTED = UNEXPLAINED | {"SELECT", "VALUES"}
+"""The first words of statements of which no database says how many rows they changed: a function may change any."""
+
+_NO_SQL = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|\$(\w*)\$.*?\$\1\$""",
+    re.DOTALL,
+)
+"""The comments, texts and quoted names of a statement."""
+_IN_PARENTHESES = re.compile(r"\(([^()]*)\)")
+_FORBEARING = (
+    ("INSERT OR IGNORE", r"\binsert\s+or\s+ignore\b"),
+    ("UPDATE OR IGNORE", r"\bupdate\s+or\s+ignore\b"),
+    ("INSERT IGNORE", r"\binsert\s+(\w+_priority\s+|delayed\s+)?ignore\b"),
+    ("UPDATE IGNORE", r"\bupdate\s+(low_priority\s+)?ignore\b"),
+    ("ON CONFLICT DO NOTHING", r"\bdo\s+nothing\b"),
+    ("ON CONFLICT DO UPDATE … WHERE", r"\bdo\s+update\s+set\b.*\bwhere\b"),
+    ("ON DUPLICATE KEY UPDATE", r"\bon\s+duplicate\s+key\s+update\b"),
+    ("MERGE", r"\bmerge\b.*\busing\b"),
+)
+"""The clauses with which a statement may leave the table as it is, without an error and with any number of rows."""
+_UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
 
 SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
 """The types of values that can be bound as a parameter."""
@@ -188,18 +211,36 @@ class Databases:
 
 
 class Statement:
-    """An SQL statement with bound parameters, whose names are in `names`."""
+    """An SQL statement with bound parameters, whose names are in `names`.
+
+    `counts_rows`: the database says how many rows it changed. `is_upsert`: it may overwrite a row of another group.
+    `forbears`: the clause with which it may leave the table as it is without an error, or `None`.
+    """
 
     def __init__(self, sql: str) -> None:
         self.clause = sa.text(sql)
         self.names = frozenset(self.clause.compile().params)
+        words = _NO_SQL.sub(" ", sql)
+        self._first = next(iter(re.findall(r"\w+", words)), "").upper()
+        self.counts_rows = self._first not in UNCOUNTED
+        self.is_upsert = _UPSERT.search(words) is not None
+        clauses = list(_levels(words))
+        names = (name for name, form in _FORBEARING if any(re.search(form, each, re.I | re.S) for each in clauses))
+        self.forbears = next(names, None)
 
     def check(self, connection: sa.Connection) -> None:
         """Check the statement with EXPLAIN, where the database supports that. Raise the database's own errors."""
-        first = self.clause.text.split(maxsplit=1)[0].upper()
-        if connection.dialect.name in EXPLAIN and first not in UNEXPLAINED:
+        if connection.dialect.name in EXPLAIN and self._first not in UNEXPLAINED:
             nothing: Mapping[str, Any] = dict.fromkeys(self.names)
             connection.execute(sa.text(f"EXPLAIN {self.clause.text}"), nothing)
+
+
+def _levels(sql: str) -> Iterator[str]:
+    """Yield the content of each pair of parentheses without that of inner ones, and at last what is outside of all."""
+    while inner := _IN_PARENTHESES.search(sql):
+        yield inner[1]
+        sql = f"{sql[: inner.start()]} {sql[inner.end() :]}"
+    yield sql
 
 
 def bound(value: Any, dialect: str) -> Any:
@@ -212,6 +253,8 @@ def bound(value: Any, dialect: str) -> Any:
         return parameter(value)
     if dialect == "sqlite" and isinstance(value, Decimal):
         return float(value)
-    if dialect == "sqlite" and isinstance(value, datetime):
+    if dialect in ("sqlite", "postgresql") and isinstance(value, datetime):
+        # As text, PostgreSQL reads it by the type of its column: the local date or time, or the instant. An instant
+        # would become a date in the time zone of the session.
         return value.isoformat(sep=" ")
     return value

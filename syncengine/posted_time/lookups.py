@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.database.errors import FAILURES, cause, is_down, meaning, sentence
+from syncengine.database.errors import FAILURES, USER, cause, is_down, meaning, sentence
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.databases import Database, NotAsked, Statement, bound
 from syncengine.posted_time.sinks.contract import Failed, Refused
@@ -60,7 +60,9 @@ class Lookup:
         except NotAsked as echo:
             return replace(self._failed(echo.error), is_echo=True)
         except FAILURES as error:
-            return self._failed(error)
+            if meaning(error) is not USER:
+                return self._failed(error)
+            rows = []  # a value that does not fit the column is in none of its rows
         if len(rows) == 1:
             return rows[0]
         words = self.missing.render(variables) if self.missing and not rows else ""

@@ -8,15 +8,44 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
+from sqlalchemy.dialects import mysql
 
+from syncengine.database.errors import NO_RIGHT, fault_of
+from syncengine.database.open import MYSQL
 from syncengine.state.inbox_entries import PART
 
+
+class _Exact(sa.types.TypeDecorator[str]):
+    """Text that equals only itself. By their defaults some databases ignore case, accents or blanks at the end."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.length = length
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+        if dialect.name in MYSQL:
+            return dialect.type_descriptor(mysql.VARBINARY(4 * self.length))  # in UTF-8
+        if dialect.name == "mssql":
+            return dialect.type_descriptor(sa.String(self.length, collation="Latin1_General_BIN2"))
+        return self.impl_instance
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> Any:
+        return value.encode() if value is not None and dialect.name in MYSQL else value
+
+    def process_result_value(self, value: Any, _: sa.Dialect) -> str | None:
+        return value.decode() if isinstance(value, bytes) else value
+
+
 METADATA = sa.MetaData()
+KEY = {"group_id": 255, "sink": 63}
+"""The columns that identify a receipt, with their lengths: the group, and the sink's name or the key of one tag."""
 RECEIPTS = sa.Table(
     "syncengine_receipts",
     METADATA,
-    sa.Column("group_id", sa.String(255), primary_key=True),
-    sa.Column("sink", sa.String(63), primary_key=True),  # its name, or the key of one tag
+    *(sa.Column(name, _Exact(length), primary_key=True) for name, length in KEY.items()),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("external_id", sa.Text),
@@ -33,12 +62,32 @@ class Receipt:
     external_id: str | None
 
 
-def create(engine: sa.Engine) -> None:
+def create(connection: sa.Connection) -> None:
     """Create the table of receipts unless it exists, even if another process is creating it at the same time."""
     try:
-        METADATA.create_all(engine)
+        with connection.begin():
+            METADATA.create_all(connection)
     except exc.DBAPIError:
-        if not sa.inspect(engine).has_table(RECEIPTS.name):
+        with connection.begin():
+            if not sa.inspect(connection).has_table(RECEIPTS.name):
+                raise
+    if connection.dialect.name in MYSQL:
+        _make_exact(connection)
+
+
+def _make_exact(connection: sa.Connection) -> None:
+    """Change a table that an earlier version created in MySQL, in which ids are the same whatever their case."""
+    with connection.begin():
+        found = {column["name"]: column["type"] for column in sa.inspect(connection).get_columns(RECEIPTS.name)}
+    loose = {name: length for name, length in KEY.items() if not isinstance(found[name], sa.VARBINARY)}
+    try:
+        # By way of UTF-8, in which ids are sent: the table may have another character set.
+        for form in ("VARCHAR({0}) CHARACTER SET utf8mb4", "VARBINARY({1})") if loose else ():
+            changes = [f"MODIFY {name} {form.format(length, 4 * length)} NOT NULL" for name, length in loose.items()]
+            with connection.begin():
+                connection.exec_driver_sql(f"ALTER TABLE {RECEIPTS.name} {', '.join(changes)}")
+    except exc.DBAPIError as error:
+        if fault_of(error) is not NO_RIGHT:  # without the right, only ids that differ in their case are trouble
             raise
 
 

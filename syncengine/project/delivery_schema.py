@@ -225,6 +225,9 @@ class SqlSinkConfig(Model, frozen=True, kw_only=True):
     receipts: Annotated[
         Flag | None, Meta(description="Keep receipts in the target; without them, delivery is at least once.")
     ] = None
+    allow_no_row: Annotated[
+        Flag | None, Meta(description="Take a statement that changes no row for a delivery; refused by default.")
+    ] = None
 
 
 class HttpSinkConfig(Model, frozen=True):

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -274,7 +275,8 @@ def test_what_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> 
     database, awake = Database(open_engine(str(path), "x"), "x", patience=0.2), threading.Event()
     sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, lambda: awake.wait(60)))
     insert = Statement("INSERT INTO hours VALUES (:id, pause())")
-    sink = SqlSink("x", database, insert, dict, Words(None, None), keeps_receipts=True, now=lambda: 1.0)
+    given: dict[str, Any] = {"keeps_receipts": True, "allows_no_row": False, "now": lambda: 1.0}
+    sink = SqlSink("x", database, insert, dict, Words(None, None), **given)
     parcels = [RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)]
 
     async def story() -> list[Answer]:

@@ -455,11 +455,11 @@ CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
 
 
 def test_a_commit_that_the_server_refuses_is_tried_one_by_one(server: postgresql.Server, tmp_path: Path) -> None:
-    """Whatever its reason: trouble of one is not that of all."""
+    """Whatever its reason: what one is refused for is not the matter of all."""
     do(server, RAISED, f"{AT_COMMIT} FOR EACH ROW EXECUTE FUNCTION at_commit()")
 
     async def story(opened: Delivery) -> None:
-        expected = [TROUBLE if number == 2 else SUCCESS for number in range(6)]
+        expected = [REFUSED if number == 2 else SUCCESS for number in range(6)]
         assert outcomes(await together(opened, *some(6))) == expected
 
     run(delivery(tmp_path, server.url()), story)
@@ -520,11 +520,12 @@ def test_all_of_a_round_trip_hold_their_locks_no_longer_than_one_may(
     ("happens", "expected"),
     [
         ("RAISE check_violation;", REFUSED),
-        ("RAISE EXCEPTION ''odd'';", TROUBLE),
+        ("RAISE EXCEPTION ''the period is closed'';", REFUSED),
+        ("PERFORM nothing();", TROUBLE),
         ("PERFORM pg_sleep(0.3);", SUCCESS),
         ("IF (SELECT count(*) > 0 FROM time WHERE xid = pg_current_xact_id()) THEN RETURN NULL; END IF;", SUCCESS),
     ],
-    ids=["refused", "troubled", "slow", "left out in company"],
+    ids=["refused", "raised", "troubled", "slow", "left out in company"],
 )
 def test_what_happens_to_one_of_a_round_trip_is_its_own_matter(
     happens: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path

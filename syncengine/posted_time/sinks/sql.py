@@ -9,7 +9,6 @@ attempt with an unknown end is simply repeated. Without receipts, a group is del
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import deque
@@ -18,13 +17,14 @@ from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import exc
+from sqlalchemy import event, exc
 
 from syncengine.database.batches import changed_rows, prepare
 from syncengine.database.errors import (
     FAILURES,
     SLOW,
     USER,
+    Replaced,
     Silent,
     cause,
     fault_of,
@@ -33,7 +33,7 @@ from syncengine.database.errors import (
     meaning,
     sentence,
 )
-from syncengine.database.open import limit_statements, statements_limited
+from syncengine.database.open import is_replaced, limit_statements, statements_limited
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.batcher import Batcher
@@ -59,15 +59,23 @@ SHARE_SECONDS = HOLD_SECONDS / AT_ONCE
 _Receipts = Mapping[tuple[str, str], receipts.Receipt]
 """Receipts of a target by group id and sink key."""
 
-_UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
+NO_ROW = "the statement changed no row (no-row)"
 
 
 class _Signed(Exception):
     """Raised when another process has delivered a group since its receipt was looked for."""
 
+    def __init__(self, error: exc.IntegrityError) -> None:
+        super().__init__()
+        self.error = error
+
 
 class _Fallen(Exception):
     """Raised when a group failed in a shared transaction without savepoints."""
+
+
+class _NoRow(Exception):
+    """Raised when the statement for a group that is delivered alone changed no row."""
 
 
 class SqlSink:
@@ -82,10 +90,12 @@ class SqlSink:
         words: Words,
         *,
         keeps_receipts: bool,
+        allows_no_row: bool,
         now: Callable[[], float],
     ) -> None:
         self.name = name
         self.keeps_receipts = keeps_receipts
+        self._allows_no_row = allows_no_row
         self._database = database
         self._engine = database.engine
         self._statement = statement
@@ -93,6 +103,7 @@ class SqlSink:
         self._words = words
         self._now = now
         self._is_ready = not keeps_receipts
+        event.listen(self._engine, "connect", self._look_for_receipts)
         self._takes_company = _takes_company(statement, self._engine.dialect.name)
         self._is_plain = False
         """Whether the last statement returned no rows, so that several statements can share a round trip."""
@@ -112,8 +123,9 @@ class SqlSink:
 
     def _checked(self, _: threading.Event) -> None:
         with self._engine.connect() as connection:
-            self._statement.check(connection)
-        self._get_ready()
+            with connection.begin():
+                self._statement.check(connection)
+            self._get_ready(connection)
 
     async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         return await self._batches.result(parcel)
@@ -134,14 +146,18 @@ class SqlSink:
     async def close(self) -> None:
         """Do nothing: the engine is closed by `Databases`, which opened it."""
 
-    def _get_ready(self) -> None:
+    def _look_for_receipts(self, *_: object) -> None:
+        """Note that a new connection may lead to another database, such as a restored one, without the table."""
+        self._is_ready = not self.keeps_receipts
+
+    def _get_ready(self, connection: sa.Connection) -> None:
         if not self._is_ready:
-            receipts.create(self._engine)
+            receipts.create(connection)
             self._is_ready = True
 
     def _has_receipt(self, group_id: str, key: str) -> bool:
-        self._get_ready()
         with self._engine.connect() as connection:
+            self._get_ready(connection)
             return (group_id, key) in receipts.find(connection, [group_id])
 
     async def _delivered(self, parcels: Sequence[RenderedGroup]) -> list[Answer | Exception]:
@@ -184,8 +200,8 @@ class SqlSink:
         answers = list[Answer | None]()
         committing = False
         try:
-            self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
+                self._get_ready(connection)
                 transaction = connection.begin()
                 earlier = self._receipts_of(connection, parcels)
                 limit_statements(connection, HOLD_SECONDS)
@@ -196,7 +212,7 @@ class SqlSink:
                 if given_up.is_set():
                     raise Silent  # the groups were already reported as trouble, and are offered again
                 committing = True
-                transaction.commit()
+                _commit(connection, transaction)
                 return answers
         except _Signed:
             return [None] * len(answers)
@@ -282,33 +298,52 @@ class SqlSink:
         savepoint.commit()
         return answer
 
-    def _deliver(self, parcel: RenderedGroup, given_up: threading.Event) -> Answer:
+    def _deliver(self, parcel: RenderedGroup, given_up: threading.Event, *, is_repeated: bool = False) -> Answer:
         committing = False
         try:
-            self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
+                self._get_ready(connection)
                 transaction = connection.begin()
                 earlier = self._receipts_of(connection, [parcel])
-                answer = _earlier_answer(earlier, parcel) or self._posted(connection, parcel)[0]
+                answer = _earlier_answer(earlier, parcel) or self._posted_alone(connection, parcel)
                 self._sign(connection, [] if parcel.mark in earlier else [(parcel, answer)])
                 if given_up.is_set():
                     raise Silent  # the group was already reported as trouble, and is offered again
                 committing = True
-                transaction.commit()
+                _commit(connection, transaction)
                 return answer
-        except _Signed:
-            return self._deliver(parcel, given_up)
+        except _NoRow:
+            return self._refused(parcel, f"{self.name} rejected the time: no row there belongs to it.", NO_ROW)
+        except _Signed as signed:
+            if is_repeated:  # its receipt cannot be found: the table takes another group's id for it
+                return self._failure(signed.error, parcel, is_sure=True)
+            return self._deliver(parcel, given_up, is_repeated=True)
         except FAILURES as error:
             return self._failure(error, parcel, is_sure=not committing)
 
     def _receipts_of(self, connection: sa.Connection, parcels: Sequence[RenderedGroup]) -> _Receipts:
         return receipts.find(connection, [parcel.group_id for parcel in parcels]) if self.keeps_receipts else {}
 
+    def _posted_alone(self, connection: sa.Connection, parcel: RenderedGroup) -> Took:
+        answer, changed = self._posted(connection, parcel)
+        if not changed and not self._allows_no_row and self._statement.counts_rows:
+            raise _NoRow
+        return answer
+
     def _posted(self, connection: sa.Connection, parcel: RenderedGroup) -> tuple[Took, bool]:
-        """Execute the statement for a group, and return the answer, and whether it changed or returned any row."""
+        """Execute the statement for a group, and return the answer, and whether it changed or returned any row.
+
+        A database that does not count the rows counts as having changed some.
+        """
+        before = _all_changes(connection)
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
-        changed = row is not None if result.returns_rows else result.rowcount != 0
+        if result.returns_rows:
+            changed = row is not None
+        elif before is not None:  # SQLite counts no rows of a `WITH`, nor those that triggers of a view change
+            changed = _all_changes(connection) != before
+        else:
+            changed = result.rowcount != 0
         self._is_plain = self._shares_trips and not result.returns_rows
         return self._took(parcel, dict(row) if row else None), changed
 
@@ -327,13 +362,17 @@ class SqlSink:
         try:
             receipts.write(connection, new)
         except exc.IntegrityError as error:
-            raise _Signed from error
+            raise _Signed(error) from error
+
+    def _refused(self, parcel: RenderedGroup, words: str, detail: str) -> Refused:
+        """Return a refusal with the project's sentence, or these words."""
+        return Refused((self._words.refused and self._words.refused.render(parcel.variables)) or words, detail)
 
     def _failure(self, error: Exception, parcel: RenderedGroup, *, is_sure: bool) -> Answer:
         kind = meaning(error)
         if kind is USER:
-            text = self._words.refused.render(parcel.variables) if self._words.refused else ""
-            return Refused(text or f"{self.name} rejected the time: something in it does not fit there.", cause(error))
+            words = f"{self.name} rejected the time: something in it does not fit there."
+            return self._refused(parcel, words, cause(error))
         self._is_ready = not self.keeps_receipts  # the table of receipts may have been dropped
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error), answered, cause(error))
@@ -344,7 +383,19 @@ def _takes_company(statement: Statement, dialect: str) -> bool:
 
     An upsert could silently overwrite the row of another group in the transaction, since both have the same `now()`.
     """
-    return dialect == "sqlite" or (dialect == "postgresql" and _UPSERT.search(statement.clause.text) is None)
+    return dialect == "sqlite" or (dialect == "postgresql" and not statement.is_upsert)
+
+
+def _all_changes(connection: sa.Connection) -> int | None:
+    """Return the number of rows that a connection to SQLite has ever changed, or `None` for other databases."""
+    return getattr(connection.connection.dbapi_connection, "total_changes", None)
+
+
+def _commit(connection: sa.Connection, transaction: sa.Transaction) -> None:
+    """Commit. Raise `Replaced` if that went into a file which is no longer there."""
+    transaction.commit()
+    if is_replaced(connection):
+        raise Replaced
 
 
 def _may_pass_alone(error: Exception) -> bool:

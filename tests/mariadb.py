@@ -1,0 +1,70 @@
+"""A real MariaDB on loopback, for as long as tests want one: where its server and the driver are installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.support.ports import unused_port
+
+PASSWORD = "maria-pa55-never-to-be-seen"
+PATIENCE_SECONDS = 60.0
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """The URL of a new server's database, whose default mode cuts values that do not fit; skips where there is none."""
+    pytest.importorskip("pymysql")
+    server, install = shutil.which("mariadbd"), shutil.which("mariadb-install-db")
+    if server is None or install is None:
+        pytest.skip("MariaDB is not installed")
+    folder, port = Path(tempfile.mkdtemp(prefix="mariadb-")), unused_port()
+    user: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        shutil.chown(folder, "mysql", "mysql")
+        user = {"user": "mysql", "group": "mysql"}
+    start = folder / "start.sql"
+    start.write_text(
+        "CREATE DATABASE ledger;\n"
+        f"CREATE USER tester@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
+        "GRANT ALL ON ledger.* TO tester@'127.0.0.1';\n"
+    )
+    data = ["--no-defaults", f"--datadir={folder / 'data'}"]
+    making = [install, *data, "--skip-test-db", "--auth-root-authentication-method=normal"]
+    subprocess.run(making, check=True, capture_output=True, cwd="/", **user)
+    command = [server, *data, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 's'}"]
+    command += ["--sql-mode=", f"--init-file={start}", "--skip-name-resolve"]
+    url = f"mysql+pymysql://tester:{PASSWORD}@127.0.0.1:{port}/ledger"
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not _answers(url):
+            assert time.monotonic() < until, (folder / "log").read_text()
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+        shutil.rmtree(folder)
+
+
+def _answers(url: str) -> bool:
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect():
+            return True
+    except sa.exc.OperationalError:
+        return False
+    finally:
+        engine.dispose()

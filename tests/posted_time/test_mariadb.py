@@ -1,0 +1,138 @@
+"""A ledger in a real MariaDB, whose defaults are looser than those of other databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from syncengine.posted_time.receipts import all_of
+from tests import mariadb
+from tests.posted_time.projects import project
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import taking
+
+SUCCESS, REFUSED = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED
+DELIVER = """\
+{more}
+deliver:
+  - name: ledger
+    sql: {{source: ledger, statement: "{statement}", params: {params}}}
+    refused: The ledger does not take it.
+"""
+ID = '{id: "{{ group.groupId }}"}'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with mariadb.running() as url:
+        yield url
+
+
+@pytest.fixture
+def url(server: str) -> str:
+    """Of an empty database."""
+    do(server, "DROP DATABASE ledger", "CREATE DATABASE ledger CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+    return server
+
+
+def do(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """Execute statements, and return the rows of the last."""
+    engine = sa.create_engine(url)
+    found: list[tuple[Any, ...]] = []
+    with engine.begin() as connection:
+        for statement in statements:
+            result = connection.exec_driver_sql(statement)
+            found = [tuple(row) for row in result] if result.returns_rows else []
+    engine.dispose()
+    return found
+
+
+def delivery(folder: Path, url: str, statement: str, params: str = ID, more: str = "") -> Delivery:
+    text = DELIVER.format(statement=statement, params=params, more=more)
+    return Delivery.of(project(folder, text, "ledger: {sql: {env: URL}}", URL=url), {"URL": url})
+
+
+UNFIT = {
+    "a text that is too long": ("note varchar(5)", "'too long'"),
+    "a number beyond its column": ("note tinyint", "3600"),
+    "a number beyond its digits": ("note decimal(4, 2)", "3600"),
+    "a text that is no number": ("note int", "'jd'"),
+    "a date that there is not": ("note date", "'2024-02-31'"),
+    "a date of zeros": ("note date", "'0000-00-00'"),
+    "a text that is no date": ("note datetime", "'tomorrow'"),
+    "a division by zero": ("note int", "1 / 0"),
+    "a value that an enumeration lacks": ("note enum('a', 'b')", "'c'"),
+    "letters that the column lacks": ("note varchar(9) character set latin1", "'\u0141\u00f3d\u017a'"),
+    "a constraint": ("note int check (note < 5)", "7"),
+    "nothing where something must be": ("note int not null", "NULL"),
+}
+
+
+@pytest.mark.parametrize(("column", "value"), UNFIT.values(), ids=UNFIT.keys())
+def test_what_does_not_fit_is_refused_and_never_cut(column: str, value: str, url: str, tmp_path: Path) -> None:
+    """The server's own mode would keep 127 of 3600 seconds, and the first letters of a text."""
+    do(url, f"CREATE TABLE time (id varchar(99), {column})")
+    (verdict,) = taking(delivery(tmp_path, url, f"INSERT INTO time VALUES (:id, {value})"), raw())
+    assert (verdict.outcome, verdict.message) == (REFUSED, "The ledger does not take it.")
+    assert do(url, "SELECT * FROM time") == do(url, "SELECT group_id FROM syncengine_receipts") == []
+
+
+def test_ids_that_differ_only_in_case_blanks_or_form_are_different_groups(url: str, tmp_path: Path) -> None:
+    """Each is delivered, once; so it is where an earlier version made the receipts, which stay."""
+    earlier = "group_id varchar(255) NOT NULL, sink varchar(63) NOT NULL, revision int NOT NULL, digest varchar(64)"
+    more = "external_id text, delivered double NOT NULL, PRIMARY KEY (group_id, sink)"
+    do(url, "CREATE TABLE time (id varbinary(99))", f"CREATE TABLE syncengine_receipts ({earlier}, {more})")
+    do(url, "INSERT INTO syncengine_receipts VALUES ('\u00e9', 'ledger', 1, 'x', NULL, 1.0)")
+    ids = ["aBc1", "AbC1", "aBc1 ", "e\u0301", "E\u0301", "stra\u00dfe", "strasse"]
+    statement = "INSERT INTO time VALUES (:id)"
+    assert [v.outcome for v in taking(delivery(tmp_path, url, statement), *map(raw, ids))] == [SUCCESS] * len(ids)
+    (tmp_path / ".syncengine/state.db").unlink()
+    assert [v.outcome for v in taking(delivery(tmp_path, url, statement), *map(raw, ids))] == [SUCCESS] * len(ids)
+    assert sorted(id.decode() for (id,) in do(url, "SELECT id FROM time")) == sorted(ids)
+    engine = sa.create_engine(url)
+    assert {one.group_id for one in all_of(engine, "ledger")} == {*ids, "\u00e9"}
+    assert all_of(engine, "LEDGER") == []
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "signal", ["SQLSTATE '45000'", "SQLSTATE '45000' SET MYSQL_ERRNO = 30001, MESSAGE_TEXT = 'closed since 1815'"]
+)
+def test_what_a_trigger_signals_is_a_refusal(signal: str, url: str, tmp_path: Path) -> None:
+    """In the project's words; the next group is taken."""
+    raised = f"IF NEW.id = 'g1' THEN SIGNAL {signal}; END IF"
+    do(url, "CREATE TABLE time (id varchar(99))")
+    do(url, f"CREATE TRIGGER closed BEFORE INSERT ON time FOR EACH ROW BEGIN {raised}; END")
+    first, second = taking(delivery(tmp_path, url, "INSERT INTO time VALUES (:id)"), raw("g1"), raw("g2"))
+    assert (first.outcome, first.message, second.outcome) == (REFUSED, "The ledger does not take it.", SUCCESS)
+    assert "1815" not in (first.detail or "")
+
+
+def test_a_statement_that_finds_no_row_is_a_refusal_and_one_that_finds_equal_values_is_none(
+    url: str, tmp_path: Path
+) -> None:
+    """The same hour once more is there already; a procedure does not say what it changed."""
+    do(url, "CREATE TABLE matter (no varchar(9), secs int)", "INSERT INTO matter VALUES ('ACME-0042', 3600)")
+    do(url, "CREATE PROCEDURE book(s int) UPDATE matter SET secs = secs WHERE no = 'none'")
+    params = '{no: "{{ tag.name }}", s: "{{ duration.seconds }}"}'
+    groups = [raw("g1"), raw("g2", tags=[{"name": "NO-SUCH"}])]
+    verdicts = taking(delivery(tmp_path, url, "UPDATE matter SET secs = :s WHERE no = :no", params), *groups)
+    assert [v.outcome for v in verdicts] == [SUCCESS, REFUSED]
+    assert do(url, "SELECT group_id FROM syncengine_receipts") == [(b"g1",)]
+    booked = taking(delivery(tmp_path, url, "CALL book(:s)", '{s: "{{ duration.seconds }}"}'), raw("g3"))
+    assert [v.outcome for v in booked] == [SUCCESS]
+
+
+def test_the_start_is_local_in_every_column(url: str, tmp_path: Path) -> None:
+    """A day without a time of its own stays that day."""
+    do(url, "CREATE TABLE time (a date, b datetime, c varchar(99))")
+    group = raw(localDate="2026-11-21", tzOffsetMins=60, timeRows=[])
+    statement, params = "INSERT INTO time VALUES (:a, :a, :a)", '{a: "{{ start }}"}'
+    assert taking(delivery(tmp_path, url, statement, params, "timezone: Europe/Vienna"), group)[0].outcome is SUCCESS
+    ((day, moment, text),) = do(url, "SELECT CAST(a AS char), CAST(b AS char), c FROM time")
+    assert (day, moment, text[:19]) == ("2026-11-21", "2026-11-21 00:00:00", "2026-11-21 00:00:00")

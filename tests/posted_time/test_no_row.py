@@ -1,0 +1,128 @@
+"""A statement that changes nothing has delivered nothing, and says so before it loses anybody's time."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from syncengine.posted_time.databases import Statement
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from tests.posted_time.projects import delivering, ledger, problems, rows
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import run, taking
+
+SUCCESS, REFUSED = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED
+SINK = """\
+- name: ledger
+  sql: {source: ledger, statement: "STATEMENT", params: {no: "{{ tag.name }}"}SETTINGS}
+"""
+UPDATE = "UPDATE matter SET id = id + 100 WHERE no = :no"
+FORMS = {
+    "update": UPDATE,
+    "update that returns": f"{UPDATE} RETURNING id",
+    "update after a comment": f"/* of the day */ {UPDATE}",
+    "update with a common table": f"WITH one AS (SELECT :no AS no) {UPDATE.replace(':no', '(SELECT no FROM one)')}",
+    "insert of what is selected": "INSERT INTO time SELECT no, id, 60, NULL FROM matter WHERE no = :no",
+    "delete": "DELETE FROM matter WHERE no = :no",
+}
+
+
+def sink(statement: str, settings: str = "") -> str:
+    return SINK.replace("STATEMENT", statement).replace("SETTINGS", settings)
+
+
+@pytest.mark.parametrize("statement", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_time_for_which_the_ledger_has_no_row_is_refused(statement: str, together: bool, tmp_path: Path) -> None:
+    """Alone and among others, which are delivered; without a receipt, so that it comes again once there is a row."""
+    groups = [raw(f"g{number}", tags=[{"name": name}]) for number, name in enumerate(["ACME-0042", "NO", "ACME-0043"])]
+
+    async def story(opened: Delivery) -> None:
+        takes = [opened.take(group, mechanism="fetch") for group in groups]
+        verdicts = await asyncio.gather(*takes) if together else [await take for take in takes]
+        assert [verdict.outcome for verdict in verdicts] == [SUCCESS, REFUSED, SUCCESS]
+        assert verdicts[1].message == "ledger rejected the time: no row there belongs to it."
+        assert verdicts[1].detail == "the statement changed no row (no-row)"
+
+    run(delivering(tmp_path, sink(statement), ""), story)
+    assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1") == [("g0",), ("g2",)]
+
+
+def test_the_refusal_is_in_the_projects_words(tmp_path: Path) -> None:
+    """And the same group is delivered once the ledger knows the matter."""
+    text = sink(UPDATE) + "  refused: Matter {{ tag.name }} is not open.\n"
+    group = raw(tags=[{"name": "NO"}])
+    (verdict,) = taking(delivering(tmp_path, text, ""), group)
+    assert (verdict.outcome, verdict.message) == (REFUSED, "Matter NO is not open.")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
+        database.execute("INSERT INTO matter VALUES (9, 'NO')")
+    assert taking(delivering(tmp_path, text, ""), group)[0].outcome is SUCCESS
+    assert rows(tmp_path, "SELECT id FROM matter WHERE no = 'NO'") == [(109,)]
+
+
+def test_a_project_may_take_no_row_for_a_delivery(tmp_path: Path) -> None:
+    """`allowNoRow`, as where somebody else may have written it already."""
+    text = sink(UPDATE, settings=", allowNoRow: true")
+    (verdict,) = taking(delivering(tmp_path, text, ""), raw(tags=[{"name": "NO"}]))
+    assert verdict.outcome is SUCCESS
+    assert rows(tmp_path, "SELECT group_id FROM syncengine_receipts") == [("g1",)]
+
+
+def test_a_view_whose_trigger_writes_is_no_refusal(tmp_path: Path) -> None:
+    """SQLite counts none of the rows that a trigger writes instead."""
+    ledger(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
+        database.execute("CREATE VIEW booking AS SELECT no FROM matter")
+        database.execute(
+            "CREATE TRIGGER book INSTEAD OF INSERT ON booking BEGIN INSERT INTO time VALUES (NEW.no, 7, 60, ''); END"
+        )
+    assert taking(delivering(tmp_path, sink("INSERT INTO booking VALUES (:no)"), ""), raw())[0].outcome is SUCCESS
+    assert rows(tmp_path) == [("ACME-0042", 7, 60)]
+
+
+FORBEARING = {
+    "INSERT INTO t VALUES (:no) ON CONFLICT DO NOTHING": "ON CONFLICT DO NOTHING",
+    "INSERT INTO t VALUES (:no) on conflict (no)\n do nothing RETURNING no": "ON CONFLICT DO NOTHING",
+    "WITH n AS (INSERT INTO t VALUES (:no) ON CONFLICT DO NOTHING RETURNING no) SELECT * FROM n": (
+        "ON CONFLICT DO NOTHING"
+    ),
+    "INSERT INTO t VALUES (:no) ON CONFLICT (no) DO UPDATE SET no = :no WHERE t.no > 0": (
+        "ON CONFLICT DO UPDATE … WHERE"
+    ),
+    "INSERT OR IGNORE INTO t VALUES (:no)": "INSERT OR IGNORE",
+    "UPDATE OR IGNORE t SET no = :no": "UPDATE OR IGNORE",
+    "INSERT IGNORE INTO t VALUES (:no)": "INSERT IGNORE",
+    "insert low_priority ignore INTO t VALUES (:no)": "INSERT IGNORE",
+    "UPDATE IGNORE t SET no = :no": "UPDATE IGNORE",
+    "INSERT INTO t VALUES (:no) ON DUPLICATE KEY UPDATE no = no": "ON DUPLICATE KEY UPDATE",
+    "MERGE INTO t USING (SELECT :no AS no) s ON t.no = s.no WHEN NOT MATCHED THEN INSERT VALUES (no)": "MERGE",
+}
+PLAIN = [
+    "INSERT INTO t VALUES (:no)",
+    "INSERT INTO t VALUES (:no) ON CONFLICT (no) DO UPDATE SET no = :no",
+    "INSERT INTO t VALUES (:no) ON CONFLICT (no) WHERE no > 0 DO UPDATE SET no = (SELECT 1 FROM u WHERE v = 1)",
+    "INSERT OR REPLACE INTO t VALUES (:no)",
+    "INSERT INTO t VALUES (:no, 'insert or ignore')  -- on conflict do nothing",
+    "UPDATE t SET no = :no WHERE merge = 1 /* insert ignore */",
+    'INSERT INTO "merge" SELECT :no FROM u JOIN w USING (x)',
+    "INSERT INTO t VALUES (:no, $q$ do nothing $q$)",
+]
+
+
+@pytest.mark.parametrize(("statement", "clause"), [*FORBEARING.items(), *((statement, None) for statement in PLAIN)])
+def test_a_statement_that_may_do_nothing_is_known_by_its_clause(statement: str, clause: str | None) -> None:
+    """Wherever it stands; not in a comment, a text or a name."""
+    assert Statement(statement).forbears == clause
+
+
+def test_a_statement_that_may_do_nothing_wants_the_setting(tmp_path: Path) -> None:
+    """Told at the start, with its line; with the setting there is nothing to say."""
+    statement = "INSERT OR IGNORE INTO time VALUES (:no, 7, 60, NULL)"
+    (told,) = problems(tmp_path, f"deliver:\n{sink(statement)}")
+    assert (told.code, told.line) == ("no-row", 7)
+    assert "with INSERT OR IGNORE, the statement may leave the table as it is" in told.message
+    assert problems(tmp_path, f"deliver:\n{sink(statement, settings=', allowNoRow: true')}") == []

@@ -1,0 +1,267 @@
+"""Ledgers in a PostgreSQL that is set up in its own way: zones, letters, a pooler, a standby that takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
+from tests import postgresql
+from tests.posted_time.projects import project
+from tests.posted_time.samples import raw, row
+from tests.posted_time.test_postgresql import delivery, do, ids, receipts
+from tests.posted_time.test_sinks import run, taking
+from tests.support.ports import unused_port
+
+SUCCESS, REFUSED, TROUBLE = PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED, PostedTimeStatus.TROUBLE
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[postgresql.Server]:
+    with postgresql.running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(cluster: postgresql.Server) -> postgresql.Server:
+    do(cluster, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    do(cluster, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER)")
+    return cluster
+
+
+LATE = row(activityHour=2026112023, firstObservedInHour=30)
+"""Half past midnight in Vienna, and the evening before in UTC."""
+STARTS = {
+    "a day without rows": ({"localDate": "2026-11-21", "tzOffsetMins": 60, "timeRows": []}, "2026-11-21 00:00:00"),
+    "rows after midnight": ({"localDate": "2026-11-20", "timeRows": [LATE]}, "2026-11-21 00:30:00"),
+    "rows around midnight": (
+        {"timeRows": [row(activityHour=2026112022, firstObservedInHour=50), LATE]},
+        "2026-11-20 23:50:00",
+    ),
+    "a day that has no midnight": ({"localDate": "2024-09-08", "tzOffsetMins": -180, "timeRows": []}, "2024-09-08"),
+}
+
+
+@pytest.mark.parametrize(("group", "expected"), STARTS.values(), ids=STARTS.keys())
+@pytest.mark.parametrize("session", ["UTC", "America/Los_Angeles", "Pacific/Kiritimati"])
+def test_the_start_is_local_in_every_column(
+    group: dict[str, object], expected: str, session: str, server: postgresql.Server, tmp_path: Path
+) -> None:
+    """Whatever the time zone of the session; a column of instants has the instant."""
+    do(server, "CREATE TABLE day (a date, b timestamp, c timestamptz, d text)")
+    zone = "America/Santiago" if expected.startswith("2024") else "Europe/Vienna"
+    deliver = (
+        f"timezone: {zone}\ndeliver:\n  - name: ledger\n"
+        '    sql: {source: ledger, statement: "INSERT INTO day VALUES (:a, :b, :c, :d)",\n'
+        '          params: {a: "{{ start }}", b: "{{ start }}", c: "{{ start }}", d: "{{ start }}"}}\n'
+    )
+    url = f"{server.url()}?options=-c%20timezone%3D{session}"
+    (verdict,) = taking(delivery(tmp_path, url, deliver), raw(**group))
+    assert verdict.outcome is SUCCESS
+    do(server, f"CREATE VIEW kept AS SELECT concat_ws('|', a, b, c AT TIME ZONE '{zone}', d) AS id FROM day")
+    ((day, moment, instant, text),) = [id.split("|") for id in ids(server, "kept")]
+    assert day == expected[:10]
+    assert moment.startswith(expected)
+    assert instant.startswith(expected[:10])
+    assert text.startswith(expected)
+
+
+def test_letters_that_the_ledger_lacks_are_refused(server: postgresql.Server, tmp_path: Path) -> None:
+    """By the database, in our words; the ellipsis of a cut narrative is such a letter."""
+    url = server.url().replace("/postgres", "/latin")
+    engine = sa.create_engine(server.url(), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(
+            "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        )
+    engine.dispose()
+    latin = sa.create_engine(url)
+    with latin.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE time (id text, note text)")
+    deliver = """\
+lookups:
+  - name: note
+    when: group.groupId == 'sought'
+    sql: {source: ledger, query: "SELECT id FROM time WHERE note = :note", params: {note: "{{ group.description }}"}}
+narrative: {maxLength: 200}
+deliver:
+  - name: ledger
+    sql: {source: ledger, statement: "INSERT INTO time VALUES (:id, :note)",
+          params: {id: "{{ group.groupId }}", note: "{{ narrative }}"}}
+"""
+    groups = [raw("short", timeRows=[], description="Über uns"), raw("long", description="word " * 60)]
+    groups += [raw("sought", timeRows=[], description="Łódź"), raw("next", timeRows=[], description="x")]
+    verdicts = taking(delivery(tmp_path, url, deliver), *groups)
+    assert [verdict.outcome for verdict in verdicts] == [SUCCESS, REFUSED, REFUSED, SUCCESS]
+    assert verdicts[1].message == "ledger rejected the time: something in it does not fit there."
+    assert verdicts[1].detail == "a value does not fit its column (SQLSTATE 22P05)"
+    assert verdicts[2].message == "note was not found."
+    with latin.connect() as connection:
+        notes = connection.exec_driver_sql("SELECT note FROM time ORDER BY id").scalars().all()
+    assert [note.split("\n")[0] for note in notes] == ["x", "Über uns"]
+    latin.dispose()
+
+
+def test_a_url_that_names_its_own_letters_refuses_others(server: postgresql.Server, tmp_path: Path) -> None:
+    """Then the driver cannot send them, and that is no error of ours."""
+    url = f"{server.url()}?client_encoding=latin1"
+    verdicts = taking(delivery(tmp_path, url), raw("Łódź"), raw("g2"))
+    assert [verdict.outcome for verdict in verdicts] == [REFUSED, SUCCESS]
+
+
+def test_a_row_and_its_receipt_are_on_the_disk_before_they_are_answered(
+    server: postgresql.Server, tmp_path: Path
+) -> None:
+    """Also where the database does not wait for its disk by itself, alone and together."""
+    do(server, "ALTER TABLE time ADD durable text DEFAULT current_setting('synchronous_commit')")
+    url = f"{server.url()}?options=-c%20synchronous_commit%3Doff"
+
+    async def story(opened: Delivery) -> None:
+        await opened.take(raw("g0"), mechanism="fetch")
+        await asyncio.gather(*(opened.take(raw(f"g{number}"), mechanism="fetch") for number in range(1, 9)))
+
+    run(delivery(tmp_path, url), story)
+    assert ids(server, column="durable") == ["on"] * 9
+
+
+def settle(server: postgresql.Server, change: str) -> None:
+    """Change a setting of the whole server, also for open connections."""
+    url = f"{server.url()}?options=-c%20default_transaction_read_only%3Doff"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"ALTER SYSTEM {change}")
+        connection.exec_driver_sql("SELECT pg_reload_conf()")
+    engine.dispose()
+
+
+@contextmanager
+def leading(target: list[int]) -> Iterator[int]:
+    """A port that leads each new connection to the last of these ports, as an address that moves with a failover."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def pass_on(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        finally:
+            sink.close()
+
+    def accept() -> None:
+        while True:
+            try:
+                near, _ = listening.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", target[-1]))
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=pass_on, args=pair, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+
+
+def test_a_standby_that_takes_over_gets_what_its_predecessor_refuses(server: postgresql.Server, tmp_path: Path) -> None:
+    """The old server is read-only and alive, and the open connections still lead to it; the new one has no receipts."""
+    with postgresql.running() as other, leading(ports := [server.port]) as port:
+        do(other, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER)")
+
+        async def story(opened: Delivery) -> None:
+            assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is SUCCESS
+            settle(server, "SET default_transaction_read_only = on")
+            ports.append(other.port)
+            first = await opened.take(raw("g2"), mechanism="fetch")
+            assert (first.outcome, first.detail) == (TROUBLE, "the database is read-only (SQLSTATE 25006)")
+            assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is SUCCESS
+            both = (opened.take(raw(id), mechanism="fetch") for id in ("g3", "g4"))
+            assert [verdict.outcome for verdict in await asyncio.gather(*both)] == [SUCCESS] * 2
+
+        try:
+            run(delivery(tmp_path, server.url().replace(f":{server.port}/", f":{port}/")), story)
+            assert ids(other) == receipts(other) == ["g2", "g3", "g4"]
+        finally:
+            settle(server, "RESET default_transaction_read_only")
+
+
+@contextmanager
+def pooled(server: postgresql.Server) -> Iterator[str]:
+    """The URL of PgBouncer before this server, which gives each transaction any of three connections to it."""
+    program = shutil.which("pgbouncer")
+    if program is None:
+        pytest.skip("PgBouncer is not installed")
+    folder, port = Path(tempfile.mkdtemp(prefix="pgbouncer-")), unused_port()
+    login = f"host=127.0.0.1 port={server.port} dbname=postgres user=tester password={postgresql.PASSWORD}"
+    (folder / "ini").write_text(
+        f"[databases]\npostgres = {login}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+        "unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n"
+        "server_round_robin = 1\nignore_startup_parameters = extra_float_digits\n"
+    )
+    for path in (folder, folder / "ini"):
+        path.chmod(0o755)
+    user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen([program, folder / "ini"], stdout=log, stderr=log, cwd="/", **user)  # type: ignore[call-overload] # the user, as root
+    url = f"postgresql+psycopg://tester:{postgresql.PASSWORD}@127.0.0.1:{port}/postgres"
+    try:
+        until = time.monotonic() + postgresql.PATIENCE_SECONDS
+        while not postgresql.Server(folder, port).answers():
+            assert time.monotonic() < until, (folder / "log").read_text()
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(postgresql.PATIENCE_SECONDS)
+        shutil.rmtree(folder)
+
+
+POOLED = """\
+lookups:
+  - name: tag
+    sql: {source: ledger, query: "SELECT secs FROM time WHERE id = :id", params: {id: "{{ tag.name }}"}}
+deliver:
+  - name: ledger
+    sql: {source: ledger, statement: "INSERT INTO time (id, secs) VALUES (:id, :secs)",
+          params: {id: "{{ group.groupId }}", secs: "{{ lookup.tag.secs }}"}}
+"""
+
+
+def test_a_pooler_that_gives_each_transaction_another_server_is_no_trouble(
+    server: postgresql.Server, tmp_path: Path
+) -> None:
+    """Two processes share its servers, and use each statement more often than a driver needs to prepare it there."""
+    do(server, "INSERT INTO time VALUES ('ACME-0042', 7)")
+    for name in "ab":
+        (tmp_path / name).mkdir()
+
+    async def story(first: Delivery, second: Delivery) -> None:
+        async with first, second:
+            for number in range(15):
+                for name, opened in (("a", first), ("b", second)):
+                    verdict = await opened.take(raw(f"{name}{number:02}"), mechanism="fetch")
+                    assert verdict.outcome is SUCCESS
+            many = (opened.take(raw(f"c{number:02}"), mechanism="fetch") for number in range(60))
+            assert {verdict.outcome for verdict in await asyncio.gather(*many)} == {SUCCESS}
+
+    with pooled(server) as url:
+        found = [project(tmp_path / name, POOLED, "ledger: {sql: {env: URL}}", URL=url) for name in "ab"]
+        asyncio.run(story(*(Delivery.of(each, {"URL": url}) for each in found)))
+    expected = [f"{letter}{number:02}" for letter, most in (("a", 15), ("b", 15), ("c", 60)) for number in range(most)]
+    assert receipts(server) == expected
+    assert ids(server) == ["ACME-0042", *expected]
