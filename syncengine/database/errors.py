@@ -194,8 +194,8 @@ def fault_of(error: Exception) -> DatabaseFault | None:
     if (number := _mysql_number(error)) is not None and number not in _CLIENTS:
         return _BY_MYSQL.get(number, RAISED if number in _OWN_ERRORS else OTHER)
     if state := _sqlstate(error):
-        known = next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), None)
-        return known or (RAISED if _is_raised(error) else OTHER)
+        fault = next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), None)
+        return fault or (RAISED if _is_raised(error) else OTHER)
     if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
         return None
     text = str(_cause_of(error)).lower()

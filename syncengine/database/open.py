@@ -20,7 +20,7 @@ from sqlalchemy.pool import QueuePool
 
 from syncengine import DISTRIBUTION
 from syncengine.database.errors import is_left_behind
-from syncengine.database.sqlite import Connection, connect
+from syncengine.database.sqlite import SqliteConnection, connect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.references import sqlite_file
 
@@ -115,7 +115,7 @@ def _leave_behind(context: sa.ExceptionContext) -> None:
         context.is_disconnect = True
 
 
-def _open_anew(connection: Connection, _record: object, _proxy: object) -> None:
+def _open_anew(connection: SqliteConnection, _record: object, _proxy: object) -> None:
     """Have the pool open a file again that was replaced since."""
     if connection.is_replaced():
         raise exc.DisconnectionError
@@ -124,7 +124,7 @@ def _open_anew(connection: Connection, _record: object, _proxy: object) -> None:
 def is_replaced(connection: sa.Connection) -> bool:
     """Return whether the SQLite file that a connection has open was removed or replaced."""
     opened = connection.connection.dbapi_connection
-    return isinstance(opened, Connection) and opened.is_replaced()
+    return isinstance(opened, SqliteConnection) and opened.is_replaced()
 
 
 def _refuse_what_does_not_fit(connection: Any, _record: object) -> None:

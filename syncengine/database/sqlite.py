@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 
-class Connection(sqlite3.Connection):
+class SqliteConnection(sqlite3.Connection):
     """A connection that knows which file it has open. SQLite goes on writing to a file that was removed or replaced."""
 
     file: Path
@@ -27,10 +27,10 @@ def identity(file: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def connect(file: Path, mode: str, seconds: float) -> Connection:
+def connect(file: Path, mode: str, seconds: float) -> SqliteConnection:
     """Open a connection that begins no transaction by itself and waits `seconds` for locks. `mode` is `ro` or `rw`."""
     uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
     before = identity(file)  # not after opening it: a file that is replaced in between is so opened once more
-    connection = Connection(uri, uri=True, timeout=seconds, isolation_level=None, check_same_thread=False)
+    connection = SqliteConnection(uri, uri=True, timeout=seconds, isolation_level=None, check_same_thread=False)
     connection.file, connection.identity = file, before
     return connection
