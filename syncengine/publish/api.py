@@ -32,8 +32,17 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 20.0
 TIMEOUT_SECONDS = 20.0
 LARGEST = 64 * 1024 * 1024
 MOST_PAGES = 1_000
+MOST_REDIRECTS = 5
 PER_PAGE = 100
-_NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
+SECONDARY_SECONDS = 60.0
+"""The least wait that GitHub's documentation asks for after a secondary rate limit, whose answer may name none."""
+TOO_QUICK_SECONDS = 15.0
+"""The wait after a comment that came too soon. All attempts together take longer than GitHub's minute for comments."""
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_LINK = re.compile(r",\s*(?=<)")
+_NEXT = re.compile(r'\s*<([^>]*)>.*;\s*rel="?[^";]*\bnext\b', re.IGNORECASE)
+"""The pattern of a link of RFC 8288 to the next page, which may have more relations than one."""
+_PORTS = {"https": 443, "http": 80}
 
 
 class Transient(Exception):
@@ -50,7 +59,7 @@ class NotAllowed(Exception):
 
 
 class NotThere(Exception):
-    """A 404 or 410 answer. The message is the host's."""
+    """A 404 or 410 answer, or one that the host knows no such commit. The message is the host's."""
 
 
 class HostReply(NamedTuple):
@@ -94,8 +103,7 @@ class HostApi:
 
     def _file(self, path: str) -> bytes:
         reply = self._exchange("GET", path, {})
-        if reply.status in (301, 302, 303, 307, 308) and (address := reply.headers.get("location")):
-            address = urljoin(f"{self._url}{path}", address)
+        if reply.status in REDIRECTS and (address := reply.headers.get("location")):
             if not address.startswith(("https://", "http://")):
                 raise SyncengineError(f"{self._name} redirects to an address that is not HTTP", code="publish-host")
             reply = self._exchange("GET", address, {}, anonymous=True)
@@ -105,38 +113,47 @@ class HostApi:
             raise SyncengineError(f"{self._name}: the file is larger than {LARGEST >> 20} MB", code="publish-host")
         return reply.content
 
-    def pages(self, path: str) -> Iterator[Any]:
-        """Yield the items of all pages of a list. The host names the next page, or pages are counted."""
+    def pages(self, path: str, key: str | None = None) -> Iterator[Any]:
+        """Yield the items of all pages of a list, which is in the member `key` of an object, if given.
+
+        The host names the next page. If it names none, pages are counted until one brings nothing new, since a host may
+        put fewer items on a page than it was asked to.
+        """
         address: str | None = _with_page(path, 1)
+        last: object = None
+        is_linked, count = False, 0
         for page in range(1, MOST_PAGES + 1):
             assert address is not None
             reply = self.get(address)
-            if not isinstance(reply.data, list):
+            is_member = key is not None and isinstance(reply.data, dict)
+            items = reply.data.get(key) if is_member else reply.data
+            if not isinstance(items, list):
                 raise SyncengineError(
                     f"{self._name} answered GET {path} with JSON that is not a list", code="publish-host"
                 )
-            yield from reply.data
-            address = self._next(path, page, reply)
+            if items == last:
+                return
+            yield from items
+            last, count = items, count + len(items)
+            is_linked = is_linked or "link" in reply.headers or "x-next-page" in reply.headers
+            is_whole = is_linked or not items or (is_member and count == reply.data.get("total_count"))
+            address = self._next(path, reply) or (None if is_whole else _with_page(path, page + 1))
             if address is None:
                 return
         raise SyncengineError(f"{self._name}: {path} has more than {MOST_PAGES} pages", code="publish-host")
 
-    def _next(self, path: str, page: int, reply: HostReply) -> str | None:
-        """Return the address of the next page, or `None`. It must be on the same host, which gets the token."""
-        if links := reply.headers.get("link"):
-            match = _NEXT.search(links)
-            if match is None:
-                return None
+    def _next(self, path: str, reply: HostReply) -> str | None:
+        """Return the address of the next page, if the host names one on itself; only it gets the token."""
+        links = map(_NEXT.match, _LINK.split(reply.headers.get("link", "")))
+        if match := next(filter(None, links), None):
             address: str = urljoin(f"{self._url}/", match[1])
             if _origin(address) != _origin(self._url):
                 raise SyncengineError(
                     f"{self._name} names a next page on another host, which must not get the token", code="publish-host"
                 )
             return address
-        if "x-next-page" in reply.headers:
-            named = reply.headers["x-next-page"]
-            return _with_page(path, int(named)) if named.isascii() and named.isdigit() else None
-        return _with_page(path, page + 1) if len(reply.data) >= PER_PAGE else None
+        named = reply.headers.get("x-next-page", "")
+        return _with_page(path, int(named)) if named.isascii() and named.isdigit() else None
 
     def persist(self, step: Callable[[], T]) -> T:
         """Repeat `step` while it raises `Transient`, and return its result. Raise `Unreachable` when time runs out."""
@@ -168,14 +185,27 @@ class HostApi:
         *,
         anonymous: bool = False,
     ) -> Reply:
-        """Send one request, `anonymous` without the token. Raise `Transient` when no answer arrives."""
+        """Send one request, `anonymous` without the token. Raise `Transient` when no answer arrives.
+
+        A redirect on the same host is followed: hosts redirect requests for a repository that was renamed. The method
+        stays, as GitHub's documentation asks, except that 303 asks for GET.
+        """
         url = path if "://" in path else f"{self._url}{path}"
-        seconds = min(TIMEOUT_SECONDS, max(0.1, self._until - time.monotonic()))
         try:
-            request = self._client.build_request(method, url, headers=dict(headers), content=content)
-            if anonymous:
-                request.headers = httpx.Headers({**HEADERS, "host": request.headers["host"]})
-            return self._runner.run(exchange(self._client, request, seconds=seconds, most=LARGEST))
+            for _ in range(MOST_REDIRECTS):
+                seconds = min(TIMEOUT_SECONDS, max(0.1, self._until - time.monotonic()))
+                request = self._client.build_request(method, url, headers=dict(headers), content=content)
+                if anonymous:
+                    request.headers = httpx.Headers({**HEADERS, "host": request.headers["host"]})
+                reply = self._runner.run(exchange(self._client, request, seconds=seconds, most=LARGEST))
+                address = urljoin(url, reply.headers.get("location", ""))
+                is_elsewhere = anonymous or _origin(address) != _origin(self._url)
+                if reply.status not in REDIRECTS or address == url or is_elsewhere:
+                    break
+                url = address
+                if reply.status == 303:
+                    method, headers, content = "GET", {}, None
+            return reply
         except Misconfigured as error:
             raise Usage(str(error), code="network-settings") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -185,8 +215,8 @@ class HostApi:
         if 200 <= reply.status < 300:
             return HostReply(self._json(reply), reply.headers)
         words = f"{reply.status} to {method} {urlsplit(path).path}: {self._words(reply)}"
-        delay = _delay(reply)
-        if reply.status in RETRIABLE or (reply.status == 403 and (delay is not None or "rate limit" in words)):
+        delay = asked_wait(reply.status, reply.headers, words, time.time())
+        if reply.status in RETRIABLE or delay is not None:
             raise Transient(words, delay)
         match reply.status:
             case 401:
@@ -196,6 +226,8 @@ class HostApi:
             case 403:
                 raise NotAllowed(words)
             case 404 | 410:
+                raise NotThere(words)
+            case 422 if "No commit found" in words:  # GitHub's answer about a commit that was not pushed
                 raise NotThere(words)
             case status if 300 <= status < 400:
                 raise SyncengineError(
@@ -213,14 +245,18 @@ class HostApi:
             raise Transient(f"{reply.status} with an answer that is not JSON") from None
 
     def _words(self, reply: Reply) -> str:
-        """Return the host's own error message, without the token."""
+        """Return the host's own error messages, without the token."""
         try:
             data = orjson.loads(reply.content or b"null")
         except orjson.JSONDecodeError:
             data = None
-        message = next((data[k] for k in ("message", "error") if k in data), None) if isinstance(data, dict) else None
-        text = message if isinstance(message, str) else orjson.dumps(message).decode() if message else "no message"
-        return self._shown(text)
+        if not isinstance(data, dict):
+            return "no message"
+        message = next((data[k] for k in ("message", "error") if data.get(k)), None)
+        details = [*_listed(data.get("errors")), *_listed(data.get("error_description"))]
+        words = [message, *(d.get("message") or d.get("code") if isinstance(d, dict) else d for d in details)]
+        texts = (word if isinstance(word, str) else orjson.dumps(word).decode() for word in words if word)
+        return self._shown(": ".join(dict.fromkeys(texts)) or "no message")
 
     def _shown(self, text: str) -> str:
         return tidy(without(self._token, text))
@@ -234,20 +270,40 @@ def _wait(state: RetryCallState) -> float:
     return float(backoff(state))
 
 
-def _delay(reply: Reply) -> float | None:
-    """Return the seconds that the host asks to wait, or `None`. GitHub gives the time when a spent quota is reset."""
-    if (delay := retry_after(reply.headers.get("retry-after"), time.time())) is not None:
+def asked_wait(status: int, headers: Mapping[str, str], words: str, now: float) -> float | None:
+    """Return the seconds to wait before the request is repeated; `None` if the answer asks for no wait. Pure.
+
+    The hosts say the end of a spent quota as a time, GitHub also with status 403. GitHub's limits on writing may come
+    without any header and are known by their `words` alone.
+    """
+    words = words.casefold()
+    is_too_quick = status == 422 and "submitted too quickly" in words
+    if not (is_too_quick or status in (403, 429) or status >= 500):
+        return None
+    if (delay := retry_after(headers.get("retry-after"), now)) is not None:
         return delay
-    reset = reply.headers.get("x-ratelimit-reset", "")
-    if reply.headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
-        return max(0.0, int(reset) - time.time())
-    return None
+    for prefix in ("x-ratelimit", "ratelimit"):
+        reset = headers.get(f"{prefix}-reset", "")
+        if headers.get(f"{prefix}-remaining") == "0" and reset.isascii() and reset.isdigit():
+            return max(0.0, int(reset) - now)
+    if is_too_quick:
+        return TOO_QUICK_SECONDS
+    is_secondary = status in (403, 429) and any(each in words for each in ("rate limit", "abuse detection"))
+    return SECONDARY_SECONDS if is_secondary else None
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _with_page(path: str, page: int) -> str:
     return f"{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}&page={page}"
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.netloc.lower()
+    try:
+        port = parts.port
+    except ValueError:  # no number
+        port = -1
+    return parts.scheme, parts.hostname, port or _PORTS.get(parts.scheme)

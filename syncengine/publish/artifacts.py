@@ -8,21 +8,23 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere
-from syncengine.publish.hosts import HostKind
+from syncengine.publish.hosts import HostKind, Pull, merged_pulls
 from syncengine.publish.place import CommentPlace
 
+DEPTH = 2
+"""How deep GitLab nests child pipelines."""
 LARGEST = 256 * 1024 * 1024
 """The maximum number of bytes of an unpacked plan."""
 
 
 class ReviewedFile(NamedTuple):
-    """The plan of a pull request, from its last job with the artifact."""
+    """The plan of a pull request, from its last job that kept one."""
 
     number: int
     content: bytes
@@ -44,80 +46,112 @@ def reviewed_files(kind: HostKind, place: CommentPlace, commits: Iterable[str], 
         try:
             files: dict[int, ReviewedFile] = {}
             for commit in commits:
-                for each in find(api, place, commit, wanted):
-                    files.setdefault(each.number, each)
+                for pull in merged_pulls(kind, api, place, commit):
+                    content = None if pull.is_foreign or pull.number in files else find(api, place, pull, wanted)
+                    if content is not None:
+                        files[pull.number] = ReviewedFile(pull.number, content)
             return list(files.values())
         except (NotAllowed, NotThere) as refusal:
             cure = "it needs `permissions: {actions: read, pull-requests: read}`, or the scope `read_api`"
             raise SyncengineError(
                 f"the token may not read artifacts ({refusal}): {cure}", code="publish-place"
             ) from None
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             message = f"{kind.client.title} answered in an undocumented form"
             raise SyncengineError(message, code="publish-host") from None
 
 
-def _of_github(api: HostApi, place: CommentPlace, commit: str, wanted: Wanted) -> Iterator[ReviewedFile]:
-    repository = f"/repos/{place.project}"
-    for pull in _list(api, f"{repository}/commits/{commit}/pulls"):
-        if (pull["head"].get("repo") or {}).get("full_name") != place.project or not pull.get("merged_at"):
-            continue
-        runs = api.get(f"{repository}/actions/runs?head_sha={pull['head']['sha']}&event=pull_request&per_page=100").data
-        for run in sorted(runs["workflow_runs"], key=_newest_first):
-            if (run.get("head_repository") or {}).get("full_name") != place.project:
-                continue
-            made = api.get(f"{repository}/actions/runs/{run['id']}/artifacts?name={quote(wanted.artifact)}").data
-            ids = [a["id"] for a in made["artifacts"] if a["name"] == wanted.artifact and not a.get("expired")]
-            if ids:
-                packed = api.download(f"{repository}/actions/artifacts/{max(ids)}/zip")
-                yield ReviewedFile(pull["number"], _unpacked(packed, wanted.file))
-                break
-
-
-def _of_gitlab(api: HostApi, place: CommentPlace, commit: str, wanted: Wanted) -> Iterator[ReviewedFile]:
-    project = f"/projects/{quote(place.project, safe='')}"
-    for request in _list(api, f"{project}/repository/commits/{commit}/merge_requests"):
-        if request["source_project_id"] != request["target_project_id"] or request["state"] != "merged":
-            continue
-        pipelines = api.get(f"{project}/merge_requests/{request['iid']}/pipelines").data
-        for pipeline in sorted(pipelines, key=_newest_first):
-            jobs = api.get(f"{project}/pipelines/{pipeline['id']}/jobs?per_page=100").data
-            ids = [job["id"] for job in jobs if job["name"] == wanted.artifact]
-            content = _job_file(api, f"{project}/jobs/{max(ids)}/artifacts/{quote(wanted.file)}") if ids else None
+def _of_github(api: HostApi, place: CommentPlace, pull: Pull, wanted: Wanted) -> bytes | None:
+    """Return the plan of the newest run at the head. Other workflows count only if no run of this one has a plan."""
+    actions = f"/repos/{place.project}/actions"
+    own = pull.repository or place.project.casefold()
+    found = api.pages(f"{actions}/runs?head_sha={quote(pull.head)}&event=pull_request", "workflow_runs")
+    runs = [run for run in found if _repository_of(run) == own and run.get("head_sha", pull.head) == pull.head]
+    for run in sorted(runs, key=lambda run: (_is_ours(run, place), int(run["id"])), reverse=True):
+        made = api.pages(f"{actions}/runs/{int(run['id'])}/artifacts?name={quote(wanted.artifact)}", "artifacts")
+        ids = [int(a["id"]) for a in made if a["name"] == wanted.artifact and not a.get("expired")]
+        for id in sorted(ids, reverse=True):
+            content = _unpacked(_file(api, f"{actions}/artifacts/{id}/zip"), wanted.file)
             if content is not None:
-                yield ReviewedFile(request["iid"], content)
-                break
+                return content
+    return None
+
+
+def _repository_of(run: Mapping[str, Any]) -> str:
+    """Return the repository of a run's commit: a fork may have the same commit, and run what it likes."""
+    return str((run.get("head_repository") or {}).get("full_name", "")).casefold()
+
+
+def _is_ours(run: Mapping[str, Any], place: CommentPlace) -> bool:
+    """Return whether a run is of the workflow that asks."""
+    return place.workflow in (str(run.get("path") or "").partition("@")[0], run.get("name"))
+
+
+def _of_gitlab(api: HostApi, place: CommentPlace, pull: Pull, wanted: Wanted) -> bytes | None:
+    """Return the plan of the newest pipeline that has one, without those of a merge train, which no person reviewed."""
+    project = f"/projects/{quote(place.project, safe='')}"
+    pipelines = [
+        int(pipeline["id"])
+        for pipeline in api.pages(f"{project}/merge_requests/{pull.number}/pipelines")
+        if not str(pipeline.get("ref")).endswith("/train")
+    ]
+    plans = (_of_pipeline(api, project, id, wanted) for id in sorted(pipelines, reverse=True))
+    return next((plan for plan in plans if plan is not None), None)
+
+
+def _of_pipeline(api: HostApi, project: str, id: int, wanted: Wanted, depth: int = 0) -> bytes | None:
+    """Return the plan of a pipeline's newest job that has one, or of a child pipeline of the same project."""
+    jobs = [int(job["id"]) for job in api.pages(f"{project}/pipelines/{id}/jobs") if job["name"] == wanted.artifact]
+    for job in sorted(jobs, reverse=True):
+        content = _file(api, f"{project}/jobs/{job}/artifacts/{quote(wanted.file)}")
+        if content is None:
+            content = _unpacked(_file(api, f"{project}/jobs/{job}/artifacts"), wanted.file)
+        if content is not None:
+            return content
+    if depth == DEPTH:
+        return None
+    children = (child for bridge in _bridges(api, project, id) if (child := bridge.get("downstream_pipeline")))
+    ids = [int(child["id"]) for child in children if project.endswith(f"/{child.get('project_id')}")]
+    plans = (_of_pipeline(api, project, child, wanted, depth + 1) for child in sorted(ids, reverse=True))
+    return next((plan for plan in plans if plan is not None), None)
+
+
+def _bridges(api: HostApi, project: str, id: int) -> list[Any]:
+    """Return the jobs that start child pipelines, or none on a host without them."""
+    try:
+        return list(api.pages(f"{project}/pipelines/{id}/bridges"))
+    except NotThere:
+        return []
 
 
 _FINDERS = {"GitHub": _of_github, "GitLab": _of_gitlab}
 
 
-def _list(api: HostApi, path: str) -> list[Any]:
-    """Return all items of a list, or none for a commit that is unknown to the host."""
-    try:
-        return list(api.pages(path))
-    except NotThere:
-        return []
-
-
-def _job_file(api: HostApi, path: str) -> bytes | None:
+def _file(api: HostApi, path: str) -> bytes | None:
+    """Return the content of an artifact, or `None` if there is none any more."""
     try:
         return api.download(path)
     except NotThere:
         return None
 
 
-def _newest_first(item: Any) -> int:
-    return -int(item["id"])
+def _unpacked(packed: bytes | None, file: str) -> bytes | None:
+    """Return the only file of this name in a zip archive, in whatever folder; `None` if there is none.
 
-
-def _unpacked(packed: bytes, file: str) -> bytes:
-    """Return a file of a zip archive. Raise `SyncengineError` for a damaged archive, or a file larger than any plan."""
+    Raise `SyncengineError` for a file larger than any plan.
+    """
+    if packed is None:
+        return None
     try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive, archive.open(file) as member:
-            content = member.read(LARGEST + 1)
-    except (zipfile.BadZipFile, KeyError, zlib.error, NotImplementedError, RuntimeError, EOFError):
-        raise SyncengineError(f"the artifact is not a zip archive that contains {file}", code="publish-host") from None
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            names = archive.namelist()
+            found = [name for name in names if name == file] or [name for name in names if name.endswith(f"/{file}")]
+            if len(found) != 1:
+                return None
+            with archive.open(found[0]) as member:
+                content = member.read(LARGEST + 1)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):
+        return None
     if len(content) > LARGEST:
         raise SyncengineError(f"{file} in the artifact is larger than any plan", code="publish-host")
     return content

@@ -1,4 +1,4 @@
-"""Read and write comments of a pull request on GitHub and GitLab, find its author and the pull request of a commit."""
+"""Read and write comments of a pull request on GitHub and GitLab, find its author and the pull requests of a commit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere, Transient
-from syncengine.publish.place import CommentPlace, Environ, github_place, gitlab_place
+from syncengine.publish.place import CommentPlace, Environ, PullState, github_place, gitlab_place
 
-ACTIONS_BOT = "github-actions[bot]"
+APP = "[bot]"
+ACTIONS_BOT = f"github-actions{APP}"
 """The author of comments written with a job's own token, which may not ask for its own name."""
 
 
@@ -100,7 +101,10 @@ class GitHub(Host):
         return f"/repos/{self._place.project}/issues/comments/{id}"
 
     def author(self) -> str:
-        """Return the login of the token's user in lower case. For an app's token, only GraphQL returns a login."""
+        """Return the login of the token's user in lower case. For an app's token, only GraphQL returns a login.
+
+        GraphQL may leave out the ending that the login of an app has in comments, and that of a person never has.
+        """
         try:
             return str(self.api.get("/user").data["login"]).lower()
         except (NotAllowed, NotThere, KeyError, TypeError):
@@ -111,7 +115,7 @@ class GitHub(Host):
         url = f"{api.removesuffix('/api/v3')}/api/graphql" if api.endswith("/api/v3") else f"{api}/graphql"
         try:
             data = self.api.persist(lambda: self.api.write("POST", url, {"query": "{viewer{login}}"}))
-            return str(data["data"]["viewer"]["login"]).lower()
+            return f"{str(data['data']['viewer']['login']).lower().removesuffix(APP)}{APP}"
         except (NotAllowed, NotThere, KeyError, TypeError, SyncengineError):
             return ACTIONS_BOT
 
@@ -153,14 +157,77 @@ def _text(item: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+class Pull(NamedTuple):
+    """A pull request of a commit. `is_foreign`: its head is in another repository, so that strangers may write to it.
+
+    `repository` is the name of that repository, on GitHub; `head` is the last commit of its branch; `ends` are the
+    commits with which it ended up in `branch`. Texts are empty where the host does not say.
+    """
+
+    number: int
+    state: PullState | None
+    is_foreign: bool
+    repository: str
+    branch: str
+    head: str
+    ends: frozenset[str]
+    merged_at: str
+
+
+def _github_pulls(api: HostApi, place: CommentPlace, commit: str) -> Iterator[Pull]:
+    """Yield the pull requests into this repository, which may have another name by now. Forks have more."""
+    items = list(api.pages(f"/repos/{place.project}/commits/{commit}/pulls"))
+    names = {place.project.casefold()}
+    if any(_repository(item, "base") not in {"", *names} for item in items):
+        names.add(str(api.get(f"/repos/{place.project}").data["full_name"]).casefold())
+    for item in items:
+        base, head = _repository(item, "base"), _repository(item, "head")
+        if base and base not in names:
+            continue
+        is_merged, is_open = bool(item.get("merged_at")), item.get("state") == "open"
+        yield Pull(
+            int(item["number"]),
+            PullState.MERGED if is_merged else PullState.OPEN if is_open else None,
+            "repo" in (item.get("head") or {}) and head not in ({base} if base else names),
+            head,
+            _text(item.get("base") or {}, "ref"),
+            _text(item.get("head") or {}, "sha"),
+            frozenset({_text(item, "merge_commit_sha")}),
+            _text(item, "merged_at"),
+        )
+
+
+def _repository(item: Mapping[str, Any], side: str) -> str:
+    """Return the full name of a side's repository, or `""` if it is unknown or was deleted."""
+    return _text((item.get(side) or {}).get("repo") or {}, "full_name").casefold()
+
+
+def _gitlab_pulls(api: HostApi, place: CommentPlace, commit: str) -> Iterator[Pull]:
+    """Yield the merge requests into this project. Forks have more."""
+    states = {"merged": PullState.MERGED, "opened": PullState.OPEN}
+    for item in api.pages(f"/projects/{quote(place.project, safe='')}/repository/commits/{commit}/merge_requests"):
+        source, target = item.get("source_project_id"), item.get("target_project_id")
+        if target is not None and place.project.isdigit() and str(target) != place.project:
+            continue
+        yield Pull(
+            int(item["iid"]),
+            states.get(item.get("state")),
+            source != target,
+            "",
+            _text(item, "target_branch"),
+            _text(item, "sha"),
+            frozenset(_text(item, name) for name in ("merge_commit_sha", "squash_commit_sha", "sha")),
+            _text(item, "merged_at"),
+        )
+
+
 class HostKind(NamedTuple):
-    """A host's place, headers, client class, and the path and number field of a commit's pull requests."""
+    """A host's place, headers and client class, and the pull requests of a commit."""
 
     place: Callable[[Environ], CommentPlace]
     headers: Callable[[str], Mapping[str, str]]
     client: type[Host]
-    pulls: str
-    numbers: str
+    pulls: Callable[[HostApi, CommentPlace, str], Iterator[Pull]]
     stand_ins: Mapping[str, str]
     """Stand-ins for the variables of a CI job, for `--dry-run`."""
 
@@ -174,32 +241,45 @@ HOSTS: Mapping[str, HostKind] = {
             "x-github-api-version": "2022-11-28",
         },
         GitHub,
-        "/repos/{project}/commits/{commit}/pulls",
-        "number",
+        _github_pulls,
         {"GITHUB_API_URL": "https://api.github.com", "GITHUB_REPOSITORY": "owner/name"},
     ),
     "gitlab": HostKind(
         gitlab_place,
         lambda token: {"private-token": token},
         GitLab,
-        "/projects/{project}/repository/commits/{commit}/merge_requests",
-        "iid",
+        _gitlab_pulls,
         {"CI_API_V4_URL": "https://gitlab.com/api/v4", "CI_PROJECT_ID": "0"},
     ),
 }
 
 
-def number_of_commit(kind: HostKind, api: HostApi, place: CommentPlace) -> int | None:
-    """Return the number of the pull request that a merged commit came from, or `None` when there is none."""
-    project = quote(place.project, safe="/" if kind.client is GitHub else "")
-    try:
-        items = list(api.pages(kind.pulls.format(project=project, commit=place.head))) if place.head else []
-    except NotThere:
+def merged_pulls(kind: HostKind, api: HostApi, place: CommentPlace, commit: str) -> list[Pull]:
+    """Return the pull requests by which a commit came to the job's branch, the latest merge first."""
+    found = [pull for pull in _pulls(kind, api, place, commit) if pull.state is PullState.MERGED]
+    into = [pull for pull in found if not place.branch or pull.branch in ("", place.branch)]
+    return sorted(into, key=lambda pull: (commit in pull.ends, pull.merged_at, pull.number), reverse=True)
+
+
+def pull_of_commit(kind: HostKind, api: HostApi, place: CommentPlace) -> Pull | None:
+    """Return the pull request of the commit of a job that belongs to none, or `None` if there is none or a choice."""
+    if not place.head or place.searched is None:
         return None
-    numbers = [
-        item[kind.numbers] for item in items if isinstance(item, dict) and isinstance(item.get(kind.numbers), int)
-    ]
-    return numbers[0] if numbers else None
+    if place.searched is PullState.MERGED:
+        return next(iter(merged_pulls(kind, api, place, place.head)), None)
+    pulls = [pull for pull in _pulls(kind, api, place, place.head) if pull.head == place.head]
+    still_open = [pull for pull in pulls if pull.state is PullState.OPEN]
+    return still_open[0] if len(still_open) == 1 else None
 
 
-__all__ = ["HOSTS", "Comment", "Host", "HostKind", "NotAllowed", "Transient", "number_of_commit"]
+def _pulls(kind: HostKind, api: HostApi, place: CommentPlace, commit: str) -> list[Pull]:
+    """Return the pull requests of a commit, or none for a commit that is unknown to the host."""
+    try:
+        return list(kind.pulls(api, place, commit))
+    except NotThere:
+        return []
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise SyncengineError(f"{kind.client.title} answered in an undocumented form", code="publish-host") from None
+
+
+__all__ = ["HOSTS", "Comment", "Host", "HostKind", "NotAllowed", "Pull", "Transient", "merged_pulls", "pull_of_commit"]

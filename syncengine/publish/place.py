@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +17,29 @@ REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 PROJECT = re.compile(r"[\w./-]+")
 COMMIT = re.compile(r"[0-9a-f]{7,64}")
 TOKEN = re.compile(r"[\x21-\x7e]+")
+HEADS = "refs/heads/"
 _PULL = re.compile(r"refs/pull/([0-9]+)/")
 
+PUSHES = frozenset({"", "push", "workflow_dispatch"})
+"""The events of GitHub that are about the commit of a branch. Others name another commit, or the newest of all."""
+
 Environ = Mapping[str, str]
+
+
+class PullState(StrEnum):
+    """The states of a pull request in which it may get a comment."""
+
+    OPEN = "open"
+    MERGED = "merged"
 
 
 class CommentPlace(NamedTuple):
     """The place of a comment, and the CI job that writes it.
 
-    `number` is `None` when the job does not know its pull request, which may be found by the commit `head`. `token` is
-    `None` when the job has none, as in the job of a fork (`is_fork`). `page` is the URL of the list of pull requests.
+    `number` is `None` when the job belongs to no pull request; one in the state `searched` may be found by the commit
+    `head`. `branch` is the branch that was pushed, if any. `token` is `None` when the job has none, as in the job of a
+    fork (`is_fork`). `page` is the URL of the list of pull requests. `workflow` is the path of the job's file, or the
+    name of its workflow if the path is unknown, on GitHub.
     """
 
     api: str
@@ -37,6 +51,9 @@ class CommentPlace(NamedTuple):
     job: str | None
     page: str
     is_fork: bool
+    searched: PullState | None
+    branch: str
+    workflow: str = ""
 
 
 def github_place(environ: Environ) -> CommentPlace:
@@ -46,20 +63,59 @@ def github_place(environ: Environ) -> CommentPlace:
     if not REPOSITORY.fullmatch(repository):
         raise Usage(f"GITHUB_REPOSITORY is not OWNER/NAME: {repository!r}")
     event = _event(environ)
-    pull = _mapping(event.get("pull_request"))
+    pull, earlier = _mapping(event.get("pull_request")), _mapping(event.get("workflow_run"))
     head = _mapping(pull.get("head"))
+    kind = _text(earlier.get("event")) if earlier else environ.get("GITHUB_EVENT_NAME", "")
+    searched = PullState.MERGED if kind in PUSHES else None
+    if earlier and kind.startswith("pull_request"):
+        searched = PullState.OPEN
+    run = [environ.get(f"GITHUB_RUN_{name}", "") for name in ("ID", "NUMBER", "ATTEMPT")]
+    if earlier:  # its runs began in the order of the commits, those of its followers in the order in which they ended
+        run = [str(earlier.get(name, "")) for name in ("id", "run_number", "run_attempt")]
     web = f"{environ.get('GITHUB_SERVER_URL', 'https://github.com').rstrip('/')}/{repository}"
     return CommentPlace(
         api=environ["GITHUB_API_URL"].rstrip("/"),
         project=repository,
-        number=_pull_number(event, pull, environ),
+        number=_of_earlier(event, earlier) if earlier else _pull_number(event, pull, environ),
         token=_token(environ, "GITHUB_TOKEN"),
-        head=_commit(head.get("sha"), environ.get("GITHUB_SHA")),
-        run=RunOrder(*(_number(environ, f"GITHUB_RUN_{name}") for name in ("ID", "NUMBER", "ATTEMPT"))),
+        head=_commit(earlier.get("head_sha")) if earlier else _commit(head.get("sha"), environ.get("GITHUB_SHA")),
+        run=RunOrder(*map(_number, run)),
         job=job_url(environ),
         page=f"{web}/pull",
-        is_fork=bool(_mapping(head.get("repo")).get("fork")),
+        is_fork="repo" in head and _name(head) != (_name(_mapping(pull.get("base"))) or repository.casefold()),
+        searched=searched,
+        branch=_text(earlier.get("head_branch")) if earlier else _branch(environ),
+        workflow=_workflow(environ, repository),
     )
+
+
+def _of_earlier(event: Mapping[str, Any], earlier: Mapping[str, Any]) -> int | None:
+    """Return the one pull request of the run that caused this one. The list may name pull requests of forks, too."""
+    if not _text(earlier.get("event")).startswith("pull_request"):
+        return None
+    own, head = _mapping(event.get("repository")).get("id"), earlier.get("head_sha")
+    numbers = []
+    for pull in map(_mapping, _list(earlier.get("pull_requests"))):
+        base = _mapping(_mapping(pull.get("base")).get("repo")).get("id")
+        commit = _mapping(pull.get("head")).get("sha")
+        if (base is None or own is None or base == own) and commit in (None, head):
+            numbers.append(pull.get("number"))
+    return numbers[0] if len(numbers) == 1 and isinstance(numbers[0], int) else None
+
+
+def _name(side: Mapping[str, Any]) -> str:
+    """Return the full name of the repository of a side of a pull request; `""` if it was deleted."""
+    return _text(_mapping(side.get("repo")).get("full_name")).casefold()
+
+
+def _branch(environ: Environ) -> str:
+    ref = environ.get("GITHUB_REF", "")
+    return ref.removeprefix(HEADS) if ref.startswith(HEADS) else ""
+
+
+def _workflow(environ: Environ, repository: str) -> str:
+    path = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
+    return path.removeprefix(f"{repository}/") or environ.get("GITHUB_WORKFLOW", "")
 
 
 def gitlab_place(environ: Environ) -> CommentPlace:
@@ -73,13 +129,15 @@ def gitlab_place(environ: Environ) -> CommentPlace:
     return CommentPlace(
         api=environ["CI_API_V4_URL"].rstrip("/"),
         project=project,
-        number=_number(environ, "CI_MERGE_REQUEST_IID") or None,
+        number=_number(environ.get("CI_MERGE_REQUEST_IID", "")) or None,
         token=_token(environ, "GITLAB_TOKEN"),
         head=_commit(environ.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), environ.get("CI_COMMIT_SHA")),
-        run=RunOrder(*(_number(environ, name) for name in ("CI_PIPELINE_ID", "CI_PIPELINE_IID", "CI_JOB_ID"))),
+        run=RunOrder(*(_number(environ.get(f"CI_{name}", "")) for name in ("PIPELINE_ID", "PIPELINE_IID", "JOB_ID"))),
         job=job_url(environ),
         page=f"{environ.get('CI_MERGE_REQUEST_PROJECT_URL') or own}/-/merge_requests",
         is_fork=source != project,
+        searched=None if environ.get("CI_PIPELINE_SOURCE") == "schedule" else PullState.MERGED,
+        branch=environ.get("CI_COMMIT_BRANCH", ""),
     )
 
 
@@ -124,6 +182,13 @@ def _commit(*candidates: object) -> str:
     return next((text for text in candidates if isinstance(text, str) and COMMIT.fullmatch(text)), "")
 
 
-def _number(environ: Environ, name: str) -> int:
-    text = environ.get(name, "")
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

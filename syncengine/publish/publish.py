@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
 from syncengine.publish.api import HostApi, NotAllowed, NotThere
-from syncengine.publish.hosts import Comment, Host, HostKind, number_of_commit
+from syncengine.publish.hosts import Comment, Host, HostKind, pull_of_commit
 from syncengine.publish.marker import Marker, prefix, run_of
-from syncengine.publish.place import CommentPlace
+from syncengine.publish.place import CommentPlace, PullState
 
 LOOKS = 12
 """The largest number of looks at the comments. Two are usual."""
@@ -52,7 +52,12 @@ def publish(kind: HostKind, place: CommentPlace, marker: Marker, text: str) -> P
         return Publishing(Published.SUMMARY, reason="the job of a fork has no token")
     with HostApi(title, place.api, kind.headers(place.token), place.token) as api:
         try:
-            number = place.number or number_of_commit(kind, api, place)
+            number = place.number
+            if number is None and (pull := pull_of_commit(kind, api, place)) is not None:
+                if pull.is_foreign and pull.state is PullState.MERGED:  # its authors see no report of our branch
+                    reason = f"{host_class.request} {pull.number} came from another repository"
+                    return Publishing(Published.SUMMARY, reason=reason)
+                number = pull.number
             if number is None:
                 return Publishing(Published.SUMMARY, reason=f"this job belongs to no {host_class.request}")
             return _OneComment(host_class(api, place, number), marker, text).write()

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 Json = dict[str, Any]
 TOKEN = "token-never-to-be-seen"
@@ -46,6 +46,8 @@ class Imitation:
     most: int
     url: str = ""
     page: int = 100
+    paging: str = "link"
+    """How the next page is named: `link` (none where there is one page), `keyset`, `number`, or `bare`: not at all."""
     comments: dict[int, Json] = field(default_factory=dict)
     troubles: list[Trouble] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -57,6 +59,15 @@ class Imitation:
     """Numbers of the merged pull requests that a commit came with; `*` is any commit."""
     heads: dict[int, str] = field(default_factory=dict)
     forks: set[int] = field(default_factory=set)
+    about: dict[int, Json] = field(default_factory=dict)
+    """What else the lists say of a pull request."""
+    crowd: int = 0
+    """Others that come first in lists: open pull requests, runs and jobs that have no plan."""
+    moved: bool = False
+    """Whether the repository has another name by now, so that requests for the old one are redirected."""
+    kept: dict[int, Json] = field(default_factory=dict)
+    """Runs or pipelines of pull requests besides the usual one, which has the number of its pull request: by their id,
+    `of` the pull request, and the `file` of their artifact, if they have one."""
     artifacts: dict[int, bytes] = field(default_factory=dict)
     """The plan of each pull request, as its last job left it."""
     expired: bool = False
@@ -93,15 +104,21 @@ class Imitation:
     def pull(self, number: int) -> Json:
         """A merged pull request, in the words of both hosts."""
         head = {"sha": self.heads.get(number, ""), "repo": self.repository(number)}
+        base = {"ref": "main", "repo": {"full_name": "acme/tags"}}
         source = 8 if number in self.forks else 77
-        projects = {"source_project_id": source, "target_project_id": 77, "state": "merged"}
-        return {"number": number, "iid": number, "head": head, "merged_at": "2026-01-01T00:00:00Z", **projects}
+        projects = {"source_project_id": source, "target_project_id": 77, "state": "merged", "target_branch": "main"}
+        usual = {"number": number, "iid": number, "head": head, "base": base, "merged_at": "2026-01-01T00:00:00Z"}
+        return {**usual, **projects, **self.about.get(number, {})}
 
-    def packed(self, number: int) -> bytes:
+    def packed(self, id: int) -> bytes:
         stream = io.BytesIO()
+        name = self.kept.get(id, {}).get("file", "plan.json")
         with zipfile.ZipFile(stream, "w") as archive:
-            archive.writestr("plan.json", self.artifacts[number])
+            archive.writestr(name, self.artifacts[id])
         return stream.getvalue()
+
+    def crowded(self, items: list[Json], **other: object) -> list[Json]:
+        return [{"id": 90_000 - n, "name": f"test {n}", **other} for n in range(self.crowd)] + items
 
     def one(self, path: str) -> int | None:
         """The id of the comment that a path names."""
@@ -171,7 +188,16 @@ class _Handler(BaseHTTPRequestHandler):
         if trouble and not trouble.executed:
             self._answer(trouble.status, headers=trouble.headers, raw=trouble.body)
             return
-        status, data, headers = self._executed(method, parts.path, parse_qs(parts.query), body)
+        path = parts.path
+        if host.moved:
+            if path.startswith("/repos/acme/tags"):
+                self._answer(301 if method == "GET" else 307, headers={"location": f"/repositories/5{self.path[16:]}"})
+                return
+            path = path.replace("/repositories/5", "/repos/acme/tags")
+        query = parse_qs(parts.query)
+        status, data, headers = self._executed(method, path, query, body)
+        if method == "GET":
+            data, headers = self._paged(data, headers, query)
         if trouble:
             self._answer(trouble.status, headers=trouble.headers, raw=trouble.body)
         else:
@@ -193,10 +219,13 @@ class _Handler(BaseHTTPRequestHandler):
             if host.kind == "github" and not host.knows_user:
                 return 403, {"message": "Resource not accessible by integration"}, {}
             return 200, {"id": host.author, "login": LOGINS[host.author]}, {}
+        if (method, path) == ("GET", "/repos/acme/tags"):
+            return 200, {"id": 5, "full_name": "acme/labels" if host.moved else "acme/tags"}, {}
         if method == "GET" and (answer := self._reviewed(path, query)):
             return answer
         if method == "GET" and path == host.path:
-            return self._list(int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0]))
+            with host.lock:
+                return 200, list(host.comments.values()), {}
         return self._write(method, path, body)
 
     def _reviewed(self, path: str, query: dict[str, list[str]]) -> tuple[int, object, dict[str, str]] | None:
@@ -204,35 +233,63 @@ class _Handler(BaseHTTPRequestHandler):
         host = self.host
         if commit := re.search(r"/commits/(\w+)/(pulls|merge_requests)$", path):
             numbers = host.pulls.get(commit[1], host.pulls.get("*", []))
-            return 200, [host.pull(number) for number in numbers], {}
+            opened = {"number": 1, "iid": 1, "state": "open" if host.kind == "github" else "opened"}
+            return 200, host.crowded([host.pull(number) for number in numbers], **opened), {}
         if path.endswith("/actions/runs"):
             heads = [n for n, head in host.heads.items() if head == query["head_sha"][0]]
-            return 200, {"workflow_runs": [{"id": n, "head_repository": host.repository(n)} for n in heads]}, {}
+            return 200, {"workflow_runs": host.crowded(self._runs(heads), head_repository=host.repository(0))}, {}
         if run := re.search(r"/actions/runs/(\d+)/artifacts$", path):
             named = (
                 [{"id": int(run[1]), "name": "plan", "expired": host.expired}] if int(run[1]) in host.artifacts else []
             )
-            return 200, {"artifacts": named}, {}
+            return 200, {"artifacts": host.crowded(named)}, {}
         if artifact := re.search(r"/actions/artifacts/(\d+)/zip$", path):
-            return 302, None, {"location": f"{host.url}/storage/{artifact[1]}"}
+            elsewhere = host.url.replace("127.0.0.1", "localhost")
+            return 302, None, {"location": f"{elsewhere}/storage/{artifact[1]}"}
         if pipelines := re.search(r"/merge_requests/(\d+)/pipelines$", path):
-            return 200, [{"id": int(pipelines[1])}], {}
+            return 200, [run for run in self._runs([int(pipelines[1])]) if "parent" not in run], {}
+        if bridges := re.search(r"/pipelines/(\d+)/bridges$", path):
+            children = [id for id, run in host.kept.items() if run.get("parent") == int(bridges[1])]
+            return 200, [{"id": id, "downstream_pipeline": {"id": id, "project_id": 77}} for id in children], {}
         if jobs := re.search(r"/pipelines/(\d+)/jobs$", path):
-            return 200, [{"id": int(jobs[1]), "name": "plan"}, {"id": 9999, "name": "publish"}], {}
-        if file := re.search(r"/jobs/(\d+)/artifacts/plan.json$", path):
-            content = host.artifacts.get(int(file[1]))
-            return (404, {"message": "Not Found"}, {}) if content is None or host.expired else (200, content, {})
+            return 200, host.crowded([{"id": int(jobs[1]), "name": "plan"}, {"id": 9999, "name": "publish"}]), {}
+        if file := re.search(r"/jobs/(\d+)/artifacts(/plan.json)?$", path):
+            id = int(file[1])
+            has_it = id in host.artifacts and not host.expired
+            is_named = has_it and host.kept.get(id, {}).get("file", "plan.json") == "plan.json"
+            if file[2] and is_named:
+                return 200, host.artifacts[id], {}
+            return (404, {"message": "Not Found"}, {}) if file[2] or not has_it else (200, host.packed(id), {})
         return None
 
-    def _list(self, page: int, per_page: int) -> tuple[int, object, dict[str, str]]:
+    def _runs(self, numbers: list[int]) -> list[Json]:
+        """The runs of pull requests, newest first, as no host promises."""
+        more = [
+            {"id": id, "head_repository": self.host.repository(run["of"]), **run}
+            for id, run in self.host.kept.items()
+            if run["of"] in numbers
+        ]
+        return [*more, *({"id": n, "head_repository": self.host.repository(n)} for n in numbers)]
+
+    def _paged(self, data: Any, headers: dict[str, str], query: dict[str, list[str]]) -> tuple[object, dict[str, str]]:
+        """One page of a list, which may be a member of an object."""
         host = self.host
-        size = min(per_page, host.page)
-        with host.lock:
-            items = list(host.comments.values())
-        more = len(items) > page * size
-        base = host.next_host or host.url
-        link = f'<{base}{host.path}?per_page={size}&page={page + 1}>; rel="next", <{base}{host.path}>; rel="first"'
-        return 200, items[(page - 1) * size : page * size], {"link": link} if more else {}
+        name = next((name for name in ("workflow_runs", "artifacts") if isinstance(data, dict) and name in data), None)
+        items = data[name] if name else data
+        if not isinstance(items, list):
+            return data, headers
+        size = min(int(query.get("per_page", ["30"])[0]), host.page)
+        page = int(query.get("cursor" if "cursor" in query else "page", ["1"])[0])
+        part, more = items[(page - 1) * size : page * size], len(items) > page * size
+        asked = {name: values[0] for name, values in query.items() if name not in ("page", "cursor", "per_page")}
+        base = f"{host.next_host or host.url}{urlsplit(self.path).path}?{urlencode(asked)}&per_page={size}"
+        match host.paging:
+            case "number":
+                headers["x-next-page"] = str(page + 1) if more else ""
+            case "link" | "keyset" if more:
+                link = f'<{base}&page={page + 1}>; rel="next", <{base}>; rel="first"'
+                headers["link"] = link if host.paging == "link" else f'<{base}&cursor={page + 1}>; rel="next"'
+        return {name: part, "total_count": len(items)} if name else part, headers
 
     def _write(self, method: str, path: str, body: Any) -> tuple[int, object, dict[str, str]]:
         host, id = self.host, self.host.one(path)

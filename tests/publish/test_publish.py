@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.publish.api import asked_wait
 from tests.cli.program import Ended, Project, tag
 from tests.publish.hosts import BOT, PERSON, TOKEN, Imitation, Trouble
 
@@ -119,7 +120,8 @@ def test_a_forks_token_leaves_the_text_to_the_summary(project: Project, host: Im
 def test_a_forks_job_without_a_token_ends_well(project: Project, host: Imitation, tmp_path: Path) -> None:
     """Secrets are not handed to forks. Elsewhere a missing token is said."""
     event = tmp_path / "event.json"
-    event.write_text(json.dumps({"pull_request": {"number": 12, "head": {"repo": {"fork": True}}}}))
+    sides = {"head": {"repo": {"full_name": "stranger/tags"}}, "base": {"repo": {"full_name": "acme/tags"}}}
+    event.write_text(json.dumps({"pull_request": {"number": 12, **sides}}))
     none = {"GITHUB_TOKEN": "", "GITLAB_TOKEN": ""}
     fork = {"GITHUB_EVENT_PATH": str(event), "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8"}
     assert publish(project, host, **none, **fork).code == 0
@@ -170,6 +172,42 @@ def test_a_spent_quota_is_waited_for(project: Project, host: Imitation) -> None:
     """GitHub answers 403 for it, which is no verdict on the token."""
     host.troubles = [Trouble(403, "", 1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"})]
     assert publish(project, host).out.startswith("Created")
+
+
+LIMITS = {
+    "a spent quota": (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1030"}, "API rate limit exceeded", 30),
+    "a spent quota of GitLab": (429, {"ratelimit-remaining": "0", "ratelimit-reset": "1030"}, "Retry later", 30),
+    "a secondary limit": (403, {}, "You have exceeded a secondary rate limit. Please wait a few minutes", 60),
+    "the same with a quota left": (403, {"x-ratelimit-remaining": "9", "x-ratelimit-reset": "1030"}, "rate limit", 60),
+    "its former name": (403, {}, "You have triggered an abuse detection mechanism.", 60),
+    "as the header says": (403, {"retry-after": "7"}, "You have exceeded a secondary rate limit.", 7),
+    "no right": (403, {"x-ratelimit-remaining": "9"}, "Resource not accessible by integration", None),
+    "a comment too soon": (422, {}, "Validation Failed: body was submitted too quickly", 15),
+    "a comment too long": (422, {}, "Validation Failed: body is too long", None),
+    "a failure": (502, {}, "no message", None),
+}
+
+
+@pytest.mark.parametrize(("status", "headers", "words", "seconds"), LIMITS.values(), ids=LIMITS)
+def test_each_limit_has_its_wait(status: int, headers: dict[str, str], words: str, seconds: float | None) -> None:
+    """A minute where GitHub says none, as its documentation asks; none where a repeat would be refused again."""
+    assert asked_wait(status, headers, words, now=1000) == seconds
+
+
+def test_a_comment_that_came_too_soon_is_sent_again(project: Project, host: Imitation) -> None:
+    """GitHub answers 422 to it, and says why in a member of `errors`."""
+    why = {"message": "Validation Failed", "errors": [{"field": "body", "message": "body was submitted too quickly"}]}
+    host.knows_user, host.troubles = True, [Trouble(422, "POST", 1, LATER, json.dumps(why).encode())]
+    done = publish(project, host)
+    assert (done.code, len(host.bodies())) == (0, 1), done.err
+
+
+def test_the_host_s_words_are_shown_whole(project: Project, host: Imitation) -> None:
+    """What is wrong with which field stands beside the message."""
+    why = {"message": "Validation Failed", "errors": [{"field": "body", "message": "no emoji, please"}, "and no joy"]}
+    host.knows_user, host.troubles = True, [Trouble(422, "POST", 1, LATER, json.dumps(why).encode())]
+    done = publish(project, host)
+    assert (done.code, "Validation Failed: no emoji, please: and no joy" in done.err) == (1, True), done.err
 
 
 def test_trouble_that_stays_ends_in_bounds(project: Project, host: Imitation) -> None:

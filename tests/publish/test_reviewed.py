@@ -115,3 +115,106 @@ def test_a_folder_without_commits_is_named(project: Project, host: Imitation) ->
     """A job without a checkout."""
     done = fetch(project, host)
     assert (done.code, "has no commits" in done.err) == (1, True)
+
+
+# --- lists are read whole, and what they name is looked at
+
+
+@pytest.mark.parametrize("paging", ["link", "keyset", "number", "bare"])
+def test_lists_are_read_to_their_end(merged: Project, host: Imitation, paging: str) -> None:
+    """Pull requests, runs, artifacts and jobs, on pages as the host makes them, whatever size it was asked for."""
+    host.crowd, host.page, host.paging = 7, 3, paging
+    assert fetch(merged, host).code == 0
+    assert files(merged) == {"12.json": PLAN + b" ", "13.json": PLAN}
+
+
+def test_the_newest_run_that_has_the_plan_counts(merged: Project, host: Imitation) -> None:
+    """Jobs are repeated; one that was cancelled kept nothing."""
+    host.kept = {500: {"of": 13}, 501: {"of": 13}, 499: {"of": 13}}
+    host.artifacts |= {500: PLAN + b"  ", 499: PLAN + b"   "}
+    assert fetch(merged, host, "--commits", "1").code == 0
+    assert files(merged) == {"13.json": PLAN + b"  "}
+
+
+def test_a_plan_in_a_folder_of_the_artifact_is_found(merged: Project, host: Imitation) -> None:
+    """As of a project in a folder of its repository."""
+    host.kept = {500: {"of": 13, "file": "tags/plan.json"}}
+    host.artifacts[500] = PLAN + b"  "
+    assert fetch(merged, host, "--commits", "1").code == 0
+    assert files(merged) == {"13.json": PLAN + b"  "}
+
+
+NOT_OURS = {
+    "into another branch": {"base": {"ref": "next"}, "target_branch": "next"},
+    "closed": {"merged_at": None, "state": "closed"},
+    "open": {"merged_at": None, "state": "opened"},
+    "of a deleted fork": {"head": {"repo": None}, "source_project_id": None},
+    "into another repository": {"base": {"repo": {"full_name": "up/tags"}}, "target_project_id": 1},
+}
+
+
+@pytest.mark.parametrize("about", NOT_OURS.values(), ids=NOT_OURS)
+def test_only_what_was_merged_into_this_branch_was_reviewed(
+    merged: Project, host: Imitation, about: dict[str, object]
+) -> None:
+    """Anybody may merge into a branch that nobody protects."""
+    host.about = {13: about}
+    done = merged.run(
+        *("reviewed", "--from", host.kind, "-o", "reviewed"),
+        environ=host.environ(GITHUB_REF="refs/heads/main", CI_COMMIT_BRANCH="main"),
+    )
+    assert (done.code, list(files(merged))) == (0, ["12.json"]), done.err
+
+
+def test_a_renamed_repository_keeps_its_plans(merged: Project, host: Imitation) -> None:
+    """Its own lists have the new name."""
+    if host.kind == "gitlab":
+        pytest.skip("a project is named by its number")
+    host.moved = True
+    new = {"full_name": "acme/labels"}
+    host.about = {n: {"base": {"repo": new}, "head": {"sha": host.heads[n], "repo": new}} for n in (12, 13)}
+    host.kept = {n: {"of": n - 500, "head_repository": new} for n in (512, 513)}
+    host.artifacts = {512: PLAN, 513: PLAN}
+    assert fetch(merged, host).code == 0
+    assert list(files(merged)) == ["12.json", "13.json"]
+
+
+def test_another_workflow_s_artifact_stops_nothing(merged: Project, host: Imitation) -> None:
+    """Many call theirs `plan`: it is no plan of ours, or one of another project, and this workflow's counts."""
+    if host.kind == "gitlab":
+        pytest.skip("has one workflow")
+    ours = {"GITHUB_WORKFLOW_REF": "acme/tags/.github/workflows/syncengine.yml@refs/heads/main"}
+    host.kept = {500: {"of": 13, "file": "tfplan.txt"}, 501: {"of": 13, "path": ".github/workflows/other.yml"}}
+    host.artifacts |= {500: b"Plan: 1 to add", 501: PLAN + b"  "}
+    host.kept[490] = {"of": 13, "path": ".github/workflows/syncengine.yml@main"}
+    host.artifacts[490] = PLAN + b" " * 9
+    command = ("reviewed", "--from", host.kind, "-o", "reviewed", "--commits", "1")
+    assert merged.run(*command, environ=host.environ(**ours)).code == 0
+    assert files(merged) == {"13.json": PLAN + b" " * 9}
+    del host.kept[490], host.kept[501]
+    assert merged.run(*command, environ=host.environ(**ours)).code == 0
+    assert files(merged) == {"13.json": PLAN}
+
+
+def test_a_run_of_a_fork_at_the_same_commit_is_not_read(merged: Project, host: Imitation) -> None:
+    """Forks have our commits, too."""
+    if host.kind == "gitlab":
+        pytest.skip("asks by merge request")
+    host.kept = {500: {"of": 13, "head_repository": {"full_name": "stranger/tags"}}, 501: {"of": 13}}
+    host.kept[501]["head_repository"] = None
+    host.artifacts |= {500: PLAN + b"  ", 501: PLAN + b"  "}
+    assert fetch(merged, host, "--commits", "1").code == 0
+    assert files(merged) == {"13.json": PLAN}
+
+
+def test_pipelines_of_trains_and_children(merged: Project, host: Imitation) -> None:
+    """A merge train plans after the review; the plan job may be in a child pipeline."""
+    if host.kind == "github":
+        pytest.skip("has neither")
+    host.kept = {500: {"of": 13, "ref": "refs/merge-requests/13/train"}, 501: {"of": 13, "parent": 13}}
+    host.artifacts |= {500: PLAN + b"  ", 501: PLAN + b"   "}
+    assert fetch(merged, host, "--commits", "1").code == 0
+    assert files(merged) == {"13.json": PLAN}
+    del host.artifacts[13]
+    assert fetch(merged, host, "--commits", "1").code == 0
+    assert files(merged) == {"13.json": PLAN + b"   "}

@@ -1,0 +1,194 @@
+"""Where a comment goes: into the pull request of the job's event, or into the one by which a commit was merged.
+
+No comment is better than one in a pull request that is open, a stranger's, or another one than the event's.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.program import Ended, Project
+from tests.publish.hosts import Imitation, Trouble
+from tests.publish.test_publish import publish
+
+COMMIT, OTHER = f"{1:040x}", "d" * 40
+BRANCH = {"GITHUB_REF": "refs/heads/main", "CI_MERGE_REQUEST_IID": "", "CI_COMMIT_BRANCH": "main"}
+
+
+@pytest.fixture
+def reported(project: Project) -> Project:
+    """The report of an apply, where the plan was."""
+    done = project.run("apply", "-y", "--format", "json")
+    (project.folder / "plan.json").write_text(done.out)
+    return project
+
+
+def still_open(host: Imitation, **more: object) -> dict[str, Any]:
+    return {"state": "open" if host.kind == "github" else "opened", "merged_at": None, **more}
+
+
+def said(done: Ended, host: Imitation) -> bool:
+    """Whether a comment was written into the host's pull request; else the text must have been shown."""
+    assert done.code == 0, done.err
+    assert bool(host.bodies()) is not ("No comment: " in done.err)
+    return bool(host.bodies())
+
+
+@pytest.mark.parametrize("paging", ["link", "keyset", "number", "bare"])
+def test_a_report_goes_into_the_merged_one_of_many(reported: Project, host: Imitation, paging: str) -> None:
+    """Open ones have the same commit, as those that promote a branch; lists are read to their end, however paged."""
+    host.crowd, host.page, host.paging = 7, 3, paging
+    host.pulls = {"*": [71, 65]}
+    host.about = {71: still_open(host)}
+    host.number = 65
+    assert said(publish(reported, host, **BRANCH), host)
+
+
+def test_a_report_goes_into_none_that_is_open(reported: Project, host: Imitation) -> None:
+    """Nor into one that was closed."""
+    host.pulls = {"*": [12]}
+    for state in (still_open(host), {"state": "closed", "merged_at": None}):
+        host.about = {12: state}
+        assert not said(publish(reported, host, **BRANCH), host)
+
+
+STRANGERS = {
+    "a fork": {"head": {"repo": {"full_name": "stranger/tags"}}, "source_project_id": 8},
+    "a deleted fork": {"head": {"repo": None}, "source_project_id": None},
+    "a repository of the same network": {"base": {"repo": {"full_name": "up/tags"}}, "target_project_id": 1},
+    "another branch": {"base": {"ref": "production"}, "target_branch": "production"},
+}
+
+
+@pytest.mark.parametrize("about", STRANGERS.values(), ids=STRANGERS)
+def test_a_report_goes_into_no_stranger_s(reported: Project, host: Imitation, about: dict[str, Any]) -> None:
+    """Its authors, or the people of another repository, did not ask for it; the job's log has it."""
+    host.pulls, host.about = {"*": [12]}, {12: about}
+    assert not said(publish(reported, host, **BRANCH), host)
+
+
+def test_the_one_that_ended_in_the_commit_is_preferred(reported: Project, host: Imitation) -> None:
+    """A commit may be in several: as a merge, a squash or a rebase made it, and inside of others that were merged."""
+    for name in ("merge_commit_sha", "squash_commit_sha" if host.kind == "gitlab" else "merge_commit_sha"):
+        host.pulls = {"*": [70, 12, 71]}
+        host.about = {12: {name: COMMIT}, 71: {"merged_at": "2026-02-02T00:00:00Z"}}
+        assert said(publish(reported, host, **BRANCH), host)
+        host.comments.clear()
+    host.about = {12: {"merged_at": "2026-03-03T00:00:00Z"}}
+    assert said(publish(reported, host, **BRANCH), host)
+
+
+def test_a_scheduled_job_belongs_to_no_merge(reported: Project, host: Imitation) -> None:
+    """Its commit is the newest of the branch, whose merge has nothing to do with it."""
+    host.pulls = {"*": [12]}
+    schedule = {"GITHUB_EVENT_NAME": "schedule", "CI_PIPELINE_SOURCE": "schedule"}
+    assert not said(publish(reported, host, **BRANCH, **schedule), host)
+
+
+def test_a_commit_that_was_not_pushed_has_no_pull_request(reported: Project, host: Imitation) -> None:
+    """GitHub answers 422, which is no error of ours."""
+    unknown = {"github": (422, b'{"message": "No commit found for SHA: 1"}'), "gitlab": (404, b"{}")}[host.kind]
+    host.troubles = [Trouble(unknown[0], "GET", 1, body=unknown[1])]
+    assert not said(publish(reported, host, **BRANCH), host)
+
+
+def test_a_repository_that_was_renamed_is_followed(reported: Project, host: Imitation) -> None:
+    """301 for what reads and 307 for what writes, with the method and on the same host."""
+    if host.kind == "gitlab":
+        pytest.skip("a project is named by its number")
+    host.moved, host.pulls = True, {"*": [12]}
+    new = {"repo": {"full_name": "acme/labels"}}
+    host.about = {12: {"base": new, "head": new}}
+    assert said(publish(reported, host, **BRANCH), host)
+    assert said(publish(reported, host, **BRANCH, run=2), host)
+
+
+# --- what follows another workflow, on GitHub
+
+EARLIER = {"id": 8000, "run_number": 3, "run_attempt": 1, "head_sha": OTHER, "event": "pull_request"}
+
+
+def after(project: Project, host: Imitation, tmp_path: Path, run: int = 1, **earlier: object) -> Ended:
+    event = tmp_path / "event.json"
+    run_before = {**EARLIER, "pull_requests": [], **earlier}
+    event.write_text(json.dumps({"repository": {"id": 5}, "workflow_run": run_before}))
+    environ = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(event), **BRANCH}
+    return publish(project, host, run=run, **environ)
+
+
+@pytest.fixture
+def github(host: Imitation) -> Imitation:
+    if host.kind == "gitlab":
+        pytest.skip("has no such event")
+    host.pulls = {"*": [4]}
+    return host
+
+
+def test_a_run_after_another_writes_where_that_belongs(project: Project, github: Imitation, tmp_path: Path) -> None:
+    """Its own commit is the newest of the main branch, whose merge is another pull request."""
+    assert said(after(project, github, tmp_path, pull_requests=[{"number": 12}]), github)
+    assert f"head={OTHER} run=3 id=8000 " in github.bodies()[0]
+
+
+def test_a_run_after_an_older_one_writes_nothing(project: Project, github: Imitation, tmp_path: Path) -> None:
+    """The order is that of the runs that planned: the older one may end later."""
+    number = [{"number": 12}]
+    after(project, github, tmp_path, run=1, pull_requests=number)
+    done = after(project, github, tmp_path, run=2, pull_requests=number, id=7999, run_number=2)
+    assert "run 3 is newer" in done.err
+
+
+OTHERS = {
+    "none": [],
+    "one of a fork": [{"number": 12, "base": {"repo": {"id": 6}}}],
+    "two": [{"number": 12}, {"number": 13}],
+    "one that went on": [{"number": 12, "head": {"sha": "e" * 40}}],
+}
+
+
+@pytest.mark.parametrize("pulls", OTHERS.values(), ids=OTHERS)
+def test_a_run_after_another_without_a_place_writes_nothing(
+    project: Project, github: Imitation, tmp_path: Path, pulls: list[object]
+) -> None:
+    """Least of all into the one that was merged last."""
+    github.number = 4
+    assert not said(after(project, github, tmp_path, pull_requests=pulls), github)
+
+
+def test_a_run_after_that_of_a_fork_finds_its_pull_request(project: Project, github: Imitation, tmp_path: Path) -> None:
+    """Which GitHub does not name; it is the open one with this very head."""
+    github.pulls, github.forks = {OTHER: [11, 12]}, {12}
+    github.about = {n: still_open(github) for n in (11, 12)}
+    github.heads = {11: "e" * 40, 12: OTHER}
+    assert said(after(project, github, tmp_path), github)
+
+
+def test_a_run_after_one_of_the_branch_writes_into_its_merge(
+    reported: Project, github: Imitation, tmp_path: Path
+) -> None:
+    """And not into an open one that promotes the branch, though GitHub names it."""
+    github.pulls, github.about = {OTHER: [71, 12]}, {71: still_open(github)}
+    earlier = {"event": "push", "head_branch": "main", "pull_requests": [{"number": 71}]}
+    assert said(after(reported, github, tmp_path, **earlier), github)
+
+
+def test_an_event_about_no_commit_of_a_branch_has_no_place(reported: Project, github: Imitation) -> None:
+    """As `check_run`: GitHub then gives the newest commit of the main branch."""
+    github.number = 4
+    for event in ("check_run", "repository_dispatch", "merge_group"):
+        assert not said(publish(reported, github, **BRANCH, GITHUB_EVENT_NAME=event), github)
+
+
+def test_a_repository_that_is_a_fork_has_own_pull_requests(project: Project, host: Imitation, tmp_path: Path) -> None:
+    """A stranger's is one whose head and base are in different repositories, whatever they were forked from."""
+    event = tmp_path / "event.json"
+    none = {"GITHUB_TOKEN": "", "GITLAB_TOKEN": "", "GITHUB_EVENT_PATH": str(event)}
+    base = {"repo": {"fork": True, "full_name": "acme/tags"}}
+    for repo, source, code in ((base["repo"], "77", 1), ({"full_name": "x/tags"}, "8", 0), (None, "8", 0)):
+        event.write_text(json.dumps({"pull_request": {"number": 12, "head": {"repo": repo}, "base": base}}))
+        done = publish(project, host, **none, CI_MERGE_REQUEST_SOURCE_PROJECT_ID=source)
+        assert (done.code, "is not set" in done.err) == (code, code == 1)
