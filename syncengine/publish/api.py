@@ -163,9 +163,9 @@ class HostApi:
         try:
             return retrying(step)
         except Transient as trouble:
-            asks = f" (it asks to wait {trouble.delay:.0f} s)" if trouble.delay else ""
+            due = f" (the next attempt is due in {trouble.delay:.0f} s)" if trouble.delay else ""
             raise Unreachable(
-                f"{self._name} at {self._url}: {trouble.words}{asks}; repeat the command unchanged"
+                f"{self._name} at {self._url}: {trouble.words}{due}; repeat the command unchanged"
             ) from None
 
     def _enough(self, state: RetryCallState) -> bool:
