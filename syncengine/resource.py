@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from glob import escape
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -41,6 +43,20 @@ class Key(NamedTuple):
         if not slash or not name:
             raise ValueError(f"{address!r} is not an address: write KIND/NAME")
         return cls(Kind(kind), name)
+
+
+def exactly(globs: Iterable[str], keys: Iterable[Key]) -> tuple[str, ...]:
+    """Return globs of addresses, in which one that is the address of a resource in `keys` means only that resource."""
+    globs = tuple(globs)
+    addresses = set(map(str, keys)) if globs else ()
+    return tuple(escape(each) if each in addresses else each for each in globs)
+
+
+def selector(globs: Iterable[str], keys: Iterable[Key]) -> Callable[[Key], bool]:
+    """Return a function that tells whether any of the globs, read as `exactly` reads them, selects a key."""
+    names = tuple(globs)
+    patterns = exactly(names, keys)
+    return lambda key: str(key) in names or any(fnmatchcase(str(key), pattern) for pattern in patterns)
 
 
 class Source(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import time
 from collections.abc import Sequence
@@ -60,7 +59,7 @@ def drift(
     window = Window(
         max(0.0, now - since),
         None if unused is None else max(0.0, now - unused),
-        lambda address: any(fnmatch.fnmatchcase(address, glob) for glob in excludes),
+        tuple(excludes),
     )
     output = Output(options, options.folder)
     try:

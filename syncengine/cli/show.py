@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 @no_collection()
 def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
     """Show a saved plan again, in any format, even when it is stale."""
-    from fnmatch import fnmatchcase
-
     from syncengine.plan import saved as saved_plan
     from syncengine.plan.build import narrowed
     from syncengine.plan.diff import Action
@@ -40,6 +38,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     from syncengine.plan.request import PlanRequest
     from syncengine.project.model import SANDBOX
     from syncengine.render.json import SHOWN
+    from syncengine.resource import selector
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
@@ -58,11 +57,12 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
         project = options.project()
         output = Output(options, project.root, project.blob, file)
         plan = with_approvals(plan, project, PlanRequest("show"))
+    is_target = selector(targets, (change.key for change in plan.changes))
     part = narrowed(
         plan,
         lambda change: (
             (not actions or change.action.word in actions)
-            and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
+            and (not targets or is_target(change.key))
         ),
     )
     output.diagnostics(_lacking(plan, targets))
@@ -77,6 +77,7 @@ def _lacking(plan: Plan, targets: Sequence[str]) -> list[Diagnostic]:
 
     if not targets:
         return []
-    globs = Scope(targets=tuple(targets)).matching_nothing((change.key, None) for change in plan.changes)
+    keys = {change.key for change in plan.changes}
+    globs = Scope(targets=tuple(targets)).of(keys).matching_nothing((key, None) for key in keys)
     messages = (f"{glob} selects nothing in this plan" for glob in globs)
     return [Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=text) for text in messages]

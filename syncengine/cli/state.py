@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -31,7 +30,7 @@ from syncengine.project.git_ref import is_git_ref
 from syncengine.render import state as rendering
 from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, when
-from syncengine.resource import Key, Status
+from syncengine.resource import Key, Status, selector
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
@@ -56,7 +55,9 @@ def _reading(options: Globals) -> Iterator[State]:
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     """List the recorded resources. ADDRESS may be a glob."""
     with _reading(options) as store:
-        rows = [r for r in store.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
+        rows = list(store.rows())
+        is_chosen = selector(globs, (row.key for row in rows))
+        rows = [row for row in rows if not globs or is_chosen(row.key)]
         is_unmatched = bool(globs) and not rows and any(True for _ in store.rows())
     if is_unmatched:
         text = f"No recorded address matches {' or '.join(map(visible, globs))}.\n"

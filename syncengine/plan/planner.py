@@ -394,7 +394,9 @@ def _drafted(
 def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
     """Plan the whole project, without looking for a settled plan."""
     recorded = {row.key: row for row in state.rows()}
-    _refuse_unmatched(how[0].scope, {**desired.resources, **recorded})
+    everything = {**desired.resources, **recorded}
+    _refuse_unmatched(how[0].scope, everything)
+    how = (replace(how[0], scope=how[0].scope.of(everything)), how[1])
     refuse_emptied(desired, recorded, how[1].sources)
     draft = plan(desired, recorded, *how, _records(state, how[1]))
     return with_undone(draft, desired, recorded, state.undone(), how[0])
@@ -484,9 +486,9 @@ def approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
 def _refuse_unmatched(scope: Scope, keys: Iterable[Key]) -> None:
     """Raise `Usage` for a pattern that matches no address, and suggest the nearest address."""
     names = (*scope.targets, *scope.excludes)
-    addresses = list(map(str, keys)) if names else []
+    addresses = dict.fromkeys(map(str, keys)) if names else {}
     for name in names:
-        if not any(fnmatchcase(address, name) for address in addresses):
+        if name not in addresses and not any(fnmatchcase(address, name) for address in addresses):
             kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
             near = suggestion(name, addresses) or _of_another_kind(name, addresses)
             raise Usage(f"{name} matches no resource{kind}{near}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from syncengine.resource import Key, Source
+from syncengine.resource import Key, Source, exactly
 
 
 class Scope(Struct, frozen=True, gc=False):
@@ -27,6 +28,10 @@ class Scope(Struct, frozen=True, gc=False):
     @property
     def selective(self) -> bool:
         return bool(self.paths or self.targets or self.excludes)
+
+    def of(self, keys: Collection[Key]) -> Scope:
+        """Return the scope among all resources, in which the address of one of them means only that resource."""
+        return replace(self, targets=exactly(self.targets, keys), excludes=exactly(self.excludes, keys))
 
     def selects(self, *members: tuple[Key, Source | None]) -> bool:
         """Return whether a unit is selected: a pattern matches one of its `members`, and no exclusion matches any."""

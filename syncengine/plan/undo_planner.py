@@ -38,9 +38,12 @@ LAST = "last"
 def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Runtime, *, forced: bool) -> Plan:
     """Plan to restore everything that a run changed to its content before the run. `run` is an id or `last`."""
     with open_state(project.state, write=False, now=runtime.now) as state:
-        undo = _described(run_to_undo(state, run, runtime.now()), project, request.scope, forced=forced)
+        done = run_to_undo(state, run, runtime.now())
+        changed = (row.key for row in state.changes_of(done.id))
+        scope = request.scope.of({*changed, *(row.key for row in state.rows())} if request.scope.selective else ())
+        undo = _described(done, project, scope, forced=forced)
         draft = undo_plan(undo, state, project, request, runtime, _set_aside(project, state, runtime))
-        if request.scope.selective and not selected_rows(state.changes_of(undo.run), request.scope):
+        if scope.selective and not selected_rows(state.changes_of(undo.run), scope):
             draft = replace(draft, diagnostics=(*draft.diagnostics, _nothing_selected(undo)))
         warnings = state_warnings(project, state.facts(), None, exists=state.exists)
         approval_warnings = warnings_of_approvals(draft, state, project, request)

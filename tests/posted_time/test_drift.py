@@ -411,6 +411,13 @@ def test_tags_that_live_elsewhere_can_be_left_out(team: Team) -> None:
     assert team.found("--exclude", "tag/HR-*") == {"tag/NEW": "unknown"}
 
 
+def test_a_tag_whose_address_looks_like_a_glob_can_be_left_out(team: Team) -> None:
+    """By its address, declared or not."""
+    team.post("HR[1]")
+    team.post("HR2")
+    assert team.found("--exclude", "tag/HR[1]") == {"tag/HR2": "unknown"}
+
+
 def test_what_was_forgotten_is_left_alone(team: Team) -> None:
     """By the policy, or by hand: it is somebody else's from then on."""
     team.project.settings("policy: {maxDeletes: {tags: 100%}}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from syncengine.errors import Unreachable
 from syncengine.posted_time.drift.comparison import DriftComparison, similar_names
 from syncengine.posted_time.drift.model import Drift, DriftFinding, DriftKind, ListReading, RecordedTag
 from syncengine.posted_time.drift.sightings import Sighting, sightings
-from syncengine.resource import Key, Kind, Recorded
+from syncengine.resource import Key, Kind, Recorded, selector
 from syncengine.service.client import Client
 from syncengine.service.operations import LIST_POSTED_TIME
 from syncengine.service.pages import MOST_PAGES, Entries, PageEvents, pages
@@ -32,12 +32,12 @@ class DriftState(Protocol):
 class Window:
     """The beginning of the compared period, in seconds since epoch. Tags in groups since `unused_since` count as used.
 
-    `leaves_out` returns whether the tag with an address is not compared at all.
+    Tags whose address one of the globs `excludes` selects are not compared at all.
     """
 
     since: float
     unused_since: float | None = None
-    leaves_out: Callable[[str], bool] = lambda address: False
+    excludes: tuple[str, ...] = ()
 
     @property
     def begin(self) -> float:
@@ -47,7 +47,8 @@ class Window:
 async def drift_of(client: Client, state: DriftState, window: Window, most: int = MOST_PAGES) -> Drift:
     """Return the drift in posted time listed since the window's beginning. Raise `SyncengineError` on a failed call."""
     tags = {row.key.name: RecordedTag.of(row) for row in state.rows(Kind.TAG)}
-    tags = {name: tag for name, tag in tags.items() if not window.leaves_out(str(_key(name)))}
+    leaves_out = selector(window.excludes, map(_key, tags))
+    tags = {name: tag for name, tag in tags.items() if not leaves_out(_key(name))}
     unused_since = None if window.unused_since is None else window.unused_since * 1000
     comparison, reading = DriftComparison(tags, window.since * 1000, unused_since), ListReading()
     async for page in _pages(client, window, reading, most):
@@ -56,7 +57,7 @@ async def drift_of(client: Client, state: DriftState, window: Window, most: int 
         comparison.learn_times(names, {key.name: at for key, at in times.items()})
         comparison.take(page)
     reading.groups = comparison.groups
-    findings = [f for f in comparison.findings(is_whole=reading.is_whole) if not window.leaves_out(str(_key(f.name)))]
+    findings = [f for f in comparison.findings(is_whole=reading.is_whole) if not leaves_out(_key(f.name))]
     return Drift(
         window.since,
         window.unused_since,

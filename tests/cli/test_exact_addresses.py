@@ -1,0 +1,59 @@
+"""Addresses with letters that mean something in a glob: one that is a resource's own means only that resource."""
+
+from __future__ import annotations
+
+import pytest
+
+from .program import Project, tag
+
+ODD = "tag/A[1]"
+
+
+def described(text: str) -> list[dict[str, object]]:
+    return [tag(name, description=text) for name in ("A[1]", "A1", "B?", "Bx")]
+
+
+@pytest.fixture
+def changed(project: Project) -> Project:
+    """Each tag was applied, and has another description since."""
+    project.settle(tags=described("old"))
+    project.wants(tags=described("new"))
+    return project
+
+
+def addresses(project: Project, *words: str) -> set[str]:
+    """The addresses that a command's JSON lists."""
+    document = project.run(*words, "--format", "json").document
+    return {each["address"] for each in document.get("changes", document.get("results", document.get("resources")))}
+
+
+@pytest.mark.parametrize(("address", "other"), [(ODD, "tag/A1"), ("tag/B?", "tag/Bx")])
+def test_a_plan_selects_the_resource_of_that_name(changed: Project, address: str, other: str) -> None:
+    assert addresses(changed, "plan", "--target", address) == {address}
+    assert address not in addresses(changed, "plan", "--exclude", address)
+    assert other in addresses(changed, "plan", "--exclude", address)
+
+
+def test_an_apply_leaves_out_the_resource_of_that_name(changed: Project) -> None:
+    """Everything else is sent."""
+    assert addresses(changed, "apply", "-y", "--exclude", ODD) == {"tag/A1", "tag/B?", "tag/Bx"}
+
+
+def test_a_glob_that_names_nothing_selects_by_its_letters(changed: Project) -> None:
+    assert addresses(changed, "plan", "--target", "tag/[AB]?") == {"tag/A1", "tag/B?", "tag/Bx"}
+
+
+def test_an_undo_selects_the_resource_of_that_name(changed: Project) -> None:
+    """A run that did not touch it has nothing of it to undo."""
+    changed.apply("--target", "tag/A1")
+    assert addresses(changed, "plan", "--undo", "last", "--target", ODD) == set()
+    assert addresses(changed, "plan", "--undo", "last", "--target", "tag/A1") == {"tag/A1"}
+
+
+def test_a_saved_plan_shows_the_resource_of_that_name(changed: Project) -> None:
+    changed.run("plan", "--out", "saved.plan")
+    assert addresses(changed, "show", "saved.plan", "--target", ODD) == {ODD}
+
+
+def test_the_state_lists_the_resource_of_that_name(changed: Project) -> None:
+    assert addresses(changed, "state", "list", ODD) == {ODD}
