@@ -9,15 +9,25 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from pathlib import Path
+from contextlib import suppress
 from types import FrameType
-from typing import TextIO
 
 import click
 
 from syncengine.cli.command_table import program
-from syncengine.cli.streams import begin_printing, discard_stdout, has_printed, put, tell, usage_of
+from syncengine.cli.options import GONE
+from syncengine.cli.rejected_words import read_words
+from syncengine.cli.streams import (
+    OutputFailed,
+    begin_printing,
+    discard,
+    has_lost,
+    has_printed,
+    put,
+    tell,
+    unwritten,
+    usage_of,
+)
 from syncengine.document.gc_pause import keep_all
 from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
 from syncengine.project.signals import is_interrupt, not_ignored
@@ -48,6 +58,10 @@ def run(arguments: list[str] | None = None) -> int:
     for number in not_ignored((signal.SIGTERM,)):
         signal.signal(number, _as_interrupt)
     _prepare_streams()
+    return _exit_code(arguments, words) or (ExitCode.ERROR if has_lost() else ExitCode.DONE)
+
+
+def _exit_code(arguments: list[str] | None, words: Sequence[str]) -> int:
     try:
         return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False) or 0)
     except click.exceptions.Exit as leaving:
@@ -60,7 +74,7 @@ def run(arguments: list[str] | None = None) -> int:
         _tell_error(words, error)
         return _in_machine_format(words, error, error.exit_code)
     except BrokenPipeError:
-        discard_stdout()
+        discard(sys.stdout)
         return ExitCode.ERROR
     except MemoryError:
         trouble = SyncengineError("there is not enough memory", code="memory")
@@ -69,11 +83,14 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if is_interrupt(error):
             return _interrupted(words)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
-            message = f"the output cannot be written: {error.strerror}"
-            _tell_error(words, SyncengineError(message, code="output"))
-            discard_stdout()
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):  # of click's own help
+            _tell_error(words, unwritten(error))
+            discard(sys.stdout)
             return ExitCode.ERROR
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # of getcwd, before the options are read
+            trouble = Usage(GONE)
+            _tell_error(words, trouble)
+            return _in_machine_format(words, trouble, ExitCode.USAGE)
         if isinstance(error, OSError) and error.filename:
             trouble = SyncengineError(f"{error.filename}: {error.strerror}", code="file")
             _tell_error(words, trouble)
@@ -96,7 +113,7 @@ def _interrupted(words: Sequence[str]) -> int:
 def _usage(error: click.ClickException, words: Sequence[str]) -> SyncengineError:
     """Print the usage of the command and `error`, and return it as an error of this program."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()
+        tell(f"{error.format_message()}\n")
         return Usage("no command was given")
     if isinstance(error, click.UsageError) and error.ctx is not None and not _logs_json(words):
         tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
@@ -120,13 +137,7 @@ def _tell(words: Sequence[str], message: str, text: str, code: str) -> None:
 
 
 def _logs_json(words: Sequence[str]) -> bool:
-    return _value_of("--log-format", words) == "json"
-
-
-def _value_of(option: str, words: Sequence[str]) -> str | None:
-    """Return the last value of `option` in a command line that click may have rejected."""
-    pairs = [word.split("=", 1) if "=" in word else (word, after) for word, after in pairwise([*words, ""])]
-    return next((value for name, value in reversed(pairs) if name == option and value), None)
+    return read_words(program, words).values.get("--log-format") == "json"
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
@@ -135,15 +146,28 @@ MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 def _prepare_streams() -> None:
     """Replace closed streams, and make streams escape characters that they cannot encode."""
     begin_printing()
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
+    sys.stdout = sys.stdout or _Closed()
+    sys.stderr = sys.stderr or _Closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")
+class _Closed(io.TextIOBase):
+    """A stream in the place of a closed one: it takes no text.
+
+    It occupies the descriptor, which a state or a report would get otherwise, by a folder: nothing can be written to it
+    by the name /dev/stdout, either.
+    """
+
+    def __init__(self) -> None:
+        self._descriptor = os.open("/", os.O_RDONLY)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: ExitCode) -> ExitCode:
@@ -151,7 +175,8 @@ def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: 
 
     Print nothing when stdout already has a document: the error is on stderr, too.
     """
-    format = _value_of("--format", words)
+    command, values = read_words(program, words)
+    format = values.get("--format", "")
     if format in MACHINE_FORMATS and not has_printed():
         from syncengine.cli.output import COMMANDS
         from syncengine.render.json import report_json
@@ -159,9 +184,10 @@ def _in_machine_format(words: Sequence[str], error: SyncengineError, exit_code: 
         from syncengine.render.registry import DIAGNOSTIC_FORMATS
         from syncengine.render.style import PLAIN
 
-        is_report = "apply" in words and format == "json"
+        is_report = command == "apply" and format == "json"
         text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[format](error.diagnostics(), PLAIN)
-        put(text, commands=format in COMMANDS)
+        with suppress(OutputFailed, BrokenPipeError):  # the error is on stderr
+            put(text, commands=format in COMMANDS)
     return exit_code
 
 

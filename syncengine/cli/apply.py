@@ -24,7 +24,7 @@ from syncengine.cli.progress import Progress
 from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
-from syncengine.cli.streams import agreed, discard_stdout, is_answered, tell, usage_of
+from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, usage_of
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.document.setting_types import span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
@@ -122,9 +122,13 @@ def apply(
     try:
         applying.show(done)
     except BrokenPipeError:  # the reader is gone, but the apply is done
-        discard_stdout()
+        discard(sys.stdout)
+    except OutputFailed as error:
+        applying.unshown = error
     plain = replace(applying.output.look(), colour=False, lines=None)
     write_reports(applying.output, [(name, REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
+    if applying.unshown and not done.exit_code:
+        raise applying.unshown
     return done.exit_code
 
 
@@ -141,6 +145,7 @@ class _Applying:
         self._format = format
         self._shows = shows
         self._has_shown = False
+        self.unshown: OutputFailed | None = None
         self.output = Output(options, options.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
@@ -183,7 +188,12 @@ class _Applying:
     def _show_plan(self, plan: Plan) -> None:
         self._has_shown = True
         if self._format == "text" and self._shows:
-            self.output.data(PLAN_FORMATS["text"](plan, self.output.look()) + "\n")
+            try:
+                self.output.data(PLAN_FORMATS["text"](plan, self.output.look()) + "\n")
+            except OutputFailed as error:  # as under a daemon that closes stdout
+                if not self._auto_approve:
+                    raise
+                self.unshown = error
         elif not self._auto_approve:
             tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
 

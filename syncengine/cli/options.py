@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from syncengine.project.git_tree import RevisionFiles
     from syncengine.project.model import Checkout, Project
 
+GONE = "the current folder was deleted: change to another one, or name one with `-C DIR`"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -100,7 +102,8 @@ class Globals:
         )
 
     def refuse_no_folder(self) -> None:
-        """Raise a usage error when the folder of `-C` does not exist."""
+        """Raise a usage error when the folder of `-C`, or the one that it is relative to, does not exist."""
+        self.refuse_gone_folder()
         try:
             if self.folder.is_dir():
                 return
@@ -108,6 +111,14 @@ class Globals:
         except OSError as error:
             trouble = error.strerror or "cannot be read"
         raise Usage(f"{self.folder}: {trouble}")
+
+    def refuse_gone_folder(self) -> None:
+        """Raise a usage error when paths are relative to a folder that was deleted."""
+        if not self.folder.is_absolute():
+            try:
+                Path.cwd()
+            except FileNotFoundError:
+                raise Usage(GONE) from None
 
     def project(self) -> Project:
         """Load the project that these options name."""
@@ -215,7 +226,9 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
         names = {"no_color", *(field.name for field in fields(Globals))}
         own = Globals.of({name: arguments.pop(name, None) for name in names})
         options = own.over(ctx.find_object(Globals) or Globals())
-        if ctx.info_name not in CREATES_FOLDER:
+        if ctx.info_name in CREATES_FOLDER:
+            options.refuse_gone_folder()
+        else:
             options.refuse_no_folder()
         if options.debug:
             from syncengine.cli.debug import trace_requests

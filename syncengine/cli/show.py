@@ -60,10 +60,7 @@ def show(options: Globals, file: str, format: str, actions: Sequence[str], targe
     is_target = selector(targets, (change.key for change in plan.changes))
     part = narrowed(
         plan,
-        lambda change: (
-            (not actions or change.action.word in actions)
-            and (not targets or is_target(change.key))
-        ),
+        lambda change: (not actions or change.action.word in actions) and (not targets or is_target(change.key)),
     )
     output.diagnostics(_lacking(plan, targets))
     output.data(PLAN_FORMATS[format](part if actions or targets else plan, output.look()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -9,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from syncengine.errors import Usage
+from syncengine.errors import SyncengineError, Usage
 from syncengine.render.escape import harmless
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
@@ -28,20 +29,42 @@ def safe(text: str) -> str:
     return escaped if escaped != text and is_read_by_runner() else text
 
 
+class OutputFailed(SyncengineError):
+    """The error of data that stdout did not take."""
+
+    code = "output"
+
+
 class _Printing:
-    """A flag for output on stdout, where a second document would make the first unparsable."""
+    """Flags for output on stdout, where a second document would make the first unparsable, and for lost messages."""
 
     has_begun = False
+    has_lost = False
 
 
-def put(text: str, stream: TextIO | None = None, *, commands: bool = False) -> None:
-    """Write whole lines to `stream`, by default stdout. With `commands`, they are workflow commands and not escaped."""
+def put(text: str, *, commands: bool = False) -> None:
+    """Write whole lines of data to stdout. With `commands`, they are workflow commands and not escaped.
+
+    Raise `OutputFailed` if they cannot be written, or `BrokenPipeError` if their reader has gone away.
+    """
     lines = text if commands else safe(text)
-    is_data, stream = stream is None, stream or sys.stdout
-    if is_data and lines:
-        _Printing.has_begun = True  # set before the write, in case a signal interrupts it
-    stream.write(lines)
-    stream.flush()
+    if not lines:
+        return
+    _Printing.has_begun = True  # set before the write, in case a signal interrupts it
+    try:
+        sys.stdout.write(lines)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard(sys.stdout)
+        raise unwritten(error) from None
+
+
+def unwritten(error: OSError) -> OutputFailed:
+    """Return the error of data that could not be written to stdout."""
+    why = "stdout is closed" if error.errno == errno.EBADF else error.strerror
+    return OutputFailed(f"the output cannot be written: {why}")
 
 
 def has_printed() -> bool:
@@ -51,12 +74,22 @@ def has_printed() -> bool:
 
 def begin_printing() -> None:
     """Record that nothing was written to stdout yet."""
-    _Printing.has_begun = False
+    _Printing.has_begun = _Printing.has_lost = False
 
 
 def tell(text: str) -> None:
-    """Write whole lines to stderr."""
-    put(text, sys.stderr)
+    """Write whole lines to stderr. Work never stops because nobody can be told of it: `has_lost` returns that later."""
+    try:
+        sys.stderr.write(safe(text))
+        sys.stderr.flush()
+    except OSError as error:
+        _Printing.has_lost |= error.errno not in (errno.EBADF, errno.EPIPE)  # not if nobody wants to be told
+        discard(sys.stderr)
+
+
+def has_lost() -> bool:
+    """Return whether messages were lost, as on a full disk. Who closes stderr or stops reading it wants none."""
+    return _Printing.has_lost
 
 
 def usage_of(error: click.ClickException) -> Usage:
@@ -98,6 +131,8 @@ class Lines:
         self._stream.flush()
 
 
-def discard_stdout() -> None:
-    """Discard further output, because its reader, such as `head`, has gone away."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def discard(stream: TextIO) -> None:
+    """Discard all further output, because its reader, such as `head`, has gone away, or the disk is full."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -263,3 +263,79 @@ def test_a_saved_plan_of_nothing_is_applied_as_often_as_one_likes(project: Proje
     project.settle(tags=[tag("ACME-1")])
     assert project.run("plan", "--out", "saved.plan").code == 0
     assert [project.run("apply", "saved.plan").code for _ in range(3)] == [0, 0, 0]
+
+
+def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash, in which `syncengine` is the program, in the project's folder."""
+    program = f'syncengine() {{ {shlex.join(PROGRAM)} "$@"; }}'
+    return subprocess.run(
+        ["bash", "-c", f"{program}; {line}"],
+        cwd=project.folder,
+        env=project.surroundings(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+PRINTING = ("plan --format json", "plan --report json=-", "plan --report json=/dev/stdout", "state list", "--help")
+
+
+@pytest.mark.parametrize("words", PRINTING)
+def test_data_for_a_closed_stream_is_an_error(project: Project, words: str) -> None:
+    """As for a full disk: nobody has what was asked for."""
+    project.settle(tags=[tag("NEW-1")])
+    done = in_shell(project, f"syncengine {words} >&-")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert "error[" in done.stderr
+
+
+def test_an_apply_is_done_although_its_output_is_closed(project: Project) -> None:
+    """It says in the end that its report is lost."""
+    project.wants(tags=[tag("NEW-1")])
+    done = in_shell(project, "syncengine apply -y >&-")
+    assert (done.returncode, "stdout is closed" in done.stderr) == (1, True), done.stderr
+    assert project.plan().changes == ()
+
+
+@pytest.mark.parametrize(("to", "code"), [("/dev/full", 1), ("&-", 0)])
+def test_work_is_done_although_nobody_can_be_told_of_it(project: Project, to: str, code: int) -> None:
+    """A full log is said by the exit code; who closes stderr wants none."""
+    project.wants(tags=[tag("NEW-1")])
+    done = in_shell(project, f"syncengine apply -y 2>{to}")
+    assert (done.returncode, "NEW-1" in done.stdout) == (code, True)
+    assert project.plan().changes == ()
+
+
+def test_an_error_that_cannot_be_printed_keeps_its_exit_code(project: Project) -> None:
+    """Without a traceback."""
+    done = in_shell(project, "syncengine plan --nope --format json >/dev/full")
+    assert (done.returncode, "Traceback" in done.stderr) == (64, False), done.stderr
+
+
+@pytest.mark.parametrize("words", ["plan", "apply -y", "init new", "plan --nope", "sandbox"])
+def test_a_folder_that_was_deleted_is_told_in_a_sentence(project: Project, words: str) -> None:
+    done = in_shell(project, f"mkdir gone; cd gone; rmdir ../gone; syncengine {words}")
+    assert (done.returncode, "internal" in done.stderr) == (64, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "format"),
+    [
+        ("--env apply plan --nope --format json", "syncengine.diagnostics/v1"),
+        ("plan --env apply --nope --format json", "syncengine.diagnostics/v1"),
+        ("--var-file apply state list --nope --format json", "syncengine.diagnostics/v1"),
+        ("state apply --format json", "syncengine.diagnostics/v1"),
+        ("--env plan apply --nope --format json", "syncengine.report/v1"),
+        ("-C plan apply --nope --format=json", "syncengine.report/v1"),
+    ],
+)
+def test_the_document_of_an_error_is_that_of_the_command(project: Project, words: str, format: str) -> None:
+    """The value of an option, or a word of another command, is no command."""
+    done = project.run(*words.split())
+    assert (done.code, done.document["format"]) == (64, format)
+
+
+def test_the_name_of_a_format_in_an_option_is_no_format(project: Project) -> None:
+    """Not the value of another option: it is text that is printed."""
+    assert project.run("plan", "--nope", "--out", "json", "--color", "json").out == ""
