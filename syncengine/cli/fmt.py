@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.project.atomic_write import write_whole
-from syncengine.render.escape import file_name
+from syncengine.render.escape import file_name, visible
 
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")
@@ -47,18 +47,20 @@ def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: 
     """
     output = Output(options, options.folder)
     laid, diagnostics = _laid(options, paths)
-    for each in () if check or diff else laid:
-        _write(each)
+    is_invalid = any(d.severity is Severity.ERROR for d in diagnostics)
+    unwritten = {} if check or diff else {each.name: why for each in laid if (why := _write(each))}
+    laid = [each for each in laid if each.name not in unwritten]
+    diagnostics += unwritten.values()
     if format == "json":
         output.data(_document(laid, diagnostics, diff))
     else:
         act = "Would format" if check else "Formatted"
-        output.data("".join(_difference(each) if diff else f"{act} {file_name(each.name)}\n" for each in laid))
+        output.data("".join(_difference(each, visible) if diff else f"{act} {file_name(each.name)}\n" for each in laid))
         if diagnostics:
             output.diagnostics(diagnostics)
-    if any(d.severity is Severity.ERROR for d in diagnostics):
+    if is_invalid:
         return ExitCode.INVALID
-    return ExitCode.ERROR if check and laid else ExitCode.DONE
+    return ExitCode.ERROR if unwritten or (check and laid) else ExitCode.DONE
 
 
 def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
@@ -96,20 +98,19 @@ def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], s
     return options.folder.absolute(), [options.folder / path for path in paths], secrets
 
 
-def _write(laid: Laid) -> None:
-    """Replace a file by its formatted text, and keep its permissions."""
+def _write(laid: Laid) -> Diagnostic | None:
+    """Replace a file by its formatted text and keep its permissions, or return the error that prevents it."""
     try:
         write_whole(laid.path, [laid.after.encode()])
     except OSError as error:
         message = f"the file cannot be written: {error.strerror}"
-        raise Problems(
-            [Diagnostic(severity=Severity.ERROR, code="unwritable-file", message=message, file=laid.name)]
-        ) from None
+        return Diagnostic(severity=Severity.ERROR, code="unwritable-file", message=message, file=laid.name)
+    return None
 
 
-def _difference(laid: Laid) -> str:
+def _difference(laid: Laid, shown: Callable[[str], str] = str) -> str:
     lines = difflib.unified_diff(laid.before.splitlines(), laid.after.splitlines(), laid.name, laid.name, lineterm="")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{shown(line)}\n" for line in lines)
 
 
 def _document(laid: Sequence[Laid], diagnostics: Sequence[Diagnostic], diff: bool) -> str:

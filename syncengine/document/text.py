@@ -57,6 +57,7 @@ _FOREIGN: tuple[tuple[bytes, bytes, str, str], ...] = (
     (b"\x85\x01", b"", "encrypted with OpenPGP", _READABLE),
     (b"Salted__", b"", "encrypted with OpenSSL", _READABLE),
     (b"$ANSIBLE_VAULT;", b"", "encrypted with Ansible Vault", _READABLE),
+    (b"version https://git-lfs", b"oid sha256:", "only a pointer to its content in Git LFS", "run `git lfs pull`"),
     (b"<!doctype html", b"", "a web page, perhaps of a log-in", "export the data again"),
     (b"<html", b"", "a web page, perhaps of a log-in", "export the data again"),
     (b"<?xml", b"", "an XML document", "export the data as CSV or JSON instead"),

@@ -19,7 +19,7 @@ from jinja2.meta import find_referenced_templates
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.template_types import Written
-from syncengine.document.text import to_camel
+from syncengine.document.text import foreign, to_camel
 from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
@@ -214,6 +214,9 @@ class Compiler:
             reason = "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "was not found in the project"
             where, line, column = (self.findings, at.line, at.column) if at else (findings, None, None)
             where.at("unreadable-file", line, column, f"the template cannot be read: the file {reason}")
+            return None
+        if what := foreign(source.encode()):
+            findings.at("not-text", 1, 1, what)
             return None
         parsed = self._parsed(source, findings, 1, None, more)
         if parsed is None:

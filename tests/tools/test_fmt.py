@@ -179,6 +179,24 @@ def test_a_broken_file_is_told_and_the_others_are_laid_out(tmp_path: Path) -> No
     assert broken.read_text(encoding="utf-8") == "tags:\n  - name: [a\n"
 
 
+def test_a_file_that_cannot_be_written_is_told_and_the_others_are_laid_out(tmp_path: Path) -> None:
+    """It is a link, and stands between the others."""
+    others = [project(tmp_path, MESSY, name) for name in ("a.yaml", "c.yaml")]
+    shared = project(tmp_path, MESSY, "d.yaml").rename(tmp_path / "shared.yaml")
+    (tmp_path / "manifests" / "b.yaml").symlink_to("../shared.yaml")
+    code, out, err = fmt(tmp_path)
+    assert (code, out) == (1, "Formatted manifests/a.yaml\nFormatted manifests/c.yaml\n")
+    assert "manifests/b.yaml: error[unwritable-file]" in err
+    assert [file.read_text() for file in others] == [NEAT, NEAT]
+    assert shared.read_text() == MESSY
+
+
+def test_a_diff_shows_marks_that_would_turn_the_text_around(tmp_path: Path) -> None:
+    """As everything else that comes from a file."""
+    project(tmp_path, "tags:\n- name: A # \u202e1000-B é\n")
+    assert "+  - name: A  # \\u202e1000-B é\n" in fmt(tmp_path, "--diff")[1]
+
+
 def test_what_has_another_name_is_no_manifest(tmp_path: Path) -> None:
     """Silence would be taken for a layout."""
     (tmp_path / "m.csv").write_text("n\n")

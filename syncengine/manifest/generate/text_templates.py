@@ -14,7 +14,7 @@ from jinja2.loaders import BaseLoader
 from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.text import decoded
+from syncengine.document.text import decoded, foreign
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
 from syncengine.manifest.generate.data_function import for_each_of_call
@@ -62,6 +62,8 @@ class Loader(BaseLoader):
             data = content(path, template)
             if len(data) > MAX_TEMPLATE_BYTES:
                 raise OutsideProject("the template is larger than 1 MB")
+            if what := foreign(data):
+                raise OutsideProject(what)
             return data.decode("utf-8"), template, lambda: True
         except (OutsideProject, SourceTrouble, OSError, UnicodeDecodeError) as error:
             raise TemplateNotFound(template, f"the template {template!r} cannot be included: {error}") from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.database.sqlite import connect
+from syncengine.document.text import foreign
 from syncengine.errors import Problems
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.references import sqlite_file
@@ -72,6 +73,10 @@ def _of_file(
     deadline, reading = time.monotonic() + seconds, _ReadingOnly()
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database does not exist")
+    with file.open("rb") as opened:
+        start = opened.read(1000)
+    if not start.startswith(b"SQLite format 3") and (what := foreign(start)):
+        raise SourceTrouble(f"{name}: {what}")
     try:
         connection = connect(file, "ro", seconds=10)
     except sqlite3.Error as error:
