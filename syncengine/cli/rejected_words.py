@@ -11,14 +11,14 @@ import click
 FORMATS = ("--format", "--log-format")
 
 
-class Words(NamedTuple):
+class CommandLine(NamedTuple):
     """The name of the command that was called, empty if there is none, and the last value of each option."""
 
     command: str
     values: dict[str, str]
 
 
-def read_words(program: click.Command, words: Sequence[str]) -> Words:
+def read_words(program: click.Command, words: Sequence[str]) -> CommandLine:
     """Return what a command line says: the command is the first word that is no value of a global option.
 
     No command is imported, since an error of its import may be what is told.
@@ -35,4 +35,4 @@ def read_words(program: click.Command, words: Sequence[str]) -> Words:
             values[name] = value
         elif waiting and name in takes_value and waiting[0] not in FORMATS:  # or its value was forgotten
             values[name] = waiting.popleft()
-    return Words(command, values)
+    return CommandLine(command, values)
