@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import time
+from contextlib import closing
 
 import click
 
@@ -30,21 +31,22 @@ def serve(options: Globals, listen: str | None) -> int:
     """
     from syncengine.cli.apply import serving
     from syncengine.project.delivery_schema import listen as address_of
-    from syncengine.serve.log import Log, quiet_libraries
+    from syncengine.serve.log import Log, QueuedStream, quiet_libraries
     from syncengine.serve.memory import share_arena
     from syncengine.serve.process import Process
 
     address = address_of(listen) if listen else None
     if listen and address is None:
         raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, such as 127.0.0.1:8766")
-    log = Log(Lines(sys.stderr), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
-    process = Process(options.project, serving, os.environ, log, listen=address)
-    try:
-        quiet_libraries()
-        rare_collection()
-        share_arena()
-        asyncio.run(process.run())
-    except SyncengineError as error:
-        log.refusal("ended", error)
-        return error.exit_code
+    with closing(QueuedStream(sys.stderr)) as stream:
+        log = Log(Lines(stream), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
+        process = Process(options.project, serving, os.environ, log, listen=address)
+        try:
+            quiet_libraries()
+            rare_collection()
+            share_arena()
+            asyncio.run(process.run())
+        except SyncengineError as error:
+            log.refusal("ended", error)
+            return error.exit_code
     return ExitCode.DONE

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import sys
-from typing import TextIO
+from typing import Protocol, TextIO
 
 import click
 
@@ -118,10 +118,17 @@ def agreed(question: str) -> bool:
         tell("Please answer y (yes) or n (no).\n")
 
 
+class Writable(Protocol):
+    """A stream that takes text."""
+
+    def write(self, text: str, /) -> int: ...
+    def flush(self) -> None: ...
+
+
 class Lines:
     """A stream of whole lines, escaped for CI runners."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Writable) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:

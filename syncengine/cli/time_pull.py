@@ -111,14 +111,14 @@ def _section(project: Project) -> PostedTimeSection:
 
 
 async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) -> None:
-    """Report to the service which sinks are down, or that all work. Report nothing when one is only in doubt."""
+    """Report to the service which sinks are down, or that all work again. Report nothing when one is only in doubt."""
     from syncengine.connector.registration import HealthReporter
     from syncengine.posted_time.events import RetryLater
 
     if delivery.is_cautious and not delivery.reported:
         return
-    answer = await HealthReporter(client).tell(delivery.reported)
-    if not answer.ok:
+    reporter = HealthReporter(client, delivery.inbox.database, time.time)
+    if await reporter.is_news(delivery.reported) and not (answer := await reporter.tell(delivery.reported)).ok:
         events.append(RetryLater("health", f"the service rejected the health report: {answer.summary}", 0.0))
 
 

@@ -6,6 +6,7 @@ The secrets in the answer to a registration are dropped while it is parsed: no i
 
 from __future__ import annotations
 
+import asyncio
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,8 @@ from syncengine.service.operations import (
     RESCIND_HEALTH_FAILURE,
 )
 from syncengine.service.posted_time import Unanswered, refusal
+from syncengine.state.database import StateDatabase
+from syncengine.state.health_report import forget_report, is_reported, remember_report
 
 NOT_REGISTERED = "the connector could not be registered"
 
@@ -174,25 +177,42 @@ async def rescind_failure(client: Client) -> Answer:
 class HealthReporter:
     """Reports to the service, once each, when sinks fail, when their trouble changes, and when all have recovered.
 
-    The reports of earlier processes are unknown, so the first report is always sent.
+    Only what this connector reported is rescinded, by this process or an earlier one: `database`, of the state, knows.
+    `now` returns seconds since the epoch.
     """
 
     client: Client
+    database: StateDatabase
+    now: Callable[[], float]
     _reported: frozenset[tuple[str, TroubleKind]] | None = None
+    """The troubles in the last report that the service accepted, or `None` when they are unknown."""
 
     async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
         """Report the failing sinks, or rescind the failure when there are none.
 
         The service may have stored a report that it did not accept, so after a failed report the next is always sent.
         """
-        failure = failure_of(troubles) if troubles else None
-        answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
-        self._reported = frozenset((trouble.sink, trouble.kind) for trouble in troubles) if answer.ok else None
+        self._reported = None
+        if troubles:
+            await asyncio.to_thread(remember_report, self.database, self.now())
+            answer = await report_failure(self.client, failure_of(troubles))
+        else:
+            answer = await rescind_failure(self.client)
+            if answer.ok:
+                await asyncio.to_thread(forget_report, self.database)
+        if answer.ok:
+            self._reported = _kinds(troubles)
         return answer
 
-    def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
+    async def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
         """Return whether these troubles differ from the last report that the service accepted."""
-        return self._reported != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+        if self._reported is None and not troubles and not await asyncio.to_thread(is_reported, self.database):
+            self._reported = frozenset()
+        return self._reported != _kinds(troubles)
+
+
+def _kinds(troubles: Sequence[SinkTrouble]) -> frozenset[tuple[str, TroubleKind]]:
+    return frozenset((trouble.sink, trouble.kind) for trouble in troubles)
 
 
 async def by_hand(client: Client, failure: HealthFailure | None) -> None:

@@ -176,12 +176,18 @@ class _Building:
         return kind.build(self, section, settings)
 
     def _check_files(self, at: Written, settings: Model) -> None:
-        """Check that no file that a sink writes has another use in the project."""
+        """Check that a sink can write its files line by line, and that they have no other use in the project."""
         attributes = names_of(type(settings))
         for name in places_written(type(settings), file_path):
             path = getattr(settings, attributes[name])
-            if path is not None and (use := self._use_of((self.project.root / path).resolve())):
+            if path is None:
+                continue
+            place = self.project.root / path
+            if use := self._use_of(place.resolve()):
                 self._refuse(at, f"{path} is {use}: set `path` to a file for posted time alone", "bad-path")
+            elif place.exists() and not place.is_file():
+                why = "so what was written cannot be read again after a crash"
+                self._refuse(at, f"{path} is no regular file, {why}: set `path` to a file", "bad-path")
 
     def _words(self, section: file.SinkConfig) -> Words:
         """Compile the templates of a delivery's reference and refusal, whose variables the sink does not deliver."""

@@ -28,7 +28,7 @@ from syncengine.posted_time.webhook import LATER
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.serve.log import Log
+from syncengine.serve.log import Log, QueuedStream
 from syncengine.serve.process import Configuration, Process
 from syncengine.serve.readiness import Readiness
 from syncengine.service.connection_bounds import origin_form
@@ -50,12 +50,14 @@ class _Mounted:
 
 def application() -> ASGIApp:
     """Build the application of the project. An error in the project ends the process with `serve`'s exit code."""
-    log, mounted = Log(sys.stderr, time.time), _Mounted()
+    stream, mounted = QueuedStream(sys.stderr), _Mounted()
+    log = Log(stream, time.time)
     process = Process(_project, _serving, os.environ, log, mount=mounted.put)
     try:
         first = _receiving(process.configured())
     except SyncengineError as error:
         log.refusal("ended", error)
+        stream.close()
         sys.exit(error.exit_code)
 
     @asynccontextmanager
@@ -64,6 +66,7 @@ def application() -> ASGIApp:
         yield
         process.stop()
         await working
+        await asyncio.to_thread(stream.close)
 
     return origin_form(Starlette(routes=[*_probes(process.readiness), Mount("/", mounted)], lifespan=lifespan))
 

@@ -59,7 +59,7 @@ class Checking:
         self._show(troubles)
         is_accepted = True
         in_doubt = self._delivery.is_cautious
-        if self._reporter.is_news(troubles) and (troubles or not in_doubt):
+        if (troubles or not in_doubt) and await self._reporter.is_news(troubles):
             is_accepted = await self._tell(troubles)
         return self._pace.down if in_doubt or not is_accepted else self._pace.well
 

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
+import queue
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TextIO
 
 import orjson
 
 from syncengine.errors import Problems, SyncengineError
 from syncengine.render.diagnostics import where
 from syncengine.render.escape import visible
+from syncengine.render.words import count_of
 
 SHORTEST_SECRET = 4
 """The fewest characters of a secret that is masked. Masking shorter values would destroy ordinary text."""
+
+
+WAITING_LINES = 10_000
+"""The most lines that wait for a reader of the log, a few MB; further ones are dropped."""
+
+LAST_LINES_SECONDS = 1.0
+"""How long the end of the process waits until the last lines are read."""
 
 
 def quiet_libraries() -> None:
@@ -25,10 +36,44 @@ def quiet_libraries() -> None:
 
 
 class LineStream(Protocol):
-    """A stream to which lines are written whole."""
+    """A stream to which lines are written whole. `write` returns 0 for a line that it drops."""
 
     def write(self, text: str, /) -> int: ...
     def flush(self) -> None: ...
+
+
+class QueuedStream:
+    """A stream whose lines are written by a thread: a reader that has stopped reading keeps nobody waiting."""
+
+    def __init__(self, stream: TextIO, most: int = WAITING_LINES) -> None:
+        self._file, self._encoding = stream.fileno(), stream.encoding
+        self._lines: queue.Queue[str | None] = queue.Queue(most)
+        # A daemon: it must not keep the process alive when the pipe is full for good.
+        self._writer = threading.Thread(target=self._work, name="log", daemon=True)
+        self._writer.start()
+
+    def close(self) -> None:
+        """Wait up to `LAST_LINES_SECONDS` for the lines that are left."""
+        with suppress(queue.Full):
+            self._lines.put(None, timeout=LAST_LINES_SECONDS)
+            self._writer.join(LAST_LINES_SECONDS)
+
+    def write(self, text: str) -> int:
+        try:
+            self._lines.put_nowait(text)
+        except queue.Full:
+            return 0
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: lines are written unbuffered."""
+
+    def _work(self) -> None:
+        while (text := self._lines.get()) is not None:
+            rest = memoryview(text.encode(self._encoding, "backslashreplace"))
+            with suppress(OSError):  # a reader that went away
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
 
 
 @dataclass(slots=True)
@@ -40,6 +85,8 @@ class Log:
     json: bool = True
     quiet: bool = False
     secrets: list[Callable[[], Iterable[str]]] = field(default_factory=list)
+    dropped: int = 0
+    """The number of lines that the stream has dropped since the last line that it took."""
 
     def info(self, event: str, message: str, **facts: object) -> None:
         if not self.quiet:
@@ -74,8 +121,13 @@ class Log:
         else:
             line = f"{at} {level}: {visible(str(text))}"
         with suppress(OSError, ValueError):  # a reader that went away must not end the delivery of time
-            self.stream.write(line + "\n")
+            if not self.stream.write(line + "\n"):
+                self.dropped += 1
+                return
             self.stream.flush()
+        if self.dropped:
+            lines, self.dropped = self.dropped, 0
+            self.warning("log", f"{count_of(lines, 'line')} before this were dropped: nobody read the log", lines=lines)
 
     def _secrets(self) -> set[str]:
         secrets: set[str] = set()

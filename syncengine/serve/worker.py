@@ -178,7 +178,7 @@ class _Delivering:
         )
         self._checking = Checking(
             delivery,
-            HealthReporter(client),
+            HealthReporter(client, delivery.inbox.database, shift.log.now),
             [sink.name.text for sink in section.deliver or ()],
             log=shift.log,
             readiness=shift.readiness,

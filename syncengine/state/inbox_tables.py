@@ -87,4 +87,12 @@ CONNECTOR = sa.Table(
     comment="Created at the first registration. Older versions do not need this table.",
 )
 
+HEALTH = sa.Table(
+    "health_report",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
+    sa.Column("reported", sa.Double, nullable=False),
+    comment="A row: this connector reported a health failure and has not rescinded it. Created at the first one.",
+)
+
 INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

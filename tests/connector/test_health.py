@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,6 +15,8 @@ from syncengine.connector.registration import ERROR_TYPES, HealthReporter, failu
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.client import Client
+from syncengine.state.database import StateDatabase, open_database
+from syncengine.state.store import new_lineage
 from tests.cli.program import Project
 from tests.cli.service import Service
 from tests.service.scripted import Reply, Scripted, saying
@@ -23,13 +28,19 @@ WORDED_ANEW = SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot 
 ACCEPTED, REFUSED = Reply(204, b""), saying({}, 500)
 
 
-def said(checks: Sequence[tuple[SinkTrouble, ...]], *script: Reply) -> list[str]:
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[StateDatabase]:
+    with closing(open_database(str(tmp_path / "state.db"), write=True, new_lineage=new_lineage)) as database:
+        yield database
+
+
+def said(state: StateDatabase, checks: Sequence[tuple[SinkTrouble, ...]], *script: Reply) -> list[str]:
     """What the service heard over these checks, each told when it is news."""
 
     async def scene(server: Scripted, caller: Client) -> list[str]:
-        reporter = HealthReporter(caller)
+        reporter = HealthReporter(caller, state, time.time)
         for troubles in checks:
-            if reporter.is_news(troubles):
+            if await reporter.is_news(troubles):
                 await reporter.tell(troubles)
         return [heard.path.rpartition("/")[2] for heard in server.heard]
 
@@ -39,30 +50,38 @@ def said(checks: Sequence[tuple[SinkTrouble, ...]], *script: Reply) -> list[str]
 @pytest.mark.parametrize(
     ("checks", "heard"),
     [
-        ([()], ["rescind"]),
-        ([(), (), ()], ["rescind"]),
+        ([()], []),
+        ([(), (), ()], []),
         ([(DOWN,), (DOWN,), (DOWN,)], ["notify"]),
-        ([(), (DOWN,), (DOWN,), (), ()], ["rescind", "notify", "rescind"]),
+        ([(), (DOWN,), (DOWN,), (), ()], ["notify", "rescind"]),
         ([(DOWN,), (WORDED_ANEW,)], ["notify"]),
         ([(DOWN,), (DOWN, LOCKED_OUT), (LOCKED_OUT,), ()], ["notify", "notify", "notify", "rescind"]),
     ],
     ids=["at the start", "well", "down", "down and up", "only other words", "another sink"],
 )
-def test_only_news_is_told(checks: Sequence[tuple[SinkTrouble, ...]], heard: list[str]) -> None:
-    """A change of state, and the first state there is."""
-    assert said(checks, ACCEPTED) == heard
+def test_only_news_is_told(checks: Sequence[tuple[SinkTrouble, ...]], heard: list[str], state: StateDatabase) -> None:
+    """A change of state. That all is well at the start is none: a failure there is somebody else's."""
+    assert said(state, checks, ACCEPTED) == heard
 
 
-def test_what_the_service_did_not_take_is_told_again() -> None:
+@pytest.mark.parametrize("answer", [ACCEPTED, Reply(400, b"no")], ids=["accepted", "of unknown effect"])
+def test_a_process_rescinds_what_an_earlier_one_reported(answer: Reply, state: StateDatabase) -> None:
+    """Which was killed; a third process has nothing to rescind."""
+    assert said(state, [(DOWN,)], answer) == ["notify"]
+    assert said(state, [(), ()], ACCEPTED) == ["rescind"]
+    assert said(state, [()], ACCEPTED) == []
+
+
+def test_what_the_service_did_not_take_is_told_again(state: StateDatabase) -> None:
     """Until it does; then no more."""
     trouble = Reply(400, b"no")
-    assert said([(DOWN,)] * 4, trouble, trouble, ACCEPTED) == ["notify"] * 3
+    assert said(state, [(DOWN,)] * 4, trouble, trouble, ACCEPTED) == ["notify"] * 3
 
 
-def test_a_report_that_was_not_accepted_is_rescinded_all_the_same() -> None:
+def test_a_report_that_was_not_accepted_is_rescinded_all_the_same(state: StateDatabase) -> None:
     """The service may have taken it: users would be told for ever of an outage that was over before the repeat."""
     trouble = Reply(400, b"no")
-    assert said([(), (DOWN,), (), ()], ACCEPTED, trouble, ACCEPTED) == ["rescind", "notify", "rescind"]
+    assert said(state, [(), (DOWN,), (), ()], trouble, ACCEPTED) == ["notify", "rescind"]
 
 
 def test_every_kind_of_trouble_has_a_type() -> None:
@@ -78,12 +97,12 @@ def test_two_sinks_are_one_failure_with_both_sentences() -> None:
     assert failure.message == f"{DOWN.message} {LOCKED_OUT.message}"
 
 
-def test_the_body_is_what_the_interface_says() -> None:
+def test_the_body_is_what_the_interface_says(state: StateDatabase) -> None:
     """errorType and userErrorMessage; nothing else."""
 
     async def scene(server: Scripted, caller: Client) -> Any:
-        await HealthReporter(caller).tell((LOCKED_OUT,))
-        await HealthReporter(caller).tell(())
+        await HealthReporter(caller, state, time.time).tell((LOCKED_OUT,))
+        await HealthReporter(caller, state, time.time).tell(())
         return [orjson.loads(heard.body) for heard in server.heard]
 
     assert talk((ACCEPTED,), scene) == [
@@ -111,6 +130,14 @@ def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Pr
     assert (state["errorType"], state["userErrorMessage"]) == (type, "Closed for moving.")
     assert project.run("health", "clear", "--format", "json").document == {"reported": None}
     assert service.control.get("/state").json()["connection"]["health"] is None
+
+
+def test_a_failure_that_a_person_reported_stays(service: Service, project: Project) -> None:
+    """`time pull` and `serve` find all sinks well, which says nothing of why it was reported."""
+    project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
+    assert project.run("health", "report", "subscription", "--message", "Closed for moving.").code == 0
+    assert project.run("time", "pull").code == 0
+    assert service.control.get("/state").json()["connection"]["health"]["userErrorMessage"] == "Closed for moving."
 
 
 def test_another_word_is_a_usage_error(project: Project) -> None:

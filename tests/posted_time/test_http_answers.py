@@ -90,6 +90,29 @@ def test_a_refusal_after_a_failure_that_is_certain_is_a_refusal(tmp_path: Path) 
     assert [each.outcome for each in verdicts] == [TROUBLE, REFUSED]
 
 
+CAUSES = {
+    "nobody listens": ("http://127.0.0.1:1", "nothing is listening at the address"),
+    "there is no such host": ("http://no-such-host.invalid", "the host name cannot be resolved"),
+}
+
+
+@pytest.mark.parametrize(("url", "cause"), CAUSES.values(), ids=CAUSES.keys())
+def test_the_operator_is_told_why_a_receiver_cannot_be_reached(url: str, cause: str, tmp_path: Path) -> None:
+    """By a delivery and by a probe; users are told only that it cannot be reached."""
+
+    async def story(opened: Delivery) -> None:
+        await opened.check_sinks()
+        (by_probe,) = opened.troubles
+        verdict = await opened.take(raw(), mechanism="fetch")
+        assert by_probe.detail is not None
+        assert verdict.detail is not None
+        assert by_probe.detail.startswith(cause)
+        assert verdict.detail.startswith(cause)
+        assert verdict.message == by_probe.message == "pms cannot be reached."
+
+    run(sink(tmp_path, url), story)
+
+
 def test_a_status_can_be_trouble_by_setting(tmp_path: Path) -> None:
     """`troubleOn`: the 404 of an ingress while its service is deployed is no matter of the user's."""
     with receiving() as receiver:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import sqlite3
 import textwrap
 from contextlib import closing
@@ -69,6 +70,17 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         ("unknown-name", 6),
         ("bad-statement", 15),
     ]
+
+
+@pytest.mark.parametrize("path", ["/dev/null", ".", "pipe"])
+def test_a_file_must_be_able_to_say_what_was_written(path: str, tmp_path: Path) -> None:
+    """Devices, pipes and folders are refused at the start: after a crash nobody could tell which lines are there."""
+    os.mkfifo(tmp_path / "pipe")
+    (found,) = problems(tmp_path, f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n")
+    assert (found.code, found.message) == (
+        "bad-path",
+        f"{path} is no regular file, so what was written cannot be read again after a crash: set `path` to a file",
+    )
 
 
 NAMES = {

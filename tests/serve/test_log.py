@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.posted_time.events import Taken
 from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
 from syncengine.serve.event_log import Telling
-from syncengine.serve.log import Log
+from syncengine.serve.log import Log, QueuedStream
 from syncengine.serve.readiness import Readiness
 
 KEY = "k3y-never-to-be-seen"
@@ -79,6 +80,26 @@ def test_a_reader_that_went_away_ends_nothing() -> None:
     stream = io.StringIO()
     stream.close()
     Log(stream, lambda: 0.0).error("x", "nobody hears it")
+
+
+def test_a_reader_that_stopped_reading_keeps_nobody_waiting() -> None:
+    """A log driver that hangs: lines beyond a bound are dropped, and counted once somebody reads again."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w") as written:
+        stream = QueuedStream(written, most=20)
+        log = Log(stream, lambda: 0.0)
+        for number in range(200):
+            log.info("x", f"{number} " + "x" * 10_000)
+        assert log.dropped > 0
+        dropped = log.dropped
+        lines = [json.loads(read.readline())["message"] for _ in range(200 - dropped)]
+        assert [line.split()[0] for line in lines] == [str(number) for number in range(200 - dropped)]
+        log.info("y", "again")
+        stream.close()
+        assert [json.loads(read.readline())["message"] for _ in range(2)] == [
+            "again",
+            f"{dropped} lines before this were dropped: nobody read the log",
+        ]
 
 
 def test_quiet_keeps_what_is_wrong() -> None:

@@ -145,7 +145,6 @@ def in_an_outage(scene: Scene) -> None:
 
     def watch() -> None:
         scene.has("fetch")
-        eventually(lambda: scene.estate.told("rescindHealthFailure"))
         over = scene.spoils()
         scene.sql("ALTER TABLE time RENAME TO away")
         scene.estate.post("a")

@@ -34,7 +34,6 @@ def test_a_sink_that_goes_down_in_the_quiet_is_reported(estate: World) -> None:
 
     def watch() -> None:
         eventually(lambda: estate.told("fetchPostedTime"))
-        eventually(lambda: estate.told("rescindHealthFailure"))
         stack.close()
         health = eventually(estate.health)
         assert (health["errorType"], "pms" in health["userErrorMessage"]) == ("TARGET_UNREACHABLE", True)

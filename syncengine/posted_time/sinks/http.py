@@ -26,6 +26,7 @@ from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.answers import retry_after
+from syncengine.service.causes import cause_of
 from syncengine.service.connection import Outgoing, connection
 from syncengine.service.connection_pool import ConnectionPool
 from syncengine.service.exchange import HEADERS, Reply, whole_answer
@@ -184,7 +185,8 @@ class HttpSink:
         try:
             reply = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), _is_unsent(error))
+            kind = TroubleKind.UNREACHABLE
+            return Failed(kind, self._sentence(kind), _is_unsent(error), detail=cause_of(error))
         except Problems as problems:  # the file of a secret is missing
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
@@ -199,10 +201,10 @@ class HttpSink:
         method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
         try:
             status = (await self._send(method, path or "", {}, None)).status
-        except (httpx.HTTPError, httpx.InvalidURL):
-            return self._trouble(TroubleKind.UNREACHABLE)
-        except Problems:
-            return self._trouble(TroubleKind.AUTHENTICATION)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return self._trouble(TroubleKind.UNREACHABLE, cause_of(error))
+        except Problems as problems:
+            return self._trouble(TroubleKind.AUTHENTICATION, problems.found[0].message)
         if self._address.health and not is_success(status):
             return self._trouble(NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE))
         return self._trouble(TroubleKind.UNREACHABLE) if status in (502, 503, 504) else None
@@ -250,8 +252,8 @@ class HttpSink:
     def _sentence(self, kind: TroubleKind, status: int | None = None) -> str:
         return f"{self.name} {_WORDS[kind]}" + (f" ({status})." if status else ".")
 
-    def _trouble(self, kind: TroubleKind) -> SinkTrouble:
-        return SinkTrouble(self.name, kind, self._sentence(kind))
+    def _trouble(self, kind: TroubleKind, detail: str | None = None) -> SinkTrouble:
+        return SinkTrouble(self.name, kind, self._sentence(kind), detail)
 
 
 def idempotency_key(parcel: RenderedGroup) -> str:
