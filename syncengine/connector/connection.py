@@ -120,8 +120,10 @@ def _known_team(project: Project) -> str | None:
 
 def prove_lease(state: State, timeout: float) -> None:
     """Raise `LockLost` unless the lease outlives the next call (docs/planning.md 1.5)."""
-    if state.lease is None or state.lease.remaining() <= timeout:
-        raise LockLost("the lock was lost, and another run may hold it: nothing more is sent")
+    words = "the lock was lost, and another run may hold it: nothing more is sent"
+    if state.lease is None:
+        raise LockLost(words)
+    state.lease.refuse_lost(words, timeout)
 
 
 @contextmanager

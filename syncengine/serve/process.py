@@ -30,6 +30,7 @@ from syncengine.serve.probes import AddressTaken, Server, probes
 from syncengine.serve.readiness import Readiness
 from syncengine.serve.reload_changes import changes_between, settings_in
 from syncengine.serve.worker import Shift
+from syncengine.state.errors import StateReplaced
 from syncengine.state.lock import LockLost
 
 
@@ -105,6 +106,8 @@ class Process:
                 self.log.warning("remark", warning.message, code=warning.code)
         try:
             await self._shift(now)
+        except StateReplaced:
+            raise
         except LockLost as lost:
             self.log.warning("lock-lost", f"{lost.message}; standing by")
             return self._heir(now, await self._anew(now.project, now.fingerprint))

@@ -25,6 +25,7 @@ from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.serve.log import Log
 from syncengine.serve.readiness import Readiness
+from syncengine.state.errors import StateReplaced
 from syncengine.state.store import open_state
 
 LOCK_PATIENCE = 30.0
@@ -126,6 +127,8 @@ class Reconciling:
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
             done = Application(self._project, request, runtime, self._serving).execute()
+            if any(each.code == StateReplaced.code for each in done.report.diagnostics):
+                raise StateReplaced(self._project.state)
             self._count_refused(done)
             return done
         finally:

@@ -123,8 +123,7 @@ class Shift:
     async def _watch_lease(self, lease: Lease) -> None:
         """Raise `LockLost` as soon as the lease of the inbox is lost, even while no groups arrive."""
         while not self._stop.is_set():
-            if lease.remaining() <= 0:
-                raise LockLost("another process took over the inbox, or its database was unreachable for too long")
+            lease.refuse_lost("another process took over the inbox, or its database was unreachable for too long")
             await slept(LOOK_AT_LEASE, self._stop)
 
     async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from syncengine.database.errors import sqlite_code
 from syncengine.database.open import connect_arguments, end_idle_transactions, sqlite_engine
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import is_git_ref, read_ref
-from syncengine.project.references import sqlite_file
+from syncengine.project.references import BESIDE, sqlite_file
 from syncengine.state import tables
 from syncengine.state.errors import (
     FOREIGN,
@@ -37,6 +37,7 @@ from syncengine.state.errors import (
     TOO_NEW,
     TOO_OLD,
     UNSUPPORTED,
+    StateReplaced,
     as_state_errors,
 )
 from syncengine.state.info import VERSION
@@ -66,7 +67,8 @@ class StateDatabase:
 
     `absent`: there is no state, and the database is an empty one in memory. `version` is the schema version, which is
     older than `VERSION` only for a state that is read without being migrated. `snapshots` publishes the database where
-    it is the private copy of a state in Git.
+    it is the private copy of a state in Git. `files` are the identities of a SQLite state's open files, by path: SQLite
+    goes on writing to a file that was removed or replaced.
     """
 
     name: str
@@ -76,12 +78,27 @@ class StateDatabase:
     at_rest: Callable[[], None] | None = None
     snapshots: WorkingCopy | None = None
     resources: ExitStack = field(default_factory=ExitStack)
+    files: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """Open a transaction in which every database error is raised as a `SyncengineError`."""
-        with as_state_errors(self.name), self.engine.begin() as connection:
-            yield connection
+        """Open a transaction in which every database error is raised as a `SyncengineError`.
+
+        Raise `StateReplaced` if the files of the state are no longer those that this process has open, even where they
+        were replaced while the transaction was committed.
+        """
+        try:
+            with as_state_errors(self.name), self.engine.begin() as connection:
+                yield connection
+        finally:
+            self.refuse_replaced()
+
+    def refuse_replaced(self) -> None:
+        if self.is_replaced():
+            raise StateReplaced(self.name)
+
+    def is_replaced(self) -> bool:
+        return any(_identity(path) != identity for path, identity in self.files.items())
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
@@ -98,8 +115,9 @@ class StateDatabase:
             return _compact_file(self.engine) if self.engine.dialect.name == "sqlite" else _compact_server(self.engine)
 
     def close(self) -> None:
+        is_replaced = self.is_replaced()
         self.engine.dispose()
-        if self.at_rest:
+        if self.at_rest and not is_replaced:  # or SQLite would delete the write-ahead log of the new file
             with suppress(exc.SQLAlchemyError, sqlite3.Error):
                 self.at_rest()
         self.engine.dispose()
@@ -115,7 +133,7 @@ def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> S
     try:
         prepared = _prepared(database, write, new_lineage)
         if write and path is not None:
-            _share(prepared)
+            _share(prepared, path)
     except BaseException:
         database.close()
         raise
@@ -164,7 +182,20 @@ def _open_writable(path: Path, new_lineage: Callable[[], str]) -> StateDatabase:
     own_folder.make(path.parent)
     if not path.exists():
         _make(path, new_lineage)
-    return StateDatabase(str(path), _sqlite(path, "rw"))
+    return StateDatabase(str(path), _sqlite(path, "rw"), files=_identities(path))
+
+
+def _identities(*paths: Path) -> dict[Path, tuple[int, int]]:
+    return {path: identity for path in paths if (identity := _identity(path)) is not None}
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and the number of a file, or `None` when it does not exist."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _make(path: Path, new_lineage: Callable[[], str]) -> None:
@@ -221,12 +252,14 @@ def begin_transaction(connection: sa.Connection) -> None:
         connection.connection.cursor().execute("BEGIN")  # ten times as fast as SQLAlchemy's own way
 
 
-def _share(database: StateDatabase) -> None:
+def _share(database: StateDatabase, path: Path) -> None:
     """Switch to WAL mode, so that others can read while this process writes, unless a reader is in the way now."""
     engine = database.engine
     with as_state_errors(database.name):
         try:
-            pragma(engine, "journal_mode = WAL")
+            pragma(engine, "journal_mode = WAL", "schema_version")  # reading creates the files beside the state, which
+            beside = _identities(*(Path(f"{path.resolve()}{suffix}") for suffix in BESIDE[2:]))  # stay while it is open
+            database.files = {**database.files, **beside}
         except sqlite3.OperationalError as error:
             if sqlite_code(error) != sqlite3.SQLITE_BUSY:
                 raise

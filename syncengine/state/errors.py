@@ -14,7 +14,7 @@ from sqlalchemy import exc
 from syncengine import DISTRIBUTION
 from syncengine.database import errors as faults
 from syncengine.database.errors import DatabaseFault
-from syncengine.errors import SyncengineError
+from syncengine.errors import ExitCode, SyncengineError
 
 NEW_STATE = "new-state"
 """The error code of a missing state that the user has not asked to create."""
@@ -29,6 +29,24 @@ class StateTrouble:
 
     def error(self, state: str) -> SyncengineError:
         return SyncengineError(self.sentence.format(state=state), code=self.code)
+
+
+class LockLost(SyncengineError):
+    """The error of a write whose lock was taken over, or never held. Its transaction is rolled back."""
+
+    exit_code, code = ExitCode.LOCKED, "lock-lost"
+
+
+class StateReplaced(LockLost):
+    """The error of a state that was removed, replaced or set back while it was open, together with our lock."""
+
+    exit_code, code = ExitCode.ERROR, "state-replaced"
+
+    def __init__(self, state: str) -> None:
+        super().__init__(
+            f"state {state} was removed, replaced or set back while it was open, so that what was recorded meanwhile is"
+            " lost: bring the state back, from a backup or with `syncengine state rebuild`, and repeat the command"
+        )
 
 
 TOO_NEW = StateTrouble(

@@ -41,7 +41,7 @@ from syncengine.state.inbox_writes import (
     Write,
     write_all,
 )
-from syncengine.state.lock import Holder, Lease, LockLost, Locks, prove, short_id
+from syncengine.state.lock import Holder, Lease, Locks, proven, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
 from syncengine.state.tables import INBOX_LOCK, LOCK
 
@@ -128,8 +128,8 @@ class Inbox(InboxQueries):
 
     def check_lease(self) -> None:
         """Raise `LockLost` once the lease has ended by this machine's clocks, as another process may then deliver."""
-        if self._lease is not None and self._lease.remaining() <= 0:
-            raise LockLost("the lease on the inbox has ended; this process stops delivering")
+        if self._lease is not None:
+            self._lease.refuse_lost("the lease on the inbox has ended; this process stops delivering")
 
     # --- what people ask for
 
@@ -204,8 +204,7 @@ class Inbox(InboxQueries):
             with self._exclusively() as connection:
                 yield connection
         else:
-            with self.database.transaction() as connection:
-                prove(connection, self._lease)  # this writes, so that no other writer comes between
+            with proven(self.database, self._lease) as connection:  # this writes, so that no other writer comes between
                 yield connection
 
     @contextmanager

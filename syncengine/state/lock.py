@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
-from syncengine.errors import ExitCode, LockHeld, SyncengineError
+from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.clock import SERVER_SECONDS
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.database import StateDatabase
-from syncengine.state.errors import as_state_errors
+from syncengine.state.errors import CHANGED, NO_DATABASE, LockLost, StateReplaced, as_state_errors
 from syncengine.state.holder import Holder
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
@@ -31,12 +31,6 @@ BEATS = 4
 
 LONGEST_LEASE = 60.0
 """The assumed length of a lease in seconds where the lock's row does not record one."""
-
-
-class LockLost(SyncengineError):
-    """The error of a write whose lock was taken over, or never held. Its transaction is rolled back."""
-
-    exit_code, code = ExitCode.LOCKED, "lock-lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +178,25 @@ class Locks:
                     on_wait(look.info)
             sleep(max(0.0, min(self._poll, until - self._seconds())))
 
-    def renew(self, lock: LockInfo, seconds: float) -> bool:
-        """Renew the lock for `seconds`; return whether it was still ours."""
-        return self._change(mine(self.row, lock.epoch, lock.id), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
+    def renew(self, lock: LockInfo, seconds: float) -> None:
+        """Renew the lock for `seconds`. Raise `LockLost` if it is no longer ours."""
+        with unless_gone(self._database):
+            if self._change(mine(self.row, lock.epoch, lock.id), beats=LOCK.c.beats + 1, expires=self._wall(seconds)):
+                return
+            with self._database.transaction() as connection:
+                raise self.loss(connection, lock)
+
+    def loss(self, connection: sa.Connection, lock: LockInfo) -> LockLost:
+        """Return the error for a lock that is no longer ours.
+
+        Epochs only grow, and each belongs to one lock: where this is not so, the state itself is another one. A state
+        in Git notices that by its versions.
+        """
+        found = connection.execute(_CURRENT, {"of_id": self.row}).one_or_none()
+        grew = found is not None and (found.epoch > lock.epoch or found[:2] == (lock.id, lock.epoch))
+        if self._snapshots is None and not grew:
+            return StateReplaced(self._database.name)
+        return LockLost(f"lock {lock.id} was released or taken over by another run; nothing more is written")
 
     def release(self, lock: LockInfo) -> bool:
         return self._change(mine(self.row, lock.epoch, lock.id), released=self._wall())
@@ -306,6 +316,7 @@ class Lease:
         self._seconds = seconds
         self._term = term
         self._over = threading.Event()
+        self._loss: LockLost | None = None
         self._heart = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._heart.start()
 
@@ -313,9 +324,16 @@ class Lease:
     def epoch(self) -> int:
         return self.info.epoch
 
-    @property
-    def row(self) -> int:
-        return self._locks.row
+    def prove(self, connection: sa.Connection) -> None:
+        """Raise `LockLost` unless the lease still holds the lock, and write to its row, so that nobody else does."""
+        names = {"its_row": self._locks.row, "its_epoch": self.epoch, "its_id": self.info.id}
+        if connection.execute(_PROOF, names).rowcount != 1:
+            raise self._locks.loss(connection, self.info)
+
+    def refuse_lost(self, words: str, least: float = 0.0) -> None:
+        """Raise `LockLost`, with these words or a better known reason, unless over `least` seconds of it remain."""
+        if self.remaining() <= least:
+            raise self._loss or LockLost(words)
 
     def remaining(self) -> float:
         """Return the seconds for which the last renewal is still valid, 0 once the lease is lost, released or over."""
@@ -366,22 +384,40 @@ class Lease:
             # Computed before the request: a renewal that took long must not count as a fresh one.
             term = self.term()
             try:
-                renewed = self._locks.renew(self.info, self._seconds)
+                self._locks.renew(self.info, self._seconds)
+            except LockLost as loss:
+                self._loss = loss
+                self._over.set()
             except SyncengineError:
                 continue  # the next beat tries again; meanwhile `remaining` runs out
-            if renewed:
-                self._term = term
             else:
-                self._over.set()
+                self._term = term
 
 
-def prove(connection: sa.Connection, lease: Lease | None) -> None:
-    """Raise `LockLost` unless the lease still holds the lock; keep others from taking it until the transaction ends."""
+@contextmanager
+def unless_gone(database: StateDatabase) -> Iterator[None]:
+    """Raise `StateReplaced` where the tables that this process has locked are no longer in the database."""
+    try:
+        yield
+    except SyncengineError as error:
+        if error.code in (NO_DATABASE.code, CHANGED.code):
+            raise StateReplaced(database.name) from error
+        raise
+
+
+@contextmanager
+def proven(database: StateDatabase, lease: Lease | None) -> Iterator[sa.Connection]:
+    """Open a transaction that proves the lease, and keeps others from taking the lock until it ends.
+
+    Raise `LockLost` unless the lease still holds the lock: `StateReplaced` if the whole state is another one.
+    """
     if lease is None:
         raise LockLost("the state is not locked by this run")
-    names = {"its_row": lease.row, "its_epoch": lease.epoch, "its_id": lease.info.id}
-    if connection.execute(_PROOF, names).rowcount != 1:
-        raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
+    with ExitStack() as stack:
+        with unless_gone(database), as_state_errors(database.name):
+            connection = stack.enter_context(database.transaction())
+            lease.prove(connection)
+        yield connection
 
 
 def mine(row: Any, epoch: Any, lock_id: Any) -> sa.ColumnElement[bool]:

@@ -35,7 +35,7 @@ from syncengine.state import (
 from syncengine.state.clock import Clock
 from syncengine.state.codec import Content
 from syncengine.state.database import StateDatabase, empty, open_database
-from syncengine.state.errors import as_state_errors
+from syncengine.state.errors import StateReplaced, as_state_errors
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
     APPROVALS_SINCE,
@@ -50,7 +50,7 @@ from syncengine.state.info import (
 )
 from syncengine.state.journal import CallFailure, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding
-from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, prove, short_id
+from syncengine.state.lock import Holder, Lease, LockInfo, LockLost, Locks, proven, short_id
 from syncengine.state.losses import ApprovalRecord, Approved
 from syncengine.state.published import PublishedCalls
 from syncengine.state.refusals import BY_HAND, QuarantineRecord, Refusal, with_end
@@ -71,6 +71,10 @@ __all__ = ["Attempt", "CallFailure", "Facts", "Run", "Settlement", "State", "ope
 
 # Statements that every run needs are built once: building a statement takes longer than SQLite takes to execute it.
 NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
+_NEXT_GENERATION = NEW_GENERATION.where(
+    sa.or_(*(FACTS.c.generation.is_not_distinct_from(sa.bindparam(name, type_=sa.Text)) for name in ("last", "tried")))
+)
+_GENERATION = sa.select(FACTS.c.generation)
 _SET_FACTS = sa.update(FACTS)
 _SOURCES = sa.select(FACTS.c.sources)
 _OPEN_SESSION = sa.insert(SESSIONS)
@@ -143,6 +147,8 @@ class State:
         self._published = PublishedCalls()
         self._must_publish = False
         self._new_generation = new_generation
+        self._generation: str | None = None  # as this object last wrote it, under the lock alone
+        self._tried: str | None = None  # of the write that began last: if it failed, it may have been committed
 
     def facts(self) -> Facts:
         with self.database.transaction() as connection:
@@ -325,6 +331,8 @@ class State:
         if self.database.snapshots is not None:
             self.database.snapshots.epoch = self.lease.epoch
             self.lease.before_release = self._publish_rest
+        with self.database.transaction() as connection:
+            self._generation = self._tried = connection.execute(_GENERATION).scalar_one()
         return self.lease
 
     def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
@@ -665,14 +673,21 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        """Open a transaction that first proves the lock's epoch (docs/planning.md 1.5)."""
+        """Open a transaction that first proves the lock's epoch (docs/planning.md 1.5).
+
+        Raise `StateReplaced` if the state lacks our last write, as after a backup was restored over it.
+        """
         if self._shared is not None:
             yield self._shared
             return
-        with self.database.transaction() as connection:
-            prove(connection, self.lease)
-            connection.execute(NEW_GENERATION, {"new": self._new_generation()})
+        with proven(self.database, self.lease) as connection:
+            before = {"last": self._generation, "tried": self._tried}
+            self._tried = self._new_generation()
+            written = connection.execute(_NEXT_GENERATION, {"new": self._tried, **before}).rowcount
+            if not written and self.database.snapshots is None:
+                raise StateReplaced(self.database.name)
             yield connection
+        self._generation = self._tried
         if self.database.snapshots is not None:
             self.database.snapshots.dirty = True
             self._publish_intents()
@@ -692,8 +707,7 @@ class State:
             return
         from syncengine.state.snapshots.bounds import trim
 
-        with self.database.transaction() as connection:
-            prove(connection, self.lease)
+        with proven(self.database, self.lease) as connection:
             trim(connection, self._now())
         self._publish()
 
@@ -711,7 +725,8 @@ class State:
 
     def _with_all_under_way(self, connection: sa.Connection) -> None:
         """Write announced calls as if they had been sent, with all effects that they may have."""
-        prove(connection, self.lease)
+        if self.lease is not None:
+            self.lease.prove(connection)
         if not self._published.attempts or self._run is None:
             return
         begun = journal.open_calls(connection) | attempts.calls(connection, self._run.id)

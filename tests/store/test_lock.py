@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from syncengine.database.open import open_engine
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.state.holder import job_url
-from syncengine.state.lock import Holder, LockInfo, LockLost, prove
+from syncengine.state.lock import Holder, LockInfo, LockLost
 from syncengine.state.store import Attempt, State, open_state
 from syncengine.state.tables import LOCK, METADATA, SESSIONS
 
@@ -169,10 +169,10 @@ def test_a_holder_that_stands_still_in_a_write_keeps_nobody_from_its_lock(postgr
         pytest.raises(SyncengineError, match="database"),
         state.database.transaction() as stopped,
     ):
-        prove(stopped, state.lease)
+        state.lease.prove(stopped)
         with open_state(postgresql_url, write=True) as other, other.database.transaction() as waiting:
             waiting.execute(sa.update(LOCK).values(beats=LOCK.c.beats))
-        prove(stopped, state.lease)
+        state.lease.prove(stopped)
 
 
 class Slow(str):
@@ -192,7 +192,7 @@ def test_a_holder_that_stands_still_between_two_rows_keeps_nobody_from_its_lock(
 
     def write(state: State) -> None:
         with state.database.transaction() as connection:
-            prove(connection, state.lease)
+            state.lease.prove(connection)
             driver: Any = connection.connection.driver_connection
             driver.adapters.register_dumper(Slow, Stopping)
             connection.execute(sa.insert(SESSIONS), [{"id": id, "opened": 1.0} for id in ("a", Slow("b"), "c")])

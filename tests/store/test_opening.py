@@ -293,11 +293,10 @@ def test_no_refusal_of_a_url_shows_a_password(url: str) -> None:
 def _on_a_full_disk(state: State) -> None:
     """From now on the file may not grow."""
 
-    def limit(connection: sqlite3.Connection, _record: object) -> None:
+    def limit(connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
         connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
 
-    state.database.engine.dispose()
-    event.listen(state.database.engine, "connect", limit)
+    event.listen(state.database.engine, "checkout", limit)
 
 
 def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
