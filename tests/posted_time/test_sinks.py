@@ -616,10 +616,10 @@ def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_trouble_until_a_line_was_written(tmp_path: Path) -> None:
     """That the file can be opened proves nothing: it is reported from the second try on, and nothing is fetched."""
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/time.jsonl").symlink_to("/dev/full")
 
     async def story(opened: Delivery) -> None:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/time.jsonl").symlink_to("/dev/full")
         for reported in ([], ["archive cannot be written."]):
             assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
             assert [t.message for t in opened.troubles] == ["archive cannot be written."]
