@@ -310,7 +310,7 @@ def export_rows(options: Globals, out: str | None) -> int:
         with _reading(options) as store:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
-            head = transfer.head_of(facts, store.undone())
+            head = transfer.head_of(facts, store.undone(), store.count())
             aside = transfer.SetAsideRows(store.refusals(), store.quarantine())
             lines = transfer.lines_of(head, store.rows(), aside)
             if out is None:

@@ -162,6 +162,11 @@ class State:
         with self.database.transaction() as connection:
             yield from queries.stream(connection, kind, self.database.version)
 
+    def count(self) -> int:
+        """Return the number of recorded rows."""
+        with self.database.transaction() as connection:
+            return int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
+
     def contents(self) -> Iterator[Content]:
         """Yield the content of every row, in no order, read as it is consumed."""
         with self.database.transaction() as connection:

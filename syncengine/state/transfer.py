@@ -1,14 +1,15 @@
-"""Recorded rows ↔ an export as JSON lines: a header, then one line per row; pure."""
+"""Recorded rows ↔ an export as JSON lines: a header with their number, then one line per row; pure."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
 
-from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
 from syncengine.state.codec import frozen
 from syncengine.state.info import Facts
@@ -22,9 +23,13 @@ CommitId = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class Head(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """The first line of an export: lineage, service, team, last applied commit and undone changes of the state."""
+    """The first line of an export: lineage, service, team, last applied commit and undone changes of the state.
+
+    `resources` is the number of lines that follow, which earlier versions did not write.
+    """
 
     format: str = ""
+    resources: int | None = None
     lineage: str | None = None
     base_url: str | None = None
     team: str | None = None
@@ -103,8 +108,9 @@ class Exported(NamedTuple):
         return [UndoneChange(Key.parse(address), *of_run) for address, *of_run in self.head.undone]
 
 
-def head_of(facts: Facts, undone: Iterable[UndoneChange]) -> Head:
+def head_of(facts: Facts, undone: Iterable[UndoneChange], resources: int) -> Head:
     return Head(
+        resources=resources,
         lineage=facts.lineage,
         base_url=facts.base_url,
         team=facts.team,
@@ -119,10 +125,21 @@ _HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
 
 
 def lines_of(head: Head, rows: Iterable[Recorded], aside: SetAsideRows) -> Iterator[str]:
-    """Yield the lines of an export, each ending with a line feed."""
+    """Yield the lines of an export, each ending with a line feed.
+
+    Raise `SyncengineError` at the end if there were not as many rows as the header says.
+    """
     yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
+    quarantine: dict[Key, list[QuarantineRecord]] = defaultdict(list)
+    for each in aside.quarantine:
+        quarantine[each.key].append(each)
+    count = 0
     for row in rows:
-        yield _encode(_with_aside(_line(row), row.key, aside)).decode() + "\n"
+        count += 1
+        line = _with_aside(_line(row), aside.refusals.get(row.key), quarantine.get(row.key, ()))
+        yield _encode(line).decode() + "\n"
+    if count != head.resources:
+        raise SyncengineError("the state changed while it was exported: repeat the command", code="state-changed")
 
 
 def read(data: bytes, file: str) -> Exported:
@@ -144,6 +161,12 @@ def read(data: bytes, file: str) -> Exported:
             problems.append(_finding(file, number, "duplicate-resource", f"{row.key} appears twice in this file"))
         refusals.update(_refusals(row.key, parts))
         quarantine += _quarantine(row.key, parts)
+    if not problems and head.resources not in (None, len(lines) - 1):
+        message = (
+            f"the export is not whole: its first line announces {head.resources:,} resources, but {len(lines) - 1:,}"
+            " lines follow; copy the file again, or export the state again"
+        )
+        problems.append(_finding(file, lines[-1][0], "incomplete-export", message))
     if problems:
         raise Problems(problems)
     return Exported(head, list(rows.values()), SetAsideRows(refusals, quarantine))
@@ -184,16 +207,13 @@ def _line(row: Recorded) -> _Line:
     )
 
 
-def _with_aside(line: _Line, key: Key, aside: SetAsideRows) -> _Line:
-    refusal = aside.refusals.get(key)
+def _with_aside(line: _Line, refusal: Refusal | None, quarantine: Iterable[QuarantineRecord]) -> _Line:
     if refusal is None:
         return line
     last = refusal.is_last
     refused = _Refused(refusal.times, refusal.since, refusal.at, refusal.message, refusal.content, last)
     records = tuple(
-        _Quarantine(each.origin, each.reason, each.at, each.content, each.until, each.ended)
-        for each in aside.quarantine
-        if each.key == key
+        _Quarantine(each.origin, each.reason, each.at, each.content, each.until, each.ended) for each in quarantine
     )
     return msgspec.structs.replace(line, refused=refused, quarantine=records)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,54 @@ def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None
     assert (project.folder / "e.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def _cut(lines: list[str]) -> list[str]:
+    return lines[:-1]
+
+
+def _lacking_one_in_the_middle(lines: list[str]) -> list[str]:
+    return [lines[0], *lines[2:]]
+
+
+def _cut_inside_a_line(lines: list[str]) -> list[str]:
+    return [*lines[:-1], lines[-1][:30]]
+
+
+def _with_a_line_twice(lines: list[str]) -> list[str]:
+    return [*lines, lines[-1]]
+
+
+def _followed_by_another(lines: list[str]) -> list[str]:
+    return [*lines, *lines]
+
+
+def _of_its_head_alone(lines: list[str]) -> list[str]:
+    return lines[:1]
+
+
+BROKEN = {
+    _cut: "incomplete-export",
+    _of_its_head_alone: "incomplete-export",
+    _lacking_one_in_the_middle: "incomplete-export",
+    _cut_inside_a_line: "bad-row",
+    _with_a_line_twice: "duplicate-resource",
+    _followed_by_another: "bad-row",
+}
+
+
+@pytest.mark.parametrize(("broken", "code"), BROKEN.items())
+def test_an_export_that_is_not_whole_is_refused(
+    project: Project, broken: Callable[[list[str]], list[str]], code: str
+) -> None:
+    """Rows that are missing would be created again, and what was removed since could not be; nothing is written."""
+    lines = broken(exported(project).splitlines(keepends=True))
+    (project.folder / "e.jsonl").write_text("".join(lines))
+    assert f"error[{code}]" in project.run("state", "diff", "e.jsonl").err
+    (project.folder / ".syncengine/state.db").unlink()
+    done = project.run("state", "import", "e.jsonl", "-y")
+    assert (done.code, f"error[{code}]" in done.err) == (8, True), done.err
+    assert not (project.folder / ".syncengine/state.db").exists()
+
+
 def test_what_was_exported_comes_back_in_doubt(project: Project, service: Service) -> None:
     """The next apply sends it again and settles it (docs/planning.md 7); the service then holds what it held."""
     before, held = project.rows(), service.holds()
@@ -63,7 +111,8 @@ def test_what_was_exported_comes_back_in_doubt(project: Project, service: Servic
 
 def test_an_import_doubts_what_was_there_too(project: Project) -> None:
     """A restored state is a guess about all of it."""
-    (project.folder / "e.jsonl").write_text(exported(project).splitlines()[0] + "\n")
+    head = json.loads(exported(project).splitlines()[0])
+    (project.folder / "e.jsonl").write_text(json.dumps({**head, "resources": 0}) + "\n")
     assert project.run("state", "import", "e.jsonl", "-y").code == 0
     assert all(row["doubtful"] for row in project.rows().values())
     assert {change.reason for change in project.plan().changes} == {IMPORTED}
