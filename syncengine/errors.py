@@ -8,7 +8,7 @@ SyncengineError                1   the base class, and errors without an exit co
 ├── LockHeld                   6   another run holds the state
 ├── AuthFailed                 7   401
 ├── WrongTeam                  7   the key belongs to another team than the state
-├── Problems                   8   manifests or project file: every diagnostic at once
+├── Problems                   8   manifests or project file: every diagnostic at once (9: a source is unreachable)
 ├── Unreachable                9   nothing was sent
 ├── Usage                     64
 └── Interrupted              130
@@ -145,14 +145,23 @@ class WrongTeam(SyncengineError):
     exit_code, code = ExitCode.AUTH, "wrong-team"
 
 
+SOURCE_UNREACHABLE = "source-unreachable"
+"""The code of an error about a source that cannot be reached, or goes on failing."""
+
+
 class Problems(SyncengineError):
-    """An error with all diagnostics of the manifests or the project file, collected before it is raised."""
+    """An error with all diagnostics of the manifests or the project file, collected before it is raised.
+
+    Its exit code is 9 if nothing but unreachable sources is wrong, since the same command then works once they answer.
+    """
 
     exit_code, code = ExitCode.INVALID, "invalid"
 
     def __init__(self, found: Sequence[Diagnostic]) -> None:
-        errors = sum(d.severity is Severity.ERROR for d in found)
-        super().__init__(f"{errors} error{'' if errors == 1 else 's'}")
+        codes = [d.code for d in found if d.severity is Severity.ERROR]
+        super().__init__(f"{len(codes)} error{'' if len(codes) == 1 else 's'}")
+        if codes and {*codes} == {SOURCE_UNREACHABLE}:
+            self.exit_code = ExitCode.UNREACHABLE
         self.found = tuple(found)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:

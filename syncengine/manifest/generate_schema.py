@@ -13,7 +13,7 @@ from syncengine.document.field_types import Flag, Identity, Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import unexamined
 from syncengine.document.nodes import Mapping, Node, Sequence
-from syncengine.document.scalar_readers import identity, list_reader, tested, whole_number
+from syncengine.document.scalar_readers import flag, identity, list_reader, tested, whole_number
 from syncengine.document.setting_types import parse_reader
 from syncengine.document.template_types import Condition, Params, Template, Written, one_of, one_of_schema
 from syncengine.manifest import encodings
@@ -54,6 +54,7 @@ _row_name = tested(
 """The reader of `as`: a name without another meaning in templates."""
 OF_CSV = ("delimiter", "columns")
 OF_FILES = ("encoding",)
+OF_HTTP = ("allowPartial",)
 OF_NO_FILE = frozenset({"sql", "http"})
 
 
@@ -71,6 +72,8 @@ def _for_each(name: str) -> Any:
                 value = findings.error("bad-value", key, f"`{key.text}` can be used with `csv` only")
             elif key.text in OF_FILES and keys.keys() & OF_NO_FILE:
                 value = findings.error("bad-value", key, f"`{key.text}` can be used with files only")
+            elif key.text in OF_HTTP and "http" not in keys:
+                value = findings.error("bad-value", key, f"`{key.text}` can be used with `http` only")
         return value
 
     return read
@@ -132,10 +135,35 @@ class SqlFrom(Model, frozen=True, kw_only=True):
     ] = None
 
 
-class Paging(Model, frozen=True):
-    """The paging of a long list: by the next page's URL in the answer, or by a parameter with the page number."""
+PAGINGS = ("next", "page", "cursor", "offset", "link")
+PAGING_NEEDS = {"cursor": ["at"], "at": ["cursor"], "limit": ["offset", "size"], "size": ["limit"]}
+"""The fields of `paging` that need others."""
 
-    beyond_fields: ClassVar[AnyMapping[str, Any]] = one_of_schema("next", "page")
+
+def _paging(name: str) -> Any:
+    """Return a reader of `paging` that also reports fields without those that they need."""
+    read_one = one_of(Paging, "`paging`", PAGINGS)(name)
+
+    def read(node: Node, findings: Collector) -> Any:
+        value = read_one(node, findings)
+        if value is INVALID or not isinstance(node, Mapping):
+            return value
+        for key in node.keys:
+            missing = [f"`{other}`" for other in PAGING_NEEDS.get(key.text, ()) if node.get(other) is None]
+            if missing:
+                value = findings.error("missing-field", key, f"`{key.text}` needs {' and '.join(missing)} beside it")
+        return value
+
+    return read
+
+
+_true = tested(flag, bool, "bad-value", "can only be true")
+
+
+class Paging(Model, frozen=True):
+    """The paging of a long list: how its next page is requested."""
+
+    beyond_fields: ClassVar[AnyMapping[str, Any]] = {**one_of_schema(*PAGINGS), "dependentRequired": PAGING_NEEDS}
 
     next: Annotated[
         Identity | None, Meta(description="Path of the next page's URL in the answer, such as `links.next`.")
@@ -143,9 +171,29 @@ class Paging(Model, frozen=True):
     page: Annotated[
         Identity | None, Meta(description="Query parameter for the page number; an empty page ends the list.")
     ] = None
+    cursor: Annotated[
+        Identity | None, Meta(description="Query parameter for the token of the next page, which the answer has `at`.")
+    ] = None
+    at: Annotated[
+        Identity | None,
+        Meta(description="Path of the next page's token in the answer, such as `nextPageToken`; without one it ends."),
+    ] = None
+    offset: Annotated[
+        Identity | None,
+        Meta(description="Query parameter for the number of rows read so far; an empty page ends the list."),
+    ] = None
+    limit: Annotated[Identity | None, Meta(description="Query parameter for the number of rows of a page.")] = None
+    size: Annotated[
+        Annotated[int, Reads(whole_number(1, 1_000_000))] | None,
+        Meta(description="Number of rows of a page, for `limit`."),
+    ] = None
+    link: Annotated[
+        Annotated[bool, Reads(_true), JsonSchema({"const": True})] | None,
+        Meta(description='Follow the header `Link` with `rel="next"`.'),
+    ] = None
     first: Annotated[
         Annotated[int, Reads(whole_number(0, 1_000_000))] | None,
-        Meta(description="Number of the first page; 1 by default."),
+        Meta(description="Number of the first page, 1 by default; or the first offset, 0 by default."),
     ] = None
 
 
@@ -160,7 +208,7 @@ class HttpFrom(Model, frozen=True):
     items: Annotated[Identity | None, Meta(description="Path of the list in the answer, such as `data.matters`.")] = (
         None
     )
-    paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None
+    paging: Annotated[Paging, Reads(_paging)] | None = None
 
 
 class ForEach(Model, frozen=True):
@@ -168,7 +216,7 @@ class ForEach(Model, frozen=True):
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         **one_of_schema(*KINDS),
-        "dependentRequired": {name: ["csv"] for name in OF_CSV},
+        "dependentRequired": {**{name: ["csv"] for name in OF_CSV}, **{name: ["http"] for name in OF_HTTP}},
     }
 
     csv: Annotated[
@@ -194,6 +242,9 @@ class ForEach(Model, frozen=True):
         Meta(description="One or more columns; only the first row with each combination of values is used."),
     ] = None
     allow_empty: Annotated[Flag | None, Meta(description="Accept a source without rows; false by default.")] = None
+    allow_partial: Annotated[
+        Flag | None, Meta(description="Accept a list of which a service says that it is longer; false by default.")
+    ] = None
 
     @property
     def file(self) -> tuple[str, Written] | None:

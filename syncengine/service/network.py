@@ -92,7 +92,7 @@ class Proxies:
         named = getproxies()
         self._exempt = tuple(filter(None, re.split(r"[,\s]+", named.pop("no", ""))))
         self._named = {scheme: url for scheme in ("http", "https", "all") if (url := named.get(scheme, "").strip())}
-        self._known: dict[tuple[str, str, int | None], Proxy | None] = {}
+        self._ways: dict[tuple[str, str, int | None], Proxy | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._named)
@@ -100,9 +100,9 @@ class Proxies:
     def of(self, url: httpx.URL) -> Proxy | None:
         """Return the proxy through which a URL is reached, if any. Raise `Misconfigured` if nothing can use it."""
         place = (url.scheme, url.host, url.port)
-        if place not in self._known:
-            self._known[place] = self._found(url)
-        return self._known[place]
+        if place not in self._ways:
+            self._ways[place] = self._found(url)
+        return self._ways[place]
 
     def _found(self, url: httpx.URL) -> Proxy | None:
         key = url.scheme if url.scheme in self._named else "all"

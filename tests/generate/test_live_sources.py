@@ -41,11 +41,12 @@ def desired(folder: Path, settings: str, source: str, url: str = "{{ row.v }}") 
     return load(load_project(folder=folder, environ=ENVIRON))
 
 
-def refused(folder: Path, settings: str, source: str) -> Diagnostic:
+def refused(folder: Path, settings: str, source: str, code: str = "bad-source") -> Diagnostic:
     with pytest.raises(Problems) as refusal:
         desired(folder, settings, source)
     (found,) = refusal.value.found
-    assert (found.code, found.file, found.line) == ("bad-source", "manifests/m.yaml", 2)
+    assert (found.code, found.file, found.line) == (code, "manifests/m.yaml", 2)
+    assert refusal.value.exit_code == (9 if code == "source-unreachable" else 8)
     assert "a-secret" not in found.message
     return found
 
@@ -217,7 +218,7 @@ class Crm(BaseHTTPRequestHandler):
         if where.path.startswith("/api/drip"):
             return self._drip(of_headers=where.path.endswith("headers"))
         if where.path == "/api/html":
-            return self._send(200, b"<html>Sign in</html>")
+            return self._send(200, b"<html>Sign in</html>", "text/html; charset=utf-8")
         if self.headers["Authorization"] != "a-secret":
             return self._say(401, {})
         items = [{"n": f"P{page}-{n}", "v": 1} for n in range(2)] if page <= 2 else []
@@ -252,8 +253,9 @@ class Crm(BaseHTTPRequestHandler):
     def _say(self, status: int, body: object) -> None:
         self._send(status, json.dumps(body).encode())
 
-    def _send(self, status: int, content: bytes) -> None:
+    def _send(self, status: int, content: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         if status == 302:
             self.send_header("Location", "http://example.com/")
@@ -401,17 +403,18 @@ def test_an_answer_that_drips_is_not_waited_for(crm: str, path: str) -> None:
 def test_pages_have_a_number(crm: str) -> None:
     """Of a service whose every page is another one."""
     url = crm.partition("url: '")[2].partition("'")[0]
-    question, numbers = HttpQuery("/endless", items=("data", "items"), page="page"), list[int]()
+    question = HttpQuery("/endless", items=("data", "items"), page="page")
     with pytest.raises(SourceTrouble, match="crm: there are more than 3 pages"):
-        for number, _ in http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, pages=3):
-            numbers.append(number)
-    assert len(numbers) == 3 * 500
+        list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, pages=3))
 
 
 @pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
 def test_each_answer_has_its_time(before: bytes) -> None:
     """Headers may drip as well; it is asked again as after any other trouble, and then given up."""
-    with dripping(before) as server, pytest.raises(SourceTrouble, match="its URL cannot be read: no answer in time"):
+    with (
+        dripping(before) as server,
+        pytest.raises(SourceTrouble, match=r"cannot be read: (no answer in time|the answer began)"),
+    ):
         list(http_rows("crm", server.url, {}, 0.1, HttpQuery()))
 
 
@@ -427,8 +430,10 @@ def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
 def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
     """A circle of links, and a parameter that the service does not know."""
     source = "http: {source: crm, path: /%s, items: data.items, paging: {%s}}"
-    assert "already been read" in refused(tmp_path, crm, source % ("circle", "next: next")).message
-    assert "two pages in a row are the same" in refused(tmp_path, crm, source % ("same", "page: page")).message
+    circle = refused(tmp_path, crm, source % ("circle", "next: next"), "source-partial").message
+    same = refused(tmp_path, crm, source % ("same", "page: page"), "source-partial").message
+    assert "two pages are the same" in circle
+    assert "is `page` the right parameter" in same
 
 
 def test_pages_do_not_fill_the_memory(crm: str) -> None:
@@ -436,8 +441,7 @@ def test_pages_do_not_fill_the_memory(crm: str) -> None:
     url = crm.partition("url: '")[2].partition("'")[0]
     question = HttpQuery("/endless", items=("data", "items"), page="page")
     with pytest.raises(SourceTrouble, match="crm: the rows take more than 2 MB"):
-        for number, _ in http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, most=2_000_000):
-            assert number < 10_000
+        list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, most=2_000_000))
 
 
 @pytest.mark.parametrize(
@@ -447,16 +451,17 @@ def test_pages_do_not_fill_the_memory(crm: str) -> None:
         ("/../x", "is outside"),
         ("/%2e%2e/x", "is outside"),
         *((f"/a/{way}/x", "is outside") for way in ("..%2f..", "..%2F..%2Fx", "%252e%252e", "..%5c..", "..;a=b")),
-        ("/html", "crm: the answer of /html is not JSON"),
+        ("/html", "crm: the answer of /html is not JSON, but a web page"),
         ("/broken", "answered with status 500"),
         ("/half", "crm: /broken answered with status 500"),
         ("http://example.com", "must be below"),
-        ("/moved", "answered with status 302"),
+        ("/moved", "answered with status 302: it redirects to http://example.com, which is not followed"),
         ("/missing", "answered with status 404"),
-        ("/text", "no `data`"),
+        ("/text", "no `data.items`"),
     ],
 )
 def test_nothing_is_asked_of_others(tmp_path: Path, crm: str, path: str, words: str) -> None:
     """No redirect, no other host, no way up; what fails is an error."""
     source = f"http: {{source: crm, path: '{path}', items: data.items, paging: {{next: next}}}}"
-    assert words in refused(tmp_path, crm, source).message
+    code = "source-unreachable" if "status 500" in words else "bad-source"
+    assert words in refused(tmp_path, crm, source, code).message

@@ -135,4 +135,5 @@ def test_a_server_that_is_not_there_is_an_error_without_its_password(tmp_path: P
     with pytest.raises(Problems) as refused:
         load(load_project(folder=tmp_path, environ=environ))
     (found,) = refused.value.found
-    assert (found.code, found.line, "s3cr3t" in found.message) == ("bad-source", 2, False)
+    assert (found.code, found.line, "s3cr3t" in found.message) == ("source-unreachable", 2, False)
+    assert refused.value.exit_code == 9

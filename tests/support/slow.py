@@ -20,7 +20,7 @@ SLOW: dict[str, str] = {
     " state_retention terminal undo unmerged",
     "connector": "registration",
     "git_state": "broken_clone commands crashes forged kills set_back_meanwhile ssh store",
-    "generate": "live_sources reuse safety sandbox",
+    "generate": "live_sources paging reuse safety sandbox",
     "manifest": "hostile meaning plain",
     "operate": "deployment many_runners standby",
     "packaging": "ci_files wheel",

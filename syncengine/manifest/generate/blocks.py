@@ -105,7 +105,7 @@ class _Making:
             findings.at(SOURCE_LEFT_OUT, *at, str(left_out), severity=Severity.WARNING)
             return Reading(findings.file, whole=False)
         except SourceTrouble as trouble:
-            findings.error("bad-source", _source_node(node), str(trouble))
+            findings.error(trouble.code, _source_node(node), str(trouble))
             return None
         try:
             with self.context.allowance.spend(len(rows)) as deadline:

@@ -10,7 +10,7 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.template_types import Written
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
-from syncengine.manifest.generate_schema import FILE_KINDS, ForEach, HttpFrom, Paging, SqlFrom
+from syncengine.manifest.generate_schema import FILE_KINDS, PAGING_NEEDS, PAGINGS, ForEach, HttpFrom, Paging, SqlFrom
 from syncengine.manifest.sources.records import SourceTrouble
 
 KINDS = {
@@ -23,7 +23,8 @@ KINDS = {
     ".yml": "yaml",
 }
 OPTIONS = ("delimiter", "encoding", "columns", "distinct", "allowEmpty", "kind")
-SOURCE_OPTIONS = ("source", "query", "params", "path", "items", "next", "page", "distinct", "allowEmpty")
+PAGING = ("next", "page", "cursor", "at", "offset", "limit", "size", "link", "first")
+SOURCE_OPTIONS = ("source", "query", "params", "path", "items", *PAGING, "distinct", "allowEmpty", "allowPartial")
 
 
 def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
@@ -39,7 +40,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
         "allow_empty": bool(options.get("allowEmpty")),
     }
     if path is None:
-        return ForEach(**_source_options(options), **common)
+        return ForEach(**_source_options(options), **common, allow_partial=bool(options.get("allowPartial")))
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
         raise SourceTrouble(f"`data`: {path!s:.60} has no suffix of a data file; add `kind='csv'`, for example")
@@ -71,7 +72,7 @@ def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "query" in options and isinstance(options["query"], str):
         sql = SqlFrom(source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {}))
         return {"sql": sql}
-    paging = Paging(next=options.get("next"), page=options.get("page"))
+    paging = _paging(options)
     http = HttpFrom(
         source=source,
         path=Written(str(options.get("path", "")), 1, 1),
@@ -80,6 +81,22 @@ def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
         paging=paging,
     )
     return {"http": http}
+
+
+def _paging(options: Mapping[str, Any]) -> Paging:
+    settings = {name: options[name] for name in PAGING if options.get(name) is not None}
+    if sum(name in settings for name in PAGINGS) > 1:
+        raise SourceTrouble(f"`data` needs at most one of {', '.join(f'`{name}`' for name in PAGINGS)}")
+    for name, value in settings.items():
+        kind = {"size": int, "first": int, "link": bool}.get(name, str)
+        if type(value) is not kind:
+            raise SourceTrouble(f"`data`: `{name}` must be {_KINDS[kind]}")
+        if missing := [f"`{other}`" for other in PAGING_NEEDS.get(name, ()) if other not in settings]:
+            raise SourceTrouble(f"`data`: `{name}` needs {' and '.join(missing)} beside it")
+    return Paging(**settings)
+
+
+_KINDS: Mapping[type, str] = {int: "a whole number", bool: "true", str: "text"}
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

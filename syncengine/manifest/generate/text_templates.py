@@ -188,6 +188,7 @@ def _tell(error: BaseException, name: str, findings: Collector) -> None:
     if isinstance(error, LeftOut):
         Collector(file, findings.found).at(SOURCE_LEFT_OUT, line, 1, str(error), severity=Severity.WARNING)
         return
-    code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
-    message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
+    is_source = isinstance(error, SourceTrouble)
+    code = error.code if isinstance(error, SourceTrouble) else "bad-template"
+    message = str(error) if is_source else f"the template failed: {trouble(error)}"
     Collector(file, findings.found).at(code, line, 1, message, data=row)

@@ -1,11 +1,14 @@
-"""A query to an HTTP service → the items of the list in its answer, page by page. Sends requests.
+"""A query to an HTTP service → all items of the list in its answers, page by page. Sends requests.
 
-Requests go only to URLs below the source's own URL: no redirect, no other host and no `..` is followed.
+A list is read whole, or refused: an answer that shows more than was read is an error, and a list that changes while it
+is read is read again. Requests go only to URLs below the source's own URL: no redirect, no other host and no `..` is
+followed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,10 +18,16 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
+from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
-from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.service.causes import cause_of
+from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, signs_of_more, value_at
+from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble
+from syncengine.service.answers import RETRIABLE, retry_after
+from syncengine.service.causes import Misconfigured, cause_of
+from syncengine.service.client import LONGEST_WAIT
+from syncengine.service.client_options import ATTEMPTS
 from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.network import http_client
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
@@ -26,21 +35,37 @@ MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
 """The maximum number of bytes of all pages together."""
-ATTEMPTS = 3
+READ_AGAIN = 3
+"""The number of times that a list which changes while it is read is read again."""
+FIRST_WAIT = 0.25
+"""The seconds before the first retry, as in `client_options.Conduct`."""
 DECODED = 3
 """The number of times that programs on the way are assumed to percent-decode a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpQuery:
-    """A query to a service. `items` and `next` are paths in the answer; `page` is the parameter for the page number."""
+    """A query to a service, and how its list is paged: by at most one of `next`, `page`, `cursor`, `offset` and `link`.
+
+    `items`, `next` and `at` are paths in an answer; `page`, `cursor`, `offset` and `limit` are names of parameters.
+    `first` is the number of the first page, or the first offset. `may_be_partial`: pages may be missing.
+    `may_repeat`: equal rows are expected.
+    """
 
     path: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
     items: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     page: str | None = None
-    first: int = 1
+    cursor: str | None = None
+    at: tuple[str, ...] = ()
+    offset: str | None = None
+    limit: str | None = None
+    size: int = 0
+    link: bool = False
+    first: int | None = None
+    may_be_partial: bool = False
+    may_repeat: bool = False
 
 
 class Until(NamedTuple):
@@ -66,18 +91,18 @@ def http_rows(
     A user and password in the URL are sent in a header.
     """
     base, auth = _credentials(url.rstrip("/"))
-    number, size, until = 0, 0, Until(time.monotonic() + seconds, seconds, pages)
+    until = Until(time.monotonic() + seconds, seconds, pages)
     with _asking(headers, auth, timeout, until.deadline) as ask:
-        for items in _pages(ask, name, base, question, until):
-            for item in items:
-                number, size = number + 1, size + memory_of(item)
-                if size > most:
-                    raise SourceTrouble(f"{name}: the rows take more than {most // 1_000_000} MB; query fewer of them")
-                yield number, item
+        rows = _Listing(ask, name, base, question, until, most).rows()
+    yield from enumerate(rows, 1)
 
 
 class TooLate(Exception):
     """Raised when the time limit of all pages together has passed."""
+
+
+class Changed(Exception):
+    """Raised when pages do not fit together, as of a list that changes while it is read. The message says how."""
 
 
 Asked = Callable[[httpx.URL], Reply]
@@ -87,13 +112,7 @@ Asked = Callable[[httpx.URL], Reply]
 @contextmanager
 def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: float, until: float) -> Iterator[Asked]:
     """Yield a function that sends a request. Each answer takes at most `timeout` seconds and ends before `until`."""
-    client = httpx.AsyncClient(
-        timeout=timeout,
-        follow_redirects=False,
-        transport=httpx.AsyncHTTPTransport(retries=ATTEMPTS - 1),
-        headers=HEADERS,
-        auth=auth,
-    )
+    client = http_client(timeout, HEADERS, auth=auth)
     client.headers.update(headers)
 
     def ask(url: httpx.URL) -> Reply:
@@ -121,70 +140,203 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 
-def _pages(ask: Asked, name: str, base: str, question: HttpQuery, until: Until) -> Iterator[list[Any]]:
-    address: str | None = _below(base, question.path, name)
-    page, size = question.first, 0
-    met, last = set[str](), None
-    for turn in range(until.pages):
-        if address is None:
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """One list of a service. Messages omit the source's URL, which may contain a key."""
+
+    ask: Asked
+    name: str
+    base: str
+    question: HttpQuery
+    until: Until
+    most: int
+
+    def rows(self) -> list[Any]:
+        """Return all rows. Raise `SourceTrouble` when they cannot be read, or not as a whole."""
+        for _ in range(READ_AGAIN):
+            try:
+                return self._rows()
+            except Changed:
+                continue
+        try:
+            return self._rows()
+        except Changed as changed:
+            again = f"{changed}, also when the list was read again"
+            raise SourceTrouble(f"{self.name}: {again}", code=SOURCE_PARTIAL) from None
+
+    def _rows(self) -> list[Any]:
+        rows, memory, size = list[Any](), 0, 0
+        repeats, total, met = Repeats(self.question.may_repeat), RowTotal(), set[object]()
+        url, first = self._first_url(), None
+        turn = 0
+        while True:
+            if (place := same_place(url)) in met:
+                raise Changed("the next page is one that has already been read")
+            met.add(place)
+            page = self._page(url, first)
+            first = first or page
+            size += page.size
+            if size > MAX_ALL_BYTES:
+                raise self._trouble(f"all pages together are larger than {MAX_ALL_BYTES // 1024 // 1024} MB")
+            if trouble := repeats.trouble_of(page.items) or total.trouble_of(page):
+                raise Changed(f"{trouble}{self._hint()}")
+            rows += page.items
+            memory += sum(map(memory_of, page.items))
+            if memory > self.most:
+                raise self._trouble(f"the rows take more than {self.most // 1_000_000} MB; query fewer of them")
+            turn += 1
+            following = self._next_url(page, len(rows), turn)
+            if following is None:
+                self._check_end(page, total, len(rows))
+                return rows
+            if turn == self.until.pages:
+                raise self._trouble(f"there are more than {self.until.pages:,} pages")
+            url = following
+
+    def _hint(self) -> str:
+        """Return what may be wrong with the paging, if it is not the list that changes."""
+        parameter = self.question.page or self.question.offset or self.question.cursor
+        return f" (is `{parameter}` the right parameter for its pages?)" if parameter else ""
+
+    def _check_end(self, last: Page, total: RowTotal, read: int) -> None:
+        """Raise `SourceTrouble` if more rows were announced than read, as of a list whose pages are not followed."""
+        if self.question.may_be_partial:
             return
-        if address in met and not question.page:
-            raise SourceTrouble(f"{name}: the next page is one that has already been read")
-        met.add(address)
-        counting = {question.page: str(page + turn)} if question.page else {}
-        query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer, read = _answer(ask, name, base, address, query, until)
-        size += read
-        if size > MAX_ALL_BYTES:
-            raise SourceTrouble(f"{name}: all pages together are larger than {MAX_ALL_BYTES // 1024 // 1024} MB")
-        items = _at(answer, question.items, name)
-        if not isinstance(items, list):
-            raise SourceTrouble(f"{name}: the answer has no list{_where(question.items)}")
-        if items and items == last and question.page:
-            raise SourceTrouble(
-                f"{name}: two pages in a row are the same: `{question.page}` is not the parameter for the page number"
+        counts_pages = self.question.page or self.question.offset  # their last page is empty, whatever else it says
+        sign = total.sign(read) or (None if counts_pages else next(signs_of_more(last), None))
+        if sign is not None:
+            raise self._trouble(
+                f"the list is longer than the {read:,} row{'' if read == 1 else 's'} that were read, since"
+                f" {sign.words}: set {sign.setting}, or `allowPartial: true` if these rows are enough",
+                SOURCE_PARTIAL,
             )
-        last = items
-        yield items
+
+    def _trouble(self, words: str, code: str = BAD_SOURCE) -> SourceTrouble:
+        return SourceTrouble(f"{self.name}: {words}", code=code)
+
+    # --- addresses
+
+    def _first_url(self) -> httpx.URL:
+        question, path = self.question, self.question.path
+        if not path.isprintable() or "://" in path.partition("?")[0] or path.startswith("//") or "\\" in path:
+            raise self._trouble("the path must be below the source's URL")
+        counting = {}
         if question.page:
-            if not items:
-                return
-        else:
-            address = _next(answer, question, base, address, name)
-    raise SourceTrouble(f"{name}: there are more than {until.pages:,} pages")
+            counting[question.page] = str(1 if question.first is None else question.first)
+        if question.offset:
+            counting[question.offset] = str(question.first or 0)
+        if question.limit:
+            counting[question.limit] = str(question.size)
+        address = self._checked(f"{self.base}/{path.lstrip('/')}" if path else self.base)
+        return httpx.URL(address).copy_merge_params({**question.query, **counting})
+
+    def _next_url(self, page: Page, read: int, turn: int) -> httpx.URL | None:
+        """Return the URL of the next page, or `None` at the end of the list."""
+        question = self.question
+        if parameter := question.page or question.offset:
+            first = question.first if question.first is not None else 1 if question.page else 0
+            number = first + (turn if question.page else read)
+            return self._first_url().copy_merge_params({parameter: str(number)}) if page.items else None
+        if question.cursor:
+            token = value_at(page.answer, question.at, None)
+            if token is None or token is False or token == "":
+                return None
+            if not isinstance(token, str | int):
+                raise self._trouble(f"the value{_where(question.at)} is not a text or number to get the next page by")
+            return self._first_url().copy_merge_params({question.cursor: str(token)})
+        address = page.link if question.link else value_at(page.answer, question.next, None) if question.next else None
+        if not address:
+            return None
+        if not isinstance(address, str):
+            raise self._trouble(f"the next page{_where(question.next)} is not a URL")
+        following = httpx.URL(self._checked(address.strip(), str(page.url)))
+        return None if same_place(following) == same_place(page.url) else following
+
+    def _checked(self, address: str, page: str = "") -> str:
+        """Return an address, which may be relative to a page's.
+
+        Raise `SourceTrouble` unless it belongs to the service of `base`, below its path.
+        """
+        try:
+            address = urljoin(page, address)
+            ours, theirs = urlsplit(self.base), urlsplit(address)
+            same = origin(self.base) == origin(address)
+            httpx.URL(address)
+        except (ValueError, httpx.InvalidURL):
+            same = False
+        is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
+        if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
+            raise self._trouble("the address is outside the source's URL")
+        return address
+
+    # --- answers
+
+    def _page(self, url: httpx.URL, first: Page | None) -> Page:
+        label = urlsplit(str(url)).path.removeprefix(urlsplit(self.base).path.rstrip("/")) or "its URL"
+        reply = self._reply(url, label)
+        if not 200 <= reply.status < 300:
+            raise self._trouble(f"{label} answered with status {reply.status}{_elsewhere(url, reply)}")
+        if reply.content is None:
+            raise self._trouble(f"{label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
+        try:
+            answer = loads(reply.content)
+        except (ValueError, RecursionError) as error:
+            why = f": {error}" if isinstance(error, NotJson) else ""
+            is_page = "html" in reply.headers.get("content-type", "").lower()
+            why = ", but a web page, as of a login or a proxy" if is_page else why
+            raise self._trouble(f"the answer of {label} is not JSON{why}") from None
+        return Page(url, answer, self._items(answer, first), self.question.items, reply)
+
+    def _items(self, answer: Any, first: Page | None) -> list[Any]:
+        """Return the items of an answer. A later page without items may leave out the list, but say nothing else."""
+        steps = self.question.items
+        items = value_at(answer, steps, _MISSING)
+        if isinstance(items, list):
+            return items
+        if first is not None and isinstance(answer, dict) and answer.keys() <= first.answer.keys():
+            if items is None or items is _MISSING:
+                return []
+        elif items is _MISSING:
+            raise self._trouble(f"the answer has no `{'.'.join(steps)}`")
+        raise self._trouble(f"the answer has no list{_where(steps)}")
+
+    def _reply(self, url: httpx.URL, label: str) -> Reply:
+        """Return a reply that no retry would change. Wait as the client of the service does before each retry."""
+        words, delay = "", None
+        for attempt in range(ATTEMPTS):
+            try:
+                if attempt:
+                    self._wait(attempt, delay)
+                reply = self.ask(url)
+            except TooLate:
+                words = f"all pages together take longer than {self.until.seconds:g} s{words and f': {words}'}"
+                break
+            except Misconfigured as error:
+                raise self._trouble(str(error)) from None
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                words, delay = f"{label} cannot be read: {cause_of(error)}", None
+            else:
+                if reply.status not in RETRIABLE:
+                    return reply
+                delay = retry_after(reply.headers.get("retry-after"), time.time())
+                asks = f" (it asks for a retry in {delay:.0f} s)" if delay else ""
+                words = f"{label} answered with status {reply.status}{asks}"
+        raise self._trouble(words, SOURCE_UNREACHABLE)
+
+    def _wait(self, attempt: int, delay: float | None) -> None:
+        """Wait before a retry. Raise `TooLate` if the time of all pages together would be over."""
+        if delay is None:
+            delay = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) + random.uniform(0, FIRST_WAIT)  # noqa: S311
+        if time.monotonic() + delay >= self.until.deadline:
+            raise TooLate
+        time.sleep(delay)
 
 
-def _next(answer: Any, question: HttpQuery, base: str, address: str, name: str) -> str | None:
-    if not question.next:
-        return None
-    value: Any = answer
-    for step in question.next:
-        value = value.get(step) if isinstance(value, dict) else None
-    if not value:
-        return None
-    if not isinstance(value, str):
-        raise SourceTrouble(f"{name}: the next page{_where(question.next)} is not a URL")
-    following = urljoin(address, value)
-    return _checked(base, following, name)
+_MISSING = object()
 
 
-def _below(base: str, path: str, name: str) -> str:
-    if not path.isprintable() or "://" in path.partition("?")[0] or path.startswith("//") or "\\" in path:
-        raise SourceTrouble(f"{name}: the path must be below the source's URL")
-    return _checked(base, f"{base}/{path.lstrip('/')}" if path else base, name)
-
-
-def _checked(base: str, address: str, name: str) -> str:
-    """Return `address`. Raise `SourceTrouble` unless it belongs to the service of `base`, below its path."""
-    try:
-        ours, theirs = urlsplit(base), urlsplit(address)
-        same = (ours.scheme, ours.hostname, ours.port) == (theirs.scheme, theirs.hostname, theirs.port)
-    except ValueError:
-        same = False
-    is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
-    if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
-        raise SourceTrouble(f"{name}: the address is outside the source's URL")
-    return address
+def _where(steps: tuple[str, ...]) -> str:
+    return f" at `{'.'.join(steps)}`" if steps else ""
 
 
 def _goes_up(path: str) -> bool:
@@ -194,49 +346,11 @@ def _goes_up(path: str) -> bool:
     return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
-def _answer(ask: Asked, name: str, base: str, address: str, query: Mapping[str, str], until: Until) -> tuple[Any, int]:
-    """Return the JSON of the answer, and its size in bytes. Messages omit the source's URL, which may contain a key."""
-    label = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
-    content = _content(ask, name, address, query, label, until)
+def _elsewhere(url: httpx.URL, reply: Reply) -> str:
+    """Return where a redirect leads, without its path, which may hold a secret."""
     try:
-        return loads(content), len(content)
-    except NotJson as error:
-        raise SourceTrouble(f"{name}: the answer of {label} is not JSON: {error}") from None
-    except (ValueError, RecursionError):
-        raise SourceTrouble(f"{name}: the answer of {label} is not JSON") from None
-
-
-def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], label: str, until: Until) -> bytes:
-    for attempt in range(ATTEMPTS):
-        is_last = attempt == ATTEMPTS - 1
-        try:
-            reply = ask(httpx.URL(address).copy_merge_params(dict(query)))
-        except TooLate:
-            break
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            if is_last:
-                raise SourceTrouble(f"{name}: {label} cannot be read: {cause_of(error)}") from None
-            continue
-        if reply.status < 500 or is_last:
-            return _checked_content(reply, name, label)
-    raise SourceTrouble(f"{name}: all pages together take longer than {until.seconds:g} s")
-
-
-def _checked_content(reply: Reply, name: str, label: str) -> bytes:
-    if not 200 <= reply.status < 300:
-        raise SourceTrouble(f"{name}: {label} answered with status {reply.status}")
-    if reply.content is None:
-        raise SourceTrouble(f"{name}: {label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
-    return reply.content
-
-
-def _at(answer: Any, steps: tuple[str, ...], name: str) -> Any:
-    for step in steps:
-        if not isinstance(answer, dict) or step not in answer:
-            raise SourceTrouble(f"{name}: the answer has no `{step}`")
-        answer = answer[step]
-    return answer
-
-
-def _where(steps: Callable[..., Any] | tuple[str, ...]) -> str:
-    return f" at `{'.'.join(steps)}`" if isinstance(steps, tuple) and steps else ""
+        parts = urlsplit(urljoin(str(url), reply.headers.get("location", "")))
+        host = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    except ValueError:
+        return ""
+    return f": it redirects to {host}, which is not followed" if 300 <= reply.status < 400 else ""

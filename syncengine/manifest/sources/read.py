@@ -16,7 +16,7 @@ from syncengine.document.model_reader import display
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject
-from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.generate_schema import ForEach, HttpFrom, Paging, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
 from syncengine.project.connections import Connections
@@ -34,8 +34,9 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     assert for_each.http is not None
     http, name = for_each.http, for_each.http.source.text
     question = _question(http.path, http.query, http.items)
-    key = ("http", name, question, repr(http.paging), repr(context.sources.get(name)))
-    return _remembered(context, key, name, question, lambda: _http(context, http))
+    tolerated = (bool(for_each.allow_partial), for_each.distinct is not None)
+    key = ("http", name, question, repr(http.paging), tolerated, repr(context.sources.get(name)))
+    return _remembered(context, key, name, question, lambda: _http(context, http, *tolerated))
 
 
 def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
@@ -147,7 +148,7 @@ def _sql(context: LoadContext, section: SqlFrom) -> Iterator[tuple[int, Any]]:
     yield from sql_rows(name, url, section.query.text, _parameters(section))
 
 
-def _http(context: LoadContext, section: HttpFrom) -> Iterator[tuple[int, Any]]:
+def _http(context: LoadContext, section: HttpFrom, may_be_partial: bool, may_repeat: bool) -> Iterator[tuple[int, Any]]:
     from syncengine.manifest.sources.http import HttpQuery, http_rows
 
     source, name = _named(context, section.source, "http"), section.source.text
@@ -162,14 +163,22 @@ def _http(context: LoadContext, section: HttpFrom) -> Iterator[tuple[int, Any]]:
         }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SourceTrouble(f"{name}: a header contains characters that HTTP does not allow")
-    paging = section.paging
+    paging = section.paging or Paging()
     question = HttpQuery(
         path=section.path.text if section.path else "",
         query={n: v.text if isinstance(v, Written) else str(v) for n, v in (section.query or {}).items()},
         items=_steps(section.items),
-        next=_steps(paging.next if paging else None),
-        page=paging.page if paging else None,
-        first=paging.first if paging and paging.first is not None else 1,
+        next=_steps(paging.next),
+        page=paging.page,
+        cursor=paging.cursor,
+        at=_steps(paging.at),
+        offset=paging.offset,
+        limit=paging.limit,
+        size=paging.size or 0,
+        link=bool(paging.link),
+        first=paging.first,
+        may_be_partial=may_be_partial,
+        may_repeat=may_repeat,
     )
     yield from http_rows(name, url, headers, connection.timeout, question)
 

@@ -13,16 +13,29 @@ from syncengine.templating.values import Record
 
 SOURCE_LEFT_OUT = "source-left-out"
 """The code of a diagnostic about a block or template whose source is not queried."""
+BAD_SOURCE = "bad-source"
+SOURCE_PARTIAL = "source-partial"
+"""The code of an error about a list of which not all pages can be read."""
 UNKNOWN_EFFECT = "unknown-effect"
 """The code of a diagnostic about a file that differs from the base and whose sources are not queried."""
 
 
 class SourceTrouble(Exception):
-    """A source that cannot be read. `message` is the reason; `name`, `line` and `column` are the place in the data."""
+    """A source that cannot be read. `message` is the reason; `name`, `line` and `column` are the place in the data.
 
-    def __init__(self, message: str, name: str = "", line: int | None = None, column: int | None = None) -> None:
-        super().__init__(message, name, line, column)
-        self.message, self.line, self.column = message, line, column
+    `code` is the code of its diagnostic.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        name: str = "",
+        line: int | None = None,
+        column: int | None = None,
+        code: str = BAD_SOURCE,
+    ) -> None:
+        super().__init__(message, name, line, column, code)
+        self.message, self.line, self.column, self.code = message, line, column, code
         self._place = ":".join(str(part) for part in (name, line, column) if part)
 
     def __str__(self) -> str:

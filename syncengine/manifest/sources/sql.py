@@ -11,8 +11,8 @@ from typing import Any
 
 from syncengine.database.sqlite import connect
 from syncengine.document.text import foreign
-from syncengine.errors import Problems
-from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.errors import SOURCE_UNREACHABLE, Problems
+from syncengine.manifest.sources.records import BAD_SOURCE, SourceTrouble
 from syncengine.project.references import sqlite_file
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
@@ -154,20 +154,22 @@ def _of_server(
     except exc.SQLAlchemyError as error:
         if time.monotonic() > deadline:  # the server ended the query with a message of its own
             raise _too_long(name, seconds) from None
-        raise SourceTrouble(f"{name}: {_words(error)}") from None
+        raise _trouble(name, error) from None
     finally:
         engine.dispose()
 
 
-def _words(error: Exception) -> str:
+def _trouble(name: str, error: Exception) -> SourceTrouble:
     """Return why the database cannot be used, in our own words, or why the query failed, in the server's words."""
     from syncengine.database.errors import cause, meaning
     from syncengine.database.trouble import TroubleKind
 
-    if meaning(error) in (TroubleKind.AUTHENTICATION, TroubleKind.UNREACHABLE):
-        return cause(error)
+    kind = meaning(error)
+    if kind in (TroubleKind.AUTHENTICATION, TroubleKind.UNREACHABLE):
+        code = SOURCE_UNREACHABLE if kind is TroubleKind.UNREACHABLE else BAD_SOURCE
+        return SourceTrouble(f"{name}: {cause(error)}", code=code)
     message = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
-    return f"the query failed: {message[:200]}"
+    return SourceTrouble(f"{name}: the query failed: {message[:200]}")
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:

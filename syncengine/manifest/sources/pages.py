@@ -1,0 +1,215 @@
+"""Pages of a list → signs that it is longer than what was read, or that it changed while it was read. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import httpx
+
+from syncengine.document.digest import sha256_of
+from syncengine.service.answers import tidy
+from syncengine.service.exchange import Reply
+from syncengine.service.network import PORTS
+
+NEXT = frozenset("next nextpage nextpageurl nexturl nextlink nexthref odatanextlink".split())  # noqa: SIM905
+TOKENS = frozenset("nextpagetoken nexttoken nextcursor continuationtoken".split())  # noqa: SIM905
+TRUE_IF_MORE = frozenset({"hasmore", "hasnext", "hasnextpage", "istruncated"})
+FALSE_IF_MORE = frozenset({"islast", "islastpage", "last"})
+TOTALS = frozenset(f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results"))
+"""Names of fields by which services tell of more rows, in small letters without punctuation."""
+HOLDERS = frozenset("data links meta metadata page pageinfo pagination paging responsemetadata".split())  # noqa: SIM905
+"""Names of objects that hold such fields."""
+KEYS = ("id", "_id", "uuid", "guid", "key", "sys_id")
+"""Names of fields that identify a row, if their values differ on a page."""
+PUNCTUATION = re.compile(r"[^a-z]+")
+
+Steps = tuple[str, ...]
+COUNTED = "`paging: {page: PARAMETER}` or `paging: {offset: PARAMETER}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One answer: its URL, its JSON, its items, their path in it, and the reply as it came."""
+
+    url: httpx.URL
+    answer: Any
+    items: list[Any]
+    steps: Steps
+    reply: Reply
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the answer."""
+        return len(self.reply.content or b"")
+
+    @property
+    def link(self) -> str | None:
+        """The URL of the next page in the header Link (RFC 8288), if any."""
+        links = httpx.Response(200, headers={"link": self.reply.headers.get("link", "")}).links
+        named = (link.get("url") for relations, link in links.items() if "next" in (relations or "").lower().split())
+        return next(named, None)
+
+
+class Sign(NamedTuple):
+    """A sign that a list is longer than what was read: a clause that names it, and the setting that reads all."""
+
+    words: str
+    setting: str
+
+
+def value_at(value: Any, steps: Steps, missing: Any) -> Any:
+    """Return the value at a path, or `missing`. A name in the path may contain dots, as in `@odata.nextLink`."""
+    if not steps:
+        return value
+    if isinstance(value, dict):
+        for count in range(len(steps), 0, -1):
+            if (name := ".".join(steps[:count])) in value:
+                return value_at(value[name], steps[count:], missing)
+    return missing
+
+
+def same_place(url: httpx.URL | str) -> Hashable:
+    """Return what distinguishes a URL from those of other pages, however it is written."""
+    address = httpx.URL(url)
+    parameters = sorted(parse_qsl(address.query.decode("ascii"), keep_blank_values=True))
+    return origin(str(address)), address.path, tuple(parameters)
+
+
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return the scheme, host and port of a URL. The port of its scheme may be left out."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
+
+
+def signs_of_more(page: Page) -> Iterator[Sign]:
+    """Yield the signs in an answer that further pages follow."""
+    if page.link is not None and not _is_own(page.link, page):
+        yield Sign("its header `Link` names a next page", "`paging: {link: true}`")
+    for path, fields in _objects(page.answer, page.steps):
+        for name, value in fields.items():
+            plain, where = _plain(name), ".".join((*path, name))
+            if plain in TOKENS and isinstance(value, str | int) and value not in ("", False, 0):
+                yield Sign(f"`{where}` is a token for the next page", _setting("cursor: PARAMETER, at", where))
+            elif plain in NEXT and (sign := _sign_of_next(value, where, page)):
+                yield sign
+            elif (plain in TRUE_IF_MORE and value is True) or (plain in FALSE_IF_MORE and value is False):
+                yield Sign(f"`{where}` is {str(value).lower()}", COUNTED)
+
+
+def _sign_of_next(value: Any, where: str, page: Page) -> Sign | None:
+    """Return the sign in a field for the next page: a URL, an object with one, a token or a number."""
+    if isinstance(value, dict):
+        name = next((name for name in ("href", "url") if isinstance(value.get(name), str)), None)
+        return None if name is None else _sign_of_next(value[name], f"{where}.{name}", page)
+    if isinstance(value, str):
+        if not value.strip() or _is_own(value, page):
+            return None
+        is_url = "/" in value or "?" in value
+        return Sign(f"`{where}` names a next page", _setting("next" if is_url else "cursor: PARAMETER, at", where))
+    if value is True or (isinstance(value, int) and value > 0):
+        return Sign(f"`{where}` is {str(value).lower()}", COUNTED)
+    return None
+
+
+def _setting(key: str, where: str) -> str:
+    path = where if where.replace(".", "").replace("_", "").isalnum() else f'"{where}"'
+    return f"`paging: {{{key}: {path}}}`"
+
+
+def _is_own(address: str, page: Page) -> bool:
+    """Return whether an address is the page's own, which some services give at the end."""
+    try:
+        return same_place(urljoin(str(page.url), address.strip())) == same_place(page.url)
+    except (ValueError, httpx.InvalidURL):
+        return False
+
+
+def _objects(answer: Any, steps: Steps) -> Iterator[tuple[Steps, Mapping[str, Any]]]:
+    """Yield the objects around the list, and those beside it that hold the fields of paging, with their paths."""
+    around, waiting = [steps[:count] for count in range(len(steps) + 1)], list[Steps]([()])
+    while waiting:
+        path = waiting.pop()
+        value = value_at(answer, path, None)
+        if isinstance(value, dict):
+            yield path, value
+            inner = ((*path, name) for name in value if _plain(name) in HOLDERS or (*path, name) in around)
+            waiting += inner
+
+
+def _plain(name: str) -> str:
+    return PUNCTUATION.sub("", name.lower())
+
+
+@dataclass(slots=True)
+class RowTotal:
+    """The number of all rows that the pages of a list give beside their items, if they do."""
+
+    count: int | None = None
+    where: str = ""
+
+    def trouble_of(self, page: Page) -> str | None:
+        """Note the number of a page with items. Return the trouble if it is another than before."""
+        holder = value_at(page.answer, page.steps[:-1], None) if page.steps and page.items else None
+        if not isinstance(holder, dict):
+            return None
+        for name, value in holder.items():
+            if _plain(name) in TOTALS and isinstance(value, int) and not isinstance(value, bool):
+                before, self.count, self.where = self.count, value, ".".join((*page.steps[:-1], name))
+                if before not in (None, value):
+                    return f"`{self.where}` changed from {before:,} to {value:,} while the list was read"
+        return None
+
+    def sign(self, read: int) -> Sign | None:
+        """Return the sign that there are more rows than were read, if it is so."""
+        if self.count is None or self.count <= read:
+            return None
+        return Sign(f"`{self.where}` is {self.count:,}", COUNTED)
+
+
+@dataclass(slots=True)
+class Repeats:
+    """What the pages read so far contain, to find a page or a row that comes twice.
+
+    A row is known by a field such as `id` whose values differ on the first page, or else as a whole. If `may_repeat`,
+    equal rows are expected, but not equal values of such a field.
+    """
+
+    may_repeat: bool = False
+    _pages: set[str] = field(default_factory=set)
+    _rows: set[Hashable] = field(default_factory=set)
+    _key: str | None = None
+    _is_known: bool = False
+
+    def trouble_of(self, items: Sequence[Any]) -> str | None:
+        """Note the items of a page. Return the trouble if it or one of its rows has been met before."""
+        if not items:
+            return None
+        page = sha256_of(repr(items))
+        if page in self._pages:
+            return "two pages are the same"
+        if not self._pages:
+            self._key = next((key for key in KEYS if _identifies(key, items)), None)
+            self._is_known = self._key is not None or not self.may_repeat
+        self._pages.add(page)
+        if not self._is_known:
+            return None
+        rows = [self._identity(item) for item in items]
+        self._is_known = len({*rows}) == len(rows)  # or rows are equal by nature
+        twice = next((row for row in rows if row in self._rows), None) if self._is_known else None
+        self._rows.update(rows)
+        if twice is None:
+            return None
+        return "a row is on two pages" if self._key is None else f"`{self._key}` {tidy(str(twice))} is on two pages"
+
+    def _identity(self, item: Any) -> Hashable:
+        own = item.get(self._key) if self._key is not None and isinstance(item, dict) else None
+        return own if isinstance(own, str | int) else sha256_of(repr(item))
+
+
+def _identifies(key: str, items: Sequence[Any]) -> bool:
+    values = [item.get(key) if isinstance(item, dict) else None for item in items]
+    return all(isinstance(value, str | int) for value in values) and len({*values}) == len(values)

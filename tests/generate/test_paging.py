@@ -1,0 +1,379 @@
+"""A list of a service is read whole, whatever its paging, or it is refused (docs/manifests-from-data.md)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from syncengine.errors import Diagnostic, Problems
+from syncengine.manifest.desired import load
+from syncengine.manifest.sources.pages import origin, same_place
+from syncengine.project.load import load_project
+from tests.manifest.loading import write
+
+ROWS = [{"id": number, "n": f"M-{number}"} for number in range(1, 8)]
+"""Seven rows, in pages of three."""
+
+Reply = tuple[Any, dict[str, str]] | tuple[Any, dict[str, str], int]
+Answering = Callable[[str, dict[str, str], int], Reply]
+"""The path, the parameters, and the number of the request from 1 → JSON, headers, and a status."""
+
+
+@contextmanager
+def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
+    """The URL of a service, and the targets of its requests."""
+    heard: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.path)
+            parts = urlsplit(self.path)
+            body, headers, *status = answer(parts.path, dict(parse_qsl(parts.query)), len(heard))
+            content = json.dumps(body).encode()
+            self.send_response(status[0] if status else 200)
+            for name, value in {"Content-Length": str(len(content)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Not told."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", heard
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def names(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> list[str]:
+    """The names that the list makes."""
+    settings = f"version: 1\nsources: {{crm: {{http: {{url: '{url}', timeout: 5s}}}}}}\n"
+    for_each = f"{{http: {{source: crm, path: list, {http}}}{beside}}}"
+    block = f"generate:\n  - forEach: {for_each}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+    write(folder, {"syncengine.yaml": settings, "manifests/m.yaml": block})
+    return [key.name for key in load(load_project(folder=folder, environ={})).resources]
+
+
+def refusal(folder: Path, url: str, http: str = "items: rows", beside: str = "") -> Diagnostic:
+    with pytest.raises(Problems) as refused:
+        names(folder, url, http, beside)
+    (found,) = refused.value.found
+    return found
+
+
+ALL = [row["n"] for row in ROWS]
+
+
+def by_page(path: str, query: dict[str, str], _: int) -> Reply:
+    begin = 3 * (int(query["p"]) - 1)
+    return {"rows": ROWS[begin : begin + 3], "total": 7}, {}
+
+
+def by_offset(path: str, query: dict[str, str], _: int) -> Reply:
+    begin, size = int(query["startAt"]), min(int(query["max"]), 3)  # the service has a limit of its own
+    return {"rows": ROWS[begin : begin + size], "total": 7, "isLast": begin + size >= 7}, {}
+
+
+def by_cursor(path: str, query: dict[str, str], _: int) -> Reply:
+    begin = int(query.get("token", "0"))
+    more = {"nextPageToken": str(begin + 3)} if begin + 3 < 7 else {}
+    return {"rows": ROWS[begin : begin + 3], **more}, {}
+
+
+def by_next(path: str, query: dict[str, str], _: int) -> Reply:
+    begin = int(query.get("from", "0"))
+    following = f"?from={begin + 3}&a=b" if begin + 3 < 7 else None
+    return {"rows": ROWS[begin : begin + 3], "meta": {"paging": {"next": following}}}, {}
+
+
+def by_link(path: str, query: dict[str, str], _: int) -> Reply:
+    begin = int(query.get("from", "0"))
+    link = f'<{path}>; rel="first", </list?from={begin + 3}&x=a,b>; title="a, b"; rel="next"'
+    return ROWS[begin : begin + 3], {"Link": link} if begin + 3 < 7 else {"Link": f'<{path}>; rel="first"'}
+
+
+WAYS: dict[str, tuple[Answering, str]] = {
+    "page": (by_page, "items: rows, paging: {page: p}"),
+    "offset": (by_offset, "items: rows, paging: {offset: startAt, limit: max, size: 100}"),
+    "cursor": (by_cursor, "items: rows, query: {q: open}, paging: {cursor: token, at: nextPageToken}"),
+    "next": (by_next, "items: rows, paging: {next: meta.paging.next}"),
+    "link": (by_link, "paging: {link: true}"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_paging_reads_the_whole_list(tmp_path: Path, way: str) -> None:
+    """The parameters of the query stay, where the service does not give the next URL itself."""
+    answer, http = WAYS[way]
+    with service(answer) as (url, heard):
+        assert names(tmp_path, url, http) == ALL
+        assert all("q=open" in target for target in heard) or way != "cursor"
+
+
+SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "next": ({"next": "/list?page=2"}, "`next` names a next page", "paging: {next: next}"),
+    "nextPage": ({"nextPage": 2}, "`nextPage` is 2", "paging: {page: PARAMETER}"),
+    "a token": (
+        {"nextPageToken": "abc"},
+        "`nextPageToken` is a token",
+        "paging: {cursor: PARAMETER, at: nextPageToken}",
+    ),
+    "paging.next": ({"paging": {"next": "http://a/?p=2"}}, "`paging.next` names", "paging: {next: paging.next}"),
+    "meta.paging.next": (
+        {"meta": {"paging": {"next": "/l?p=2"}}},
+        "`meta.paging.next` names",
+        "next: meta.paging.next",
+    ),
+    "links.next": ({"links": {"next": "/l?p=2"}}, "`links.next` names", "paging: {next: links.next}"),
+    "a HAL link": ({"_links": {"next": {"href": "/l?p=2"}}}, "`_links.next.href` names", "next: _links.next.href"),
+    "OData": ({"@odata.nextLink": "/l?p=2"}, "`@odata.nextLink` names", 'paging: {next: "@odata.nextLink"}'),
+    "isLast": ({"isLast": False}, "`isLast` is false", "paging: {page: PARAMETER}"),
+    "has_more": ({"has_more": True}, "`has_more` is true", "paging: {offset: PARAMETER}"),
+    "hasMore": ({"paging": {"hasMore": True}}, "`paging.hasMore` is true", "paging: {offset: PARAMETER}"),
+    "total": ({"total": 7}, "`total` is 7", "paging: {offset: PARAMETER}"),
+    "total_count": ({"total_count": 7}, "`total_count` is 7", "paging: {page: PARAMETER}"),
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Path, name: str) -> None:
+    """Three of seven would be read, and the others would be removed; `allowPartial` says that they are enough."""
+    beside, sign, setting = SIGNS[name]
+    with service(lambda *_: ({"rows": ROWS[:3], **beside}, {})) as (url, _):
+        found = refusal(tmp_path, url)
+        assert names(tmp_path, url, beside=", allowPartial: true") == ALL[:3]
+    assert (found.code, found.file, found.line) == ("source-partial", "manifests/m.yaml", 2)
+    assert sign in found.message
+    assert setting in found.message
+
+
+def test_the_header_link_is_a_sign(tmp_path: Path) -> None:
+    """Also where the answer is nothing but the list."""
+    with service(by_link) as (url, _):
+        found = refusal(tmp_path, url, "")
+    assert (found.code, "`paging: {link: true}`" in found.message) == ("source-partial", True)
+
+
+NO_SIGNS: dict[str, Any] = {
+    "empty": {"next": None, "nextPageToken": "", "paging": {"next": ""}, "links": {"next": None}, "nextPage": 0},
+    "the last": {"isLast": True, "has_more": False, "total": 3},
+    "its own URL": {"next": "/list?b=2&a=1", "links": {"next": "?a=1&b=2"}},
+    "its own URL, whole": {"next": "{url}/list?b=2&a=1"},
+    "elsewhere": {"meta": {"total": 7}, "statistics": {"total": 9, "next": "/x"}, "author": {"next": "/x"}},
+    "in the rows": {"rows": [{**row, "next": "/x", "total": 9, "isLast": False} for row in ROWS[:3]]},
+}
+
+
+@pytest.mark.parametrize("name", NO_SIGNS)
+def test_what_is_no_sign(tmp_path: Path, name: str) -> None:
+    """`total` counts only beside the items, and a next page that is empty or the same is none."""
+
+    def answer(*_: object) -> Reply:
+        return json.loads(json.dumps({"rows": ROWS[:3], **NO_SIGNS[name]}).replace("{url}", here[0])), {}
+
+    with service(answer) as (url, _):
+        here = [url]
+        assert names(tmp_path, url, "items: rows, query: {a: 1, b: 2}") == ALL[:3]
+
+
+@pytest.mark.parametrize(
+    ("http", "answer", "sign"),
+    [
+        ("items: rows, paging: {next: meta.nxt}", by_next, "`meta.paging.next`"),
+        ("items: rows, paging: {cursor: token, at: next}", by_cursor, "`nextPageToken`"),
+        (
+            "items: rows, paging: {page: p}",
+            lambda _, query, __: by_page("", {"p": query["p"] if query["p"] < "2" else "9"}, 0),
+            "`total` is 7",
+        ),
+    ],
+)
+def test_paging_that_ends_too_early_is_an_error(tmp_path: Path, http: str, answer: Answering, sign: str) -> None:
+    """A path is misspelt, or the service has a limit on its pages."""
+    with service(answer) as (url, _):
+        found = refusal(tmp_path, url, http)
+    assert (found.code, sign in found.message) == ("source-partial", True)
+
+
+LAST: dict[str, Any] = {
+    "empty": {"rows": [], "next": None},
+    "null": {"rows": None, "next": None},
+    "left out": {"next": None},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("paging", ["next: next", "page: p"])
+@pytest.mark.parametrize("last", LAST)
+def test_a_last_page_without_rows_ends_the_list(tmp_path: Path, paging: str, last: str) -> None:
+    """Some services leave out what is empty."""
+    with service(lambda _, __, turn: ({"rows": ROWS, "next": "/list?q=2"} if turn == 1 else LAST[last], {})) as (
+        url,
+        _,
+    ):
+        assert names(tmp_path, url, f"items: rows, paging: {{{paging}}}") == ALL
+
+
+@pytest.mark.parametrize(
+    "answer", [{"error": "too many"}, [], "text", {"rows": "text"}, {"rows": None, "message": "x"}]
+)
+def test_a_later_page_that_is_something_else_is_an_error(tmp_path: Path, answer: Any) -> None:
+    """Whatever its status: it is not the end of the list."""
+    with service(lambda _, __, turn: ({"rows": ROWS, "next": "/list?q=2"} if turn == 1 else answer, {})) as (url, _):
+        assert "the answer has no " in refusal(tmp_path, url, "items: rows, paging: {next: next}").message
+
+
+def changing(first: list[Reply], then: Answering) -> Answering:
+    """Answer with `first` once, then as the other."""
+    return lambda path, query, turn: first[turn - 1] if turn <= len(first) else then(path, query, turn)
+
+
+CHANGES: dict[str, list[Reply]] = {
+    "a key twice": [
+        ({"rows": ROWS[0:3], "total": 7}, {}),
+        ({"rows": [{**ROWS[2], "n": "renamed"}, *ROWS[3:5]], "total": 7}, {}),
+    ],
+    "a page twice": [({"rows": ROWS[0:3], "total": 7}, {}), ({"rows": ROWS[0:3], "total": 7}, {})],
+    "another total": [({"rows": ROWS[0:3], "total": 8}, {}), ({"rows": ROWS[3:6], "total": 7}, {})],
+    "a whole row twice": [({"rows": [{"n": "A"}, {"n": "B"}]}, {}), ({"rows": [{"n": "B"}, {"n": "C"}]}, {})],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_list_that_changes_while_it_is_read_is_read_again(tmp_path: Path, change: str) -> None:
+    """A row that moved over a page's edge is there twice, and another one may be missing."""
+    with service(changing(CHANGES[change], by_page)) as (url, heard):
+        assert names(tmp_path, url, "items: rows, paging: {page: p}") == ALL
+    assert len(heard) == 2 + 4
+
+
+def test_a_list_that_never_stands_still_is_an_error(tmp_path: Path) -> None:
+    """It is read again three times."""
+
+    def answer(path: str, query: dict[str, str], turn: int) -> Reply:
+        return {"rows": ROWS[:3] if query["p"] == "1" else ROWS[2:5]}, {}
+
+    with service(answer) as (url, heard):
+        found = refusal(tmp_path, url, "items: rows, paging: {page: p}")
+    assert (found.code, len(heard)) == ("source-partial", 2 * 4)
+    assert "`id` 3 is on two pages" in found.message
+
+
+def test_rows_may_repeat_where_the_block_says_so(tmp_path: Path) -> None:
+    """With `distinct`, equal rows on two pages are expected; without a field that identifies them, nothing is known."""
+    pages = {"1": [{"n": "A"}, {"n": "B"}], "2": [{"n": "B"}, {"n": "C"}]}
+    with service(lambda _, query, __: ({"rows": pages.get(query["p"], [])}, {})) as (url, _):
+        assert names(tmp_path, url, "items: rows, paging: {page: p}", ", distinct: n") == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("following", "is_read"),
+    [
+        ("{url}/list?p=2", True),
+        ("list?p=2", True),
+        ("?p=2", True),
+        ("//{host}/list?p=2", True),
+        ("http://LOCALHOST:{port}/list?p=2", False),
+        ("http://127.0.0.2:{port}/list?p=2", False),
+        ("http://u:p@127.0.0.1:{port}/list?p=2", False),
+        ("https://127.0.0.1:{port}/list?p=2", False),
+        ("/../list?p=2", True),
+        ("/%2e%2e/list?p=2", False),
+        ("http://[::1/list", False),
+    ],
+)
+def test_the_next_page_is_on_the_same_host(tmp_path: Path, following: str, is_read: bool) -> None:
+    """Others must not get the source's headers."""
+
+    def answer(path: str, query: dict[str, str], _: int) -> Reply:
+        begin = 3 if query else 0
+        address = following.format(url=here[0], host=here[0][7:], port=here[0].rpartition(":")[2])
+        return {"rows": ROWS[begin : begin + 3], "next": None if query else address}, {}
+
+    with service(answer) as (url, heard):
+        here = [url]
+        if is_read:
+            assert names(tmp_path, url, "items: rows, paging: {next: next}") == ALL[:6]
+        else:
+            assert "outside the source's URL" in refusal(tmp_path, url, "items: rows, paging: {next: next}").message
+            assert len(heard) == 1
+
+
+def test_the_port_of_a_scheme_may_be_left_out() -> None:
+    """Some services write it into the next URL."""
+    assert same_place("https://crm.example:443/l?a=1&b=2") == same_place("https://CRM.example/l?b=2&a=1")
+    assert origin("http://crm.example:80/") == origin("http://crm.example") != origin("http://crm.example:443")
+
+
+@pytest.mark.parametrize(
+    ("paging", "code", "words"),
+    [
+        ("{cursor: c}", "missing-field", "`cursor` needs `at` beside it"),
+        ("{offset: o, limit: l}", "missing-field", "`limit` needs `size` beside it"),
+        ("{offset: o, page: p}", "bad-value", "needs exactly one of"),
+        ("{link: false}", "bad-value", "can only be true"),
+        ("{at: x}", "bad-value", "needs exactly one of"),
+        ("{offset: o, limit: l, size: 0}", "bad-value", "size"),
+    ],
+)
+def test_paging_that_is_incomplete(tmp_path: Path, paging: str, code: str, words: str) -> None:
+    """What is missing is named where it stands."""
+    with pytest.raises(Problems) as refused:
+        names(tmp_path, "http://127.0.0.1:1", f"paging: {paging}")
+    assert any(words in found.message for found in refused.value.found), refused.value.found
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_waited_for(tmp_path: Path, status: int) -> None:
+    """As long as it asks for."""
+    busy: Reply = ({}, {"Retry-After": "1"}, status)
+    with service(changing([busy, busy], lambda *_: ({"rows": ROWS}, {}))) as (url, heard):
+        began = time.monotonic()
+        assert names(tmp_path, url) == ALL
+    assert (len(heard), time.monotonic() - began >= 2) == (3, True)
+
+
+def test_a_service_that_asks_for_too_long_a_wait_is_unreachable(tmp_path: Path) -> None:
+    """Five minutes are the limit, and nobody waits in vain for them."""
+    with service(lambda *_: ({}, {"Retry-After": "600"}, 429)) as (url, heard):
+        found = refusal(tmp_path, url)
+    assert (found.code, len(heard)) == ("source-unreachable", 1)
+    assert "status 429 (it asks for a retry in 600 s)" in found.message
+
+
+@pytest.mark.parametrize(
+    ("paging", "answer"),
+    [
+        ("page='p'", by_page),
+        ("offset='startAt', limit='max', size=100", by_offset),
+        ("cursor='token', at='nextPageToken'", by_cursor),
+        ("next='meta.paging.next'", by_next),
+    ],
+)
+def test_a_text_template_pages_alike(tmp_path: Path, paging: str, answer: Answering) -> None:
+    """`data(source=…)` takes the settings as arguments."""
+    call = "data(source='crm', path='list', items='rows'%s)"
+    text = f"tags:\n{{%% for row in {call} %%}}\n  - name: {{{{ row.n }}}}\n{{%% endfor %%}}\n"
+    with service(answer) as (url, _):
+        settings = f"version: 1\nsources: {{crm: {{http: {{url: '{url}'}}}}}}\n"
+        write(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml.j2": text % f", {paging}"})
+        assert [key.name for key in load(load_project(folder=tmp_path, environ={})).resources] == ALL
+        if answer is by_cursor:
+            write(tmp_path, {"manifests/m.yaml.j2": text % ""})
+            with pytest.raises(Problems) as refused:
+                load(load_project(folder=tmp_path, environ={}))
+            assert [found.code for found in refused.value.found] == ["source-partial"]
