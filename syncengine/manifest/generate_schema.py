@@ -54,7 +54,6 @@ _row_name = tested(
 """The reader of `as`: a name without another meaning in templates."""
 OF_CSV = ("delimiter", "columns")
 OF_FILES = ("encoding",)
-OF_HTTP = ("allowPartial",)
 OF_NO_FILE = frozenset({"sql", "http"})
 
 
@@ -72,8 +71,6 @@ def _for_each(name: str) -> Any:
                 value = findings.error("bad-value", key, f"`{key.text}` can be used with `csv` only")
             elif key.text in OF_FILES and keys.keys() & OF_NO_FILE:
                 value = findings.error("bad-value", key, f"`{key.text}` can be used with files only")
-            elif key.text in OF_HTTP and "http" not in keys:
-                value = findings.error("bad-value", key, f"`{key.text}` can be used with `http` only")
         return value
 
     return read
@@ -209,6 +206,9 @@ class HttpFrom(Model, frozen=True):
         None
     )
     paging: Annotated[Paging, Reads(_paging)] | None = None
+    allow_partial: Annotated[
+        Flag | None, Meta(description="Accept a list of which the answer says that it is longer; false by default.")
+    ] = None
 
 
 class ForEach(Model, frozen=True):
@@ -216,7 +216,7 @@ class ForEach(Model, frozen=True):
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         **one_of_schema(*KINDS),
-        "dependentRequired": {**{name: ["csv"] for name in OF_CSV}, **{name: ["http"] for name in OF_HTTP}},
+        "dependentRequired": {name: ["csv"] for name in OF_CSV},
     }
 
     csv: Annotated[
@@ -242,9 +242,6 @@ class ForEach(Model, frozen=True):
         Meta(description="One or more columns; only the first row with each combination of values is used."),
     ] = None
     allow_empty: Annotated[Flag | None, Meta(description="Accept a source without rows; false by default.")] = None
-    allow_partial: Annotated[
-        Flag | None, Meta(description="Accept a list of which a service says that it is longer; false by default.")
-    ] = None
 
     @property
     def file(self) -> tuple[str, Written] | None:

@@ -155,7 +155,7 @@ def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Pa
     beside, sign, setting = SIGNS[name]
     with service(lambda *_: ({"rows": ROWS[:3], **beside}, {})) as (url, _):
         found = refusal(tmp_path, url)
-        assert names(tmp_path, url, beside=", allowPartial: true") == ALL[:3]
+        assert names(tmp_path, url, "items: rows, allowPartial: true") == ALL[:3]
     assert (found.code, found.file, found.line) == ("source-partial", "manifests/m.yaml", 2)
     assert sign in found.message
     assert setting in found.message

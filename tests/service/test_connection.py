@@ -281,8 +281,18 @@ def test_an_answer_before_the_body_has_left_is_heard() -> None:
     assert asyncio.run(play()) == 413
 
 
-def test_nothing_leaves_once_a_call_has_timed_out() -> None:
-    """A service that reads nothing until the call is over gets what had arrived by then, never the whole."""
+@pytest.mark.parametrize(
+    "variables",
+    [{}, {"NO_PROXY": "localhost,[::1]"}, {"HTTP_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1"}],
+    ids=["plain", "only exceptions", "an exception"],
+)
+def test_nothing_leaves_once_a_call_has_timed_out(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that reads nothing until the call is over gets what had arrived by then, never the whole.
+
+    So also where the environment names proxies, but none for this service.
+    """
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     size = 60_000
 
     async def play() -> tuple[Any, bytes]:

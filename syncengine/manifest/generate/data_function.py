@@ -40,7 +40,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
         "allow_empty": bool(options.get("allowEmpty")),
     }
     if path is None:
-        return ForEach(**_source_options(options), **common, allow_partial=bool(options.get("allowPartial")))
+        return ForEach(**_source_options(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in list(FILE_KINDS):  # a list, since `kind` may not be hashable
         raise SourceTrouble(f"`data`: {path!s:.60} has no suffix of a data file; add `kind='csv'`, for example")
@@ -79,6 +79,7 @@ def _source_options(options: Mapping[str, Any]) -> dict[str, Any]:
         query=dict(options.get("params") or {}),
         items=options.get("items"),
         paging=paging,
+        allow_partial=bool(options.get("allowPartial")),
     )
     return {"http": http}
 

@@ -34,9 +34,10 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     assert for_each.http is not None
     http, name = for_each.http, for_each.http.source.text
     question = _question(http.path, http.query, http.items)
-    tolerated = (bool(for_each.allow_partial), for_each.distinct is not None)
-    key = ("http", name, question, repr(http.paging), tolerated, repr(context.sources.get(name)))
-    return _remembered(context, key, name, question, lambda: _http(context, http, *tolerated))
+    may_repeat = for_each.distinct is not None
+    paging = (repr(http.paging), http.allow_partial, may_repeat)
+    key = ("http", name, question, paging, repr(context.sources.get(name)))
+    return _remembered(context, key, name, question, lambda: _http(context, http, may_repeat=may_repeat))
 
 
 def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
@@ -148,7 +149,7 @@ def _sql(context: LoadContext, section: SqlFrom) -> Iterator[tuple[int, Any]]:
     yield from sql_rows(name, url, section.query.text, _parameters(section))
 
 
-def _http(context: LoadContext, section: HttpFrom, may_be_partial: bool, may_repeat: bool) -> Iterator[tuple[int, Any]]:
+def _http(context: LoadContext, section: HttpFrom, *, may_repeat: bool) -> Iterator[tuple[int, Any]]:
     from syncengine.manifest.sources.http import HttpQuery, http_rows
 
     source, name = _named(context, section.source, "http"), section.source.text
@@ -177,7 +178,7 @@ def _http(context: LoadContext, section: HttpFrom, may_be_partial: bool, may_rep
         size=paging.size or 0,
         link=bool(paging.link),
         first=paging.first,
-        may_be_partial=may_be_partial,
+        may_be_partial=bool(section.allow_partial),
         may_repeat=may_repeat,
     )
     yield from http_rows(name, url, headers, connection.timeout, question)
