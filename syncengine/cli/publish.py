@@ -42,9 +42,10 @@ def publish(
 
     The pull request and the token are taken from the variables of the CI job.
     """
+    from syncengine.project import git
     from syncengine.project.load import project_folder
     from syncengine.publish.comment import LIMITS, comment_of
-    from syncengine.publish.documents import publication_of
+    from syncengine.publish.documents import publication_of, refuse_committed
     from syncengine.publish.hosts import HOSTS
     from syncengine.publish.marker import Marker
     from syncengine.publish.publish import publish as publish_comment
@@ -52,9 +53,13 @@ def publish(
     if dotenv is not None:
         OutputFiles(options, [file]).refuse_input(dotenv, f"--dotenv {dotenv}")
     name = _key(options, key)
-    publication = publication_of(options.folder / file, file, lambda plan: _judged(plan, options))
+    path = options.folder / file
+    publication = publication_of(path, file, lambda plan: _judged(plan, options))
     kind = HOSTS[host]
     place = kind.place(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
+    if not dry_run:
+        head = None if place.follows else git.head(options.folder)
+        refuse_committed(publication, path, file, head.id if head else None)
     marker = Marker(name, place.head, place.run)
     output = Output(options, project_folder(options.folder))
     look = replace(output.look(), colour=False, lines=None)

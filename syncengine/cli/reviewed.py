@@ -55,7 +55,9 @@ def reviewed(options: Globals, format: str, host: str, out: str, commits: int, a
     found = reviewed_files(kind, kind.place(os.environ), ids, Wanted(artifact, file))
     output = Output(options, options.folder)
     plans = [each for each in found if _is_plan(each, file, output)]
-    names = [_write(options.folder / out, each.number, each.content) for each in plans]
+    folder = options.folder / out
+    _refuse_others(folder, out, {_name(each) for each in plans})
+    names = [_write(folder, _name(each), each.content) for each in plans]
     if format == "json":
         output.data(dumped({"format": REVIEWED_FORMAT, "written": names}))
     else:
@@ -77,12 +79,36 @@ def _is_plan(artifact: ReviewedFile, file: str, output: Output) -> bool:
     return True
 
 
-def _write(folder: Path, number: int, content: bytes) -> str:
+def _name(artifact: ReviewedFile) -> str:
+    return f"{artifact.number}.json"
+
+
+def _refuse_others(folder: Path, shown: str, names: set[str]) -> None:
+    """Refuse a folder with plans that this run does not write, since `apply` takes all of them for reviewed ones."""
+    from syncengine.project import git
+    from syncengine.project.atomic_write import as_written, refuse_links
+
+    try:
+        refuse_links(folder)
+        others = sorted(path.name for path in folder.glob("*.json") if path.name not in names)
+    except OSError as error:
+        raise SyncengineError(f"{shown}: {error.strerror}", code="reviewed-folder") from None
+    place = as_written(folder)
+    parent = next(each for each in place.parents if each.is_dir())
+    if others:
+        message = f"{shown} has {others[0]}, which nobody may have reviewed: empty the folder first, or choose another"
+        raise SyncengineError(message, code="reviewed-folder")
+    if git.may_keep(parent, str(place.relative_to(parent))):
+        message = f"{shown} is in Git, or Git cannot say, so that a branch may bring plans: choose another folder"
+        raise SyncengineError(message, code="reviewed-folder")
+
+
+def _write(folder: Path, name: str, content: bytes) -> str:
     from syncengine.project.atomic_write import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{number}.json"
+        path = folder / name
         write_whole(path, [content], mode=0o600)
     except OSError as error:
         raise SyncengineError(f"{folder}: cannot be written: {error.strerror}", code="unwritable-file") from None

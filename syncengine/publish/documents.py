@@ -26,6 +26,8 @@ from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Base, Basis, ChangeOrigin, Plan, Summary, Tree
 from syncengine.plan.since import Excess, Since
 from syncengine.plan.sweep import Sweep
+from syncengine.project import git
+from syncengine.project.atomic_write import refuse_links
 from syncengine.render import formats
 from syncengine.render.documents import change_of, row_of, source_of
 from syncengine.render.json import SHOWN
@@ -46,11 +48,15 @@ Outputs = Mapping[str, str]
 
 
 class Publication(NamedTuple):
-    """A document to publish. `markdown` renders it, in at most the given number of characters."""
+    """A document to publish. `markdown` renders it, in at most the given number of characters.
+
+    `has_commit` is whether the document names its commit wherever there is one, as all do but errors.
+    """
 
     markdown: Callable[[Look, int], str]
     outputs: Outputs
     commit: str | None = None
+    has_commit: bool = False
 
 
 def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> Publication:
@@ -74,7 +80,26 @@ def publication_of(path: Path, name: str, approved: Callable[[Plan], Plan]) -> P
         raise _unfit(f"{name} is damaged: {error}") from None
 
 
+def refuse_committed(publication: Publication, path: Path, name: str, head: str | None) -> None:
+    """Refuse a file that this run did not write: one that Git has, or one made at another commit than `head`.
+
+    Whoever can commit a file can commit a forged plan, but none that names its own commit.
+    """
+    if git.may_keep(path.parent, path.name):
+        cure = "write it elsewhere, or delete it from Git"
+        raise _unfit(f"{name} is in Git, or Git cannot say, so that it may not be what this run wrote: {cure}")
+    if head and publication.commit != head and (publication.commit or publication.has_commit):
+        made = f"at commit {publication.commit[:12]}" if publication.commit else "outside of Git"
+        raise _unfit(f"{name} was made {made}, and {head[:12]} is checked out: {CURE}")
+
+
 def _content(path: Path, name: str) -> bytes:
+    try:
+        refuse_links(path)
+    except OSError:
+        raise _unfit(
+            f"{name} is a symbolic link or in a linked folder, which may lead to what this run did not write: {CURE}"
+        ) from None
     try:
         if not path.is_file():  # reading a pipe would block
             raise _unfit(f"{name} {'is not a file' if path.exists() else 'does not exist'}: {CURE}")
@@ -117,7 +142,7 @@ def _of_plan(plan: Plan, name: str) -> Publication:
     removals = plan.summary.delete + plan.summary.retire + plan.summary.forget
     counts = {"create": plan.summary.create, "update": plan.summary.update, "remove": removals}
     outputs = _outputs(plan.changes_something, counts, plan.gate.is_closed, plan.id, name)
-    return Publication(lambda look, most: plan_markdown(plan, look, most), outputs, plan.basis.commit)
+    return Publication(lambda look, most: plan_markdown(plan, look, most), outputs, plan.basis.commit, has_commit=True)
 
 
 def _of_report(report: Report, name: str) -> Publication:
@@ -127,7 +152,10 @@ def _of_report(report: Report, name: str) -> Publication:
     counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
     outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
-    return Publication(lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit)
+    told = report.status is not RunStatus.REFUSED  # else the project may have been unreadable, with its commit
+    return Publication(
+        lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit, has_commit=told
+    )
 
 
 def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:

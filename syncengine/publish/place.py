@@ -39,7 +39,8 @@ class CommentPlace(NamedTuple):
     `number` is `None` when the job belongs to no pull request; one in the state `searched` may be found by the commit
     `head`. `branch` is the branch that was pushed, if any. `token` is `None` when the job has none, as in the job of a
     fork (`is_fork`). `page` is the URL of the list of pull requests. `workflow` is the path of the job's file, or the
-    name of its workflow if the path is unknown, on GitHub.
+    name of its workflow if the path is unknown, on GitHub. `follows`: the job publishes what another run made, maybe of
+    a commit that is not checked out.
     """
 
     api: str
@@ -54,6 +55,7 @@ class CommentPlace(NamedTuple):
     searched: PullState | None
     branch: str
     workflow: str = ""
+    follows: bool = False
 
 
 def github_place(environ: Environ) -> CommentPlace:
@@ -86,6 +88,7 @@ def github_place(environ: Environ) -> CommentPlace:
         searched=searched,
         branch=_text(earlier.get("head_branch")) if earlier else _branch(environ),
         workflow=_workflow(environ, repository),
+        follows=bool(earlier),
     )
 
 

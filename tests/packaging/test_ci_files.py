@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from packaging.requirements import Requirement
 
 from syncengine import DISTRIBUTION, __version__
 from syncengine.tools.init.installation import installation_of
+from syncengine.tools.init.jobs import COMMANDS
 from syncengine.tools.init.new_project import starter_files
 from tests.cli.program import Project
 
@@ -53,10 +56,34 @@ def test_the_jobs_install_nothing_else(name: str) -> None:
     installs = {line for line in scripts(yaml.safe_load(starter_files()[name])) if re.search(r"\bpip\b", line)}
     assert installs
     assert installs <= {
-        'python -m pip install "$SYNCENGINE_PACKAGE"',
-        'pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
-        "pip install --no-index --no-deps .syncengine/wheels/*.whl",
+        'python -I -m pip install "$SYNCENGINE_PACKAGE"',
+        'rm -rf .syncengine/wheels; python -I -m pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
+        'test -z "$(git ls-files .syncengine)" || exit 1; '
+        "python -I -m pip install --no-index --no-deps .syncengine/wheels/*.whl",
     }
+
+
+def test_modules_of_a_branch_are_not_imported_by_pip(tmp_path: Path) -> None:
+    """The command as it stands, in a folder with a `pip.py`."""
+    (tmp_path / "pip.py").write_text("print('of the branch')")
+    for module, imported in (("-I -m pip", False), ("-m pip", True)):
+        command = [sys.executable, *module.split(), "--version"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert (done.stdout == "of the branch\n") is imported
+
+
+@pytest.mark.parametrize("committed", [".syncengine/wheels/evil.whl", ".syncengine"])
+def test_a_wheel_that_a_branch_brings_is_not_installed(tmp_path: Path, committed: str) -> None:
+    """It would be laid beside those of the job that made them; a link may lead to it."""
+    (tmp_path / committed).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / committed).symlink_to("elsewhere")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    command = COMMANDS["INSTALL_WHEELS"].replace("python", "echo installs")
+    for files, code in (([], 0), ([committed], 1)):
+        if files:
+            subprocess.run(["git", "add", "-f", *files], cwd=tmp_path, check=True)
+        done = subprocess.run(["bash", "-ec", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, "installs" in done.stdout) == (code, code == 0)
 
 
 def test_nowhere_are_people_told_to_install_a_package_of_another_project() -> None:

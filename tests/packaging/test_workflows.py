@@ -102,7 +102,8 @@ def test_nothing_privileged_meets_what_a_fork_made() -> None:
     plan = jobs(CI["github"])["plan"]
     steps = {step["name"]: step for step in plan["steps"] if "name" in step}
     assert [n for n, step in steps.items() if "secrets." in json.dumps(step)] == ["Plan"]
-    assert "!github.event.pull_request.head.repo.fork" in steps["Plan"]["if"]
+    own = "github.event.pull_request.head.repo.full_name == github.repository"
+    assert steps["Plan"]["if"] == f"github.event_name == 'merge_group' || {own}"
     assert "SYNCENGINE_API_KEY" not in json.dumps(plan)
     own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
     for job in ("plan", "publish"):
@@ -119,7 +120,7 @@ def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
     }
     writes = ["SYNCENGINE_API_KEY", "SYNCENGINE_STATE"]
     assert holders == {
-        ("plan", "Plan"): ["SYNCENGINE_STATE"],
+        ("plan", "Plan"): ["MERGE_BASE", "SYNCENGINE_STATE"],
         ("plan", "Publish"): ["GITHUB_TOKEN"],
         ("apply", "Fetch the reviewed plans"): ["GITHUB_TOKEN"],
         ("apply", "Apply"): writes,
@@ -138,6 +139,34 @@ def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
         **dict.fromkeys(("apply", "reassert"), "production"),
         "drift": {"name": "production", "action": "access"},
     }
+
+
+def test_a_merge_queue_hears_of_the_plan() -> None:
+    """A required check that never reports would stop the queue."""
+    document = yaml.load(MADE[CI["github"]], yaml.BaseLoader)
+    assert "merge_group" in document["on"]
+    assert "github.event_name == 'merge_group'" in document["jobs"]["plan"]["if"]
+
+
+def test_no_job_drops_a_waiting_apply() -> None:
+    """GitHub keeps one waiting run of a group: only a later apply, which applies all merges, may take its place."""
+    groups = {name: job["concurrency"]["group"] for name, job in jobs(CI["github"]).items()}
+    assert len(set(groups.values())) == len(groups)
+    assert "--lock-timeout" in COMMANDS["APPLY_GITHUB"]
+    assert "--lock-timeout" in COMMANDS["REASSERT"]
+
+
+WRITTEN = re.compile(r" (?:>|tee|--dotenv|-o|--wheel-dir|--report) (?:json=)?\"?([$\w./-]+)")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_job_writes_is_outside_of_the_checkout_or_removed_first(name: str) -> None:
+    """Else a file of the branch would pass for it, where the command is kept from writing it."""
+    command = COMMANDS[name]
+    files = WRITTEN.findall(command)
+    assert len(files) == len(re.findall(" (?:>|tee|--dotenv|-o|--wheel-dir|--report) ", command))
+    for file in files:
+        assert file.startswith("$RUNNER_TEMP") or command.startswith(f"rm -rf {file}"), file
 
 
 def test_people_are_told_of_the_role_that_may_only_read() -> None:
@@ -162,7 +191,7 @@ def test_no_place_of_a_file_is_left_empty() -> None:
     """Each has its command."""
     for text in (*MADE.values(), *delivered().values()):
         assert not re.search(r"@[A-Z_]+@", text)
-    assert laid("\n  @APPLY@\n").splitlines()[2].startswith("    if ")
+    assert laid("\n  @APPLY_GITHUB@\n").splitlines()[2].startswith("    if ")
 
 
 def test_the_image_has_this_very_version_of_this_very_package() -> None:

@@ -28,13 +28,14 @@ IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "
 PIP = """#!/bin/sh
 # Stands for pip: what is installed is this very program.
 case "$*" in
-  *"install $SYNCENGINE_PACKAGE"|*"wheel --wheel-dir .syncengine/wheels $SYNCENGINE_PACKAGE") ;;
+  *"install $SYNCENGINE_PACKAGE") ;;
+  *"wheel --wheel-dir .syncengine/wheels $SYNCENGINE_PACKAGE") ;;
   *"install --no-index --no-deps .syncengine/wheels/"*) ;;
   *) echo "unexpected: pip $*" >&2; exit 1 ;;
 esac
 """
 PYTHON = """#!/bin/sh
-[ "$1 $2" = "-m pip" ] && shift 2 && exec pip "$@"
+[ "$1 $2 $3" = "-I -m pip" ] && shift 3 && exec pip "$@"
 exit 1
 """
 
@@ -55,6 +56,8 @@ class Event:
     fork: bool = False
     schedule: str = ""
     """The job that a schedule is for, where it is not the first."""
+    base: str = ""
+    """The commit that a group of a merge queue is put onto."""
 
 
 @dataclass
@@ -115,19 +118,21 @@ class GitHubRunner(Runner):
         end, secrets = JobEnd(True, ""), self.secrets[definition.get("environment", "")]
         for step in definition["steps"]:
             if self._holds(step.get("if", "success()"), event, passed=end.passed):
-                self._step(step, work, {**environ, **self._environ(step, secrets)}, event, end)
+                self._step(step, work, {**environ, **self._environ(step, secrets, event)}, event, end)
         return end
 
     def _holds(self, condition: str, event: Event, *, passed: bool) -> bool:
         """The value of a condition; one that names no status holds only while all is well."""
-        fork = event.fork
+        head = "github.event.pull_request.head.repo.full_name"
+        is_own, queued = event.kind == "pull_request" and not event.fork, event.kind == "merge_group"
         known = {
             "success()": passed,
             "!cancelled()": True,
-            "!cancelled() && !github.event.pull_request.head.repo.fork": not fork,
-            "github.event.pull_request.head.repo.fork": passed and fork,
-            "!github.event.pull_request.head.repo.fork": passed and not fork,
-            **{f"github.event_name == '{kind}'": event.kind == kind for kind in ("pull_request", "push")},
+            f"!cancelled() && {head} == github.repository": is_own,
+            f"github.event_name == 'merge_group' || {head} == github.repository": passed and (queued or is_own),
+            f"github.event_name != 'merge_group' && {head} != github.repository": passed and not (queued or is_own),
+            "github.event_name == 'pull_request' || github.event_name == 'merge_group'": queued or bool(event.number),
+            "github.event_name == 'push'": event.kind == "push",
             **{
                 f"github.event.schedule == '{cron}'": event.kind == "schedule" and event.schedule == job
                 for cron, job in SCHEDULES.items()
@@ -144,17 +149,23 @@ class GitHubRunner(Runner):
             "GITHUB_REF": ref,
             "GITHUB_EVENT_NAME": event.kind,
         }
-        more |= {name: str(self.folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        more |= {name: str(self.folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "RUNNER_TEMP")}
+        shutil.rmtree(more["RUNNER_TEMP"], ignore_errors=True)
+        Path(more["RUNNER_TEMP"]).mkdir()
         file = self.folder / "event.json"
-        file.write_text(json.dumps({"pull_request": {"number": event.number, "head": {"repo": {"fork": event.fork}}}}))
+        names = {"head": "stranger/tags" if event.fork else "acme/tags", "base": "acme/tags"}
+        sides = {side: {"repo": {"full_name": name, "fork": True}} for side, name in names.items()}
+        file.write_text(json.dumps({"pull_request": {"number": event.number, **sides}}))
         more |= {"GITHUB_EVENT_PATH": str(file), "GITHUB_BASE_REF": "main"} if event.number else {}
         self.host.reads_only = event.fork
         environ = self.host.environ(self.runs, **more)
         del environ["GITHUB_TOKEN"]
         return environ
 
-    def _environ(self, step: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, str]:
+    def _environ(self, step: Mapping[str, Any], secrets: Mapping[str, str], event: Event) -> dict[str, str]:
         def value(text: str) -> str:
+            if text == "${{ github.event.merge_group.base_sha }}":
+                return event.base
             if match := re.fullmatch(r"\$\{\{ secrets\.(\w+) \}\}", text):
                 return secrets.get(match[1], "")
             assert text == "${{ github.token }}", text
@@ -178,8 +189,9 @@ class GitHubRunner(Runner):
     def _use(self, step: Mapping[str, Any], work: Path, event: Event) -> None:
         """An action: the checkout is done, Python is there, an artifact is kept by the host."""
         names = {text.partition(" ")[0]: name for name, text in ACTIONS.items()}
-        if names[step["uses"]] == "UPLOAD_ARTIFACT" and (work / step["with"]["path"]).exists():
-            self.host.artifacts[event.number] = (work / step["with"]["path"]).read_bytes()
+        path = work / str(step.get("with", {}).get("path")).replace("${{ runner.temp }}", f"{self.folder}/RUNNER_TEMP")
+        if names[step["uses"]] == "UPLOAD_ARTIFACT" and path.exists():
+            self.host.artifacts[event.number] = path.read_bytes()
             self.host.heads[event.number] = event.head
 
 

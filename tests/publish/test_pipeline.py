@@ -5,6 +5,7 @@ In a bare repository with two clones, with a state in PostgreSQL, against imitat
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -224,6 +225,39 @@ def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:
     forge.author.wants("new.yaml", tags=[{"nme": "NEW-1"}])
     checked(forge.plan(forge.propose("misspelt", fork=True)), passed=False)
     assert forge.host.comments == {}
+
+
+def test_a_forged_plan_is_neither_published_nor_kept(forge: Forge) -> None:
+    """A branch commits a plan without changes, and keeps the plan command from writing its own over it, or tries to."""
+    folder = forge.author.folder
+    done = forge.author.run("plan", "--format", "json", environ={"SYNCENGINE_STATE": forge.state})
+    assert done.document["changes"] == []
+    for name, settings in {"plan.json": "policies: [plan.json]", "forged.json": ""}.items():
+        forge.branch(f"with-{name}")
+        forge.author.wants(tags=[])
+        forge.author.settings(f"state: {{env: SYNCENGINE_STATE}}\n{settings}")
+        (folder / name).write_text(done.out)
+        if name != "plan.json":
+            (folder / "plan.json").symlink_to(name)
+        git(folder, "add", "-f", name, "plan.json")
+        checked(forge.plan(forge.propose(name)), passed=False)
+        assert not any("No changes" in body for body in forge.host.bodies())
+        kept = json.loads(forge.host.artifacts.pop(forge.number, b"{}"))
+        assert kept.get("changes") != []
+
+
+def test_a_merge_queue_is_planned_and_commented_nowhere(forge: Forge) -> None:
+    """What would be merged together is planned against the commit below it, and shown in the job's summary."""
+    if forge.host.kind == "gitlab":
+        pytest.skip("its merge trains are merge requests")
+    base = git(forge.author.folder, "rev-parse", "main")
+    forge.branch("queued")
+    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
+    assert forge.author.run("fmt").code == 0
+    proposed = forge.propose("queued")
+    planned = checked(forge.plan(Event("merge_group", proposed.commit, base=base)))
+    assert "### Plan: 1 to create; 9 unchanged; 1 request." in planned.summary
+    assert (forge.host.comments, forge.host.artifacts) == ({}, {})
 
 
 def test_everything_is_sent_again_on_a_schedule(forge: Forge) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -490,3 +491,72 @@ def test_nothing_of_a_message_reaches_the_comment_as_markup(project: Project, ho
     text = host.bodies()[0].partition("-->")[2].rpartition("<sub>")[0]
     for sign in REFERENCES.split():
         assert not re.search(rf"(?<!\S){re.escape(sign)}(?!\S)", text), sign
+
+
+# --- what this run did not write
+
+
+def commit(project: Project, *files: str) -> str:
+    """Commit the files, others too if Git ignores them, and return the commit."""
+    for words in (["init", "-q"], ["add", "-f", *files], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
+        subprocess.run(["git", *identity, *words], cwd=project.folder, check=True, capture_output=True)
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=project.folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def refused(project: Project, host: Imitation, words: str, **environ: str) -> None:
+    done = publish(project, host, **environ)
+    assert (done.code, words in done.err) == (1, True), done.err
+    assert host.requests == []
+
+
+def test_a_committed_plan_is_not_published(project: Project, host: Imitation) -> None:
+    """Whoever commits one keeps `plan` from writing its own, and lies."""
+    commit(project, "manifests", "syncengine.yaml")
+    assert project.run("plan", "--report", "json=plan.json").code == 0
+    commit(project, "plan.json")
+    refused(project, host, "plan.json is in Git")
+    assert publish(project, host, "--dry-run").code == 0
+
+
+def test_a_link_is_not_published(project: Project, host: Imitation) -> None:
+    """Nor what is in a linked folder: it leads to a file that the branch chose."""
+    (project.folder / "plan.json").rename(project.folder / "forged.json")
+    (project.folder / "plan.json").symlink_to("forged.json")
+    refused(project, host, "plan.json is a symbolic link")
+    (project.folder / "plan.json").unlink()
+    (project.folder / "there").mkdir()
+    (project.folder / "forged.json").rename(project.folder / "there/plan.json")
+    (project.folder / "linked").symlink_to("there")
+    done = project.run("publish", "linked/plan.json", "--to", host.kind, environ=host.environ())
+    assert (done.code, "in a linked folder" in done.err) == (1, True)
+
+
+def test_a_plan_of_another_commit_is_not_published(project: Project, host: Imitation) -> None:
+    """What an earlier run left on the machine, or what was made outside of any commit; findings have no commit."""
+    files = ("manifests", "syncengine.yaml")
+    head = commit(project, *files)
+    refused(project, host, f"plan.json was made outside of Git, and {head[:12]} is checked out")
+    assert project.run("plan", "--report", "json=plan.json").code == 0
+    refused_before = commit(project, *files)
+    refused(project, host, f"plan.json was made at commit {head[:12]}, and {refused_before[:12]} is checked out")
+    assert project.run("plan", "--report", "json=plan.json").code == 0
+    assert publish(project, host).code == 0
+    (project.folder / "manifests/all.yaml").write_text("tags: [{nam: x}]\n")
+    assert project.run("plan", "--report", "json=plan.json").code == 8
+    assert publish(project, host, run=2).code == 0
+
+
+def test_a_report_of_another_commit_is_not_published(project: Project, host: Imitation) -> None:
+    """Unless nothing was applied, as with a project that cannot be read."""
+    files = ("manifests", "syncengine.yaml")
+    commit(project, *files)
+    assert project.run("apply", "-y", "-q", "--report", "json=plan.json").code == 0
+    assert publish(project, host).code == 0
+    commit(project, *files)
+    done = publish(project, host, run=2)
+    assert (done.code, "was made at commit" in done.err) == (1, True), done.err
+    (project.folder / "syncengine.yaml").write_text("x: 1\n")
+    assert project.run("apply", "-y", "-q", "--report", "json=plan.json").code == 8
+    assert publish(project, host, run=3).code == 0

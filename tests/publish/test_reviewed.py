@@ -218,3 +218,30 @@ def test_pipelines_of_trains_and_children(merged: Project, host: Imitation) -> N
     del host.artifacts[13]
     assert fetch(merged, host, "--commits", "1").code == 0
     assert files(merged) == {"13.json": PLAN + b"   "}
+
+
+# --- what this run did not fetch
+
+
+def test_plans_that_are_there_already_are_no_reviewed_ones(merged: Project, host: Imitation) -> None:
+    """`apply` takes all of the folder: one of an earlier run, or of a branch, would count. A repetition may go on."""
+    assert fetch(merged, host).code == 0
+    assert fetch(merged, host).code == 0
+    (merged.folder / "reviewed/11.json").write_bytes(PLAN)
+    done = fetch(merged, host)
+    assert (done.code, "reviewed has 11.json" in done.err) == (1, True), done.err
+
+
+@pytest.mark.parametrize("name", ["reviewed/11.json", "reviewed/13.json", "reviewed"])
+def test_a_folder_of_the_branch_is_not_used(merged: Project, host: Imitation, name: str) -> None:
+    """Not even when its files were removed: the next job's checkout would bring them back. A link leads elsewhere."""
+    path = merged.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to("elsewhere")
+    git(merged, "add", "-f", name)
+    git(merged, "commit", "-q", "-m", "forged")
+    assert fetch(merged, host).code == 1
+    path.unlink()
+    done = fetch(merged, host)
+    assert (done.code, "reviewed is in Git" in done.err) == (1, True), done.err
+    assert not path.exists()

@@ -11,34 +11,60 @@ from importlib.resources import files
 
 from syncengine.tools.init.installation import DEFAULT, PINNED, Installation
 
-INDEX = 'python -m pip install "$SYNCENGINE_PACKAGE"'
-FAILING = "--report json=plan.json --detailed-exitcode || [ $? -eq 2 ]"
+PIP = "python -I -m pip"
+"""pip, isolated from modules in the checkout, which would be imported instead of its own."""
+INDEX = f'{PIP} install "$SYNCENGINE_PACKAGE"'
+TEMP = "$RUNNER_TEMP"
+"""GitHub's folder for the files of a job. A branch can put nothing there, so that no committed file passes for ours.
+
+GitLab passes on only files in the checkout. There, each file is removed before it is written: else a branch that keeps
+its command from writing it could commit a forged one.
+"""
+EXACT = "--detailed-exitcode || [ $? -eq 2 ]"
 """The end of a plan command whose result is always published: changes pass; a denial and a closed gate fail the job."""
-COMMANDS: Mapping[str, str] = {
-    "INSTALL": INDEX,
-    "WHEELS": 'pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
-    "INSTALL_WHEELS": "pip install --no-index --no-deps .syncengine/wheels/*.whl",
-    "FMT": "syncengine fmt --check",
-    "TEST": "syncengine test",
-    "VALIDATE_GITLAB": "syncengine validate --format gitlab > gl-code-quality.json",
-    "PLAN_GITHUB": f'syncengine plan --base "origin/$GITHUB_BASE_REF" {FAILING}',
-    "PLAN_FORK_GITHUB": 'syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state --report json=plan.json',
-    "FETCH_BASE_GITLAB": 'git fetch --quiet origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"',
-    "PLAN_GITLAB": f"syncengine plan --base FETCH_HEAD {FAILING}",
-    "PLAN_FORK_GITLAB": 'syncengine plan --base "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --no-state',
-    "PUBLISH_PLAN_GITHUB": "syncengine publish plan.json --to github",
-    "PUBLISH_PLAN_GITLAB": "syncengine publish plan.json --to gitlab --dotenv plan.env",
-    "REVIEWED_GITHUB": "syncengine reviewed --from github -o reviewed",
-    "REVIEWED_GITLAB": "syncengine reviewed --from gitlab -o reviewed",
-    "APPLY": """for plan in reviewed/*.json; do
+
+
+def _apply(temp: str) -> str:
+    """Return the commands that apply with the reviewed plans. A weekly reassertion may hold the lock for long."""
+    return f"""for plan in {temp}reviewed/*.json; do
   if [ -e "$plan" ]; then set -- "$@" --reviewed "$plan"; fi
 done
-syncengine apply -y "$@" --report json=report.json""",
-    "PUBLISH_REPORT_GITHUB": "syncengine publish report.json --to github --key applied",
+syncengine apply -y "$@" --lock-timeout 30m --report json={temp}report.json"""
+
+
+COMMANDS: Mapping[str, str] = {
+    "INSTALL": INDEX,
+    "WHEELS": f'rm -rf .syncengine/wheels; {PIP} wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
+    "INSTALL_WHEELS": (
+        'test -z "$(git ls-files .syncengine)" || exit 1; '  # a committed wheel would be installed beside the artifact
+        f"{PIP} install --no-index --no-deps .syncengine/wheels/*.whl"
+    ),
+    "FMT": "syncengine fmt --check",
+    "TEST": "syncengine test",
+    "VALIDATE_GITLAB": "rm -rf gl-code-quality.json; syncengine validate --format gitlab > gl-code-quality.json",
+    "PLAN_GITHUB": (
+        f'rm -f "{TEMP}/plan.json"; syncengine plan --base "${{MERGE_BASE:-origin/$GITHUB_BASE_REF}}"'
+        f' --report json="{TEMP}/plan.json" {EXACT}'
+    ),
+    "PLAN_FORK_GITHUB": (
+        f'syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state --report json="{TEMP}/plan.json"'
+    ),
+    "FETCH_BASE_GITLAB": 'git fetch --quiet origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"',
+    "PLAN_GITLAB": f"rm -rf plan.json; syncengine plan --base FETCH_HEAD --report json=plan.json {EXACT}",
+    "PLAN_FORK_GITLAB": 'syncengine plan --base "$CI_MERGE_REQUEST_DIFF_BASE_SHA" --no-state',
+    "PUBLISH_PLAN_GITHUB": f'syncengine publish "{TEMP}/plan.json" --to github',
+    "PUBLISH_PLAN_GITLAB": "rm -rf plan.env; syncengine publish plan.json --to gitlab --dotenv plan.env",
+    "REVIEWED_GITHUB": f'syncengine reviewed --from github -o "{TEMP}/reviewed"',
+    "REVIEWED_GITLAB": "rm -rf reviewed; syncengine reviewed --from gitlab -o reviewed",
+    "APPLY_GITHUB": _apply(f'"{TEMP}"/'),
+    "APPLY_GITLAB": f"rm -rf report.json\n{_apply('')}",
+    "PUBLISH_REPORT_GITHUB": f'syncengine publish "{TEMP}/report.json" --to github --key applied',
     "PUBLISH_REPORT_GITLAB": "syncengine publish report.json --to gitlab --key applied",
-    "REASSERT": "syncengine apply -y --reassert --no-delete",
+    "REASSERT": "syncengine apply -y --reassert --no-delete --lock-timeout 30m",
     "DRIFT_GITHUB": 'syncengine drift --format markdown --detailed-exitcode >> "$GITHUB_STEP_SUMMARY"',
-    "DRIFT_GITLAB": "syncengine drift --format markdown --detailed-exitcode | tee drift.markdown",
+    "DRIFT_GITLAB": (
+        "rm -rf drift.markdown; syncengine drift --format markdown --detailed-exitcode | tee drift.markdown"
+    ),
 }
 ACTIONS: Mapping[str, str] = {
     "CHECKOUT": "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
