@@ -159,3 +159,33 @@ def test_a_login_page_is_told_as_one(project: Project, service: Service) -> None
         assert "a login page, a proxy or a portal answered instead of the service" in done.out + done.err
         assert "says nobody" not in done.out + done.err
         service.heal()
+
+
+AROUND: dict[str, tuple[dict[str, str], int, str]] = {
+    "exceptions alone": ({"NO_PROXY": "localhost,127.0.0.1,fd00::/8,[::1"}, 0, ""),
+    "SOCKS for others": ({"ALL_PROXY": "socks4://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}, 0, ""),
+    "SOCKS": ({"ALL_PROXY": "socks4://127.0.0.1:9"}, 64, "ALL_PROXY names a kind of proxy that is not supported"),
+    "no URL": ({"http_proxy": "http://[::1"}, 64, "http_proxy names no valid URL"),
+    "nobody there": ({"HTTP_PROXY": "127.0.0.1:9"}, 9, "the proxy 127.0.0.1:9 (HTTP_PROXY) cannot be reached"),
+    "no authorities": (
+        {"SYNCENGINE_BASE_URL": "https://127.0.0.1:9/connect/api", "SSL_CERT_FILE": "/no/such/ca.pem"},
+        64,
+        "SSL_CERT_FILE names /no/such/ca.pem, which does not exist",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", AROUND)
+def test_proxies_and_authorities_of_the_environment(project: Project, kind: str) -> None:
+    """What no repeat cures says which variable is wrong, and is no bug."""
+    variables, code, words = AROUND[kind]
+    project.wants(tags=[tag("A-1")])
+    done = project.apply(environ=variables)
+    assert (done.code, words in done.out) == (code, True), done.out
+    assert ("bug" in done.out, "repeat unchanged" in done.out) == (False, code == 9)
+
+
+def test_the_embedded_sandbox_is_behind_no_proxy(project: Project) -> None:
+    """Wherever the proxy would lead."""
+    project.wants(tags=[tag("A-1")])
+    assert project.run("apply", "-y", "--sandbox", environ={"HTTP_PROXY": "http://127.0.0.1:9"}).code == 0

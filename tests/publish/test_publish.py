@@ -241,9 +241,35 @@ def test_an_answer_that_is_no_json_is_no_comment(project: Project, host: Imitati
 
 
 def test_nothing_answers(project: Project, host: Imitation) -> None:
-    """Exit 9."""
+    """Exit 9, and why."""
     gone = {"GITHUB_API_URL": "http://127.0.0.1:9", "CI_API_V4_URL": "http://127.0.0.1:9"}
-    assert publish(project, host, **gone).code == 9
+    done = publish(project, host, **gone)
+    assert (done.code, "nothing is listening at the address" in done.err) == (9, True), done.err
+
+
+@pytest.mark.parametrize(
+    ("variables", "code", "words"),
+    [
+        ({"ALL_PROXY": "socks4://me:s3cret@127.0.0.1:9"}, 64, "ALL_PROXY names a kind of proxy that is not supported"),
+        ({"ALL_PROXY": "socks4://127.0.0.1:9", "NO_PROXY": "[::1],127.0.0.0/8"}, 0, "Created"),
+        ({"HTTP_PROXY": "http://me:s3cret@127.0.0.1:9"}, 9, "the proxy 127.0.0.1:9 (HTTP_PROXY) cannot be reached"),
+    ],
+)
+def test_proxies_of_the_environment_hold_for_hosts(
+    project: Project, host: Imitation, variables: dict[str, str], code: int, words: str
+) -> None:
+    """What no repeat cures is a mistake of the environment."""
+    done = publish(project, host, **variables)
+    assert (done.code, words in done.out + done.err) == (code, True), done.err
+    assert "s3cret" not in done.out + done.err
+
+
+def test_authorities_that_are_missing_are_named(project: Project, host: Imitation) -> None:
+    """The variable and its path; exit 64."""
+    url = host.url.replace("http:", "https:")
+    variables = {"GITHUB_API_URL": url, "CI_API_V4_URL": url, "SSL_CERT_FILE": "/no/such/ca.pem"}
+    done = publish(project, host, **variables)
+    assert (done.code, "SSL_CERT_FILE names /no/such/ca.pem" in done.err) == (64, True), done.err
 
 
 def test_the_author_is_learned_where_it_may_not_be_asked_for(project: Project, host: Imitation) -> None:
