@@ -1,0 +1,78 @@
+"""The files by which the repository itself is tested and released are what the host reads, and give nothing away."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from syncengine import __version__
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(sys.executable).parent
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FORMS = [path for path in sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")) if path.stem != "config"]
+NOTES = ROOT / ".github/scripts/release_notes.py"
+
+
+def checked(schema: str, path: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(PROGRAMS / "check-jsonschema"), "--builtin-schema", schema, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_the_published_schema_knows_all_of_a_workflow(path: Path) -> None:
+    """A misspelt key would be ignored by the host."""
+    done = checked("vendor.github-workflows", path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_an_analyser_of_workflows_finds_nothing() -> None:
+    """Pinned actions, no template in a script, no right that a job does not use."""
+    command = [str(PROGRAMS / "zizmor"), "--offline", "--no-progress", "--format", "json", *map(str, WORKFLOWS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout) == [], done.stdout
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_a_form_asks_for_something(path: Path) -> None:
+    """Every field has an id and a label, by which the host shows it."""
+    form = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= form.keys()
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert fields
+    assert all(field["id"] and field["attributes"]["label"] for field in fields)
+
+
+def test_every_version_of_python_that_is_promised_is_tested() -> None:
+    """From the oldest of `requires-python` on."""
+    ci = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    versions = ci["jobs"]["test"]["strategy"]["matrix"]["python"]
+    oldest = re.search(r'requires-python = ">=(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert oldest is not None
+    assert versions[0] == oldest[1]
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
+
+
+def notes(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(NOTES), *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_release_has_the_notes_of_the_changelog(tmp_path: Path) -> None:
+    """The section of the version and no other; the version is printed for the jobs that follow."""
+    done = notes(__version__, str(tmp_path / "notes"))
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n"), done.stderr
+    text = (tmp_path / "notes").read_text(encoding="utf-8")
+    assert "\n## " not in text
+    assert text in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8") + "\n"
+
+
+def test_a_tag_of_another_version_is_no_release(tmp_path: Path) -> None:
+    """The program would not say which one it is."""
+    done = notes("9.9.9", str(tmp_path / "notes"))
+    assert (done.returncode, "9.9.9" in done.stderr) == (1, True)
