@@ -18,6 +18,7 @@ from syncengine.document.fast_reader import PlainShape
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Position, Scalar
 from syncengine.document.scalar_readers import (
+    EARLIEST,
     LATEST,
     Reader,
     distinct,
@@ -110,6 +111,7 @@ _INSTANT: Final = rf"^(?!0000){_DATE}[Tt ]{_TIME}:[0-5][0-9]([.][0-9]{{1,9}})?([
 """The pattern of an RFC 3339 date-time, with the number of days of each month."""
 
 Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
+DeprecatedLine = Annotated[str, Reads(line, plain_text), JsonSchema({**_LINE, "deprecated": True})]
 WebLink = Annotated[str, Reads(web_link, plain_link), JsonSchema(_LINK)]
 Prose = Annotated[str, Reads(prose, plain_text), JsonSchema(_PROSE)]
 Filled = Annotated[str, Reads(filled, plain_filled), JsonSchema(_LISTED)]
@@ -139,7 +141,7 @@ Instant = Annotated[
         {
             "anyOf": [
                 {"type": "string", "pattern": _INSTANT},
-                {"type": "integer", "minimum": -999_999_999_999_999, "maximum": LATEST},
+                {"type": "integer", "minimum": EARLIEST, "maximum": LATEST},
             ]
         }
     ),

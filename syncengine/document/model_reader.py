@@ -19,7 +19,7 @@ from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed, fields_of
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar
-from syncengine.document.scalar_readers import Reader, list_reader, refused
+from syncengine.document.scalar_readers import Reader, list_reader, refused, report_commas
 from syncengine.document.scalar_readers import display as display
 
 M = TypeVar("M", bound="Model")
@@ -49,13 +49,15 @@ class Table:
 
     def read(self, node: Mapping, findings: Collector) -> dict[str, Any]:
         """Return the values of the fields that `node` has. The value of a field that cannot be read is `INVALID`."""
-        values, readers = {}, self.readers
+        values, readers, before = {}, self.readers, len(findings.found)
         for key, value in zip(node.keys, node.values, strict=True):
             reader = readers.get(key.text)
             if reader is None:
                 self._unknown(key, findings)
             else:
                 values[reader[0]] = reader[1](value, findings)
+        if before < len(findings.found):
+            report_commas(node, findings)
         return values
 
     def missing(self, present: Iterable[str], node: Mapping, findings: Collector, address: str | None = None) -> bool:

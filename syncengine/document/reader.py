@@ -37,25 +37,33 @@ _TAGS = {
     "tag:yaml.org,2002:map": (Mapping, ""),
 }
 _UNUSUAL_KEYS = frozenset({None, "", "<<"})
-_CUT = re.compile(r"[^\s#] +#\w")
-_NOT_TEXT = frozenset({"", "true", "false"})
-_CUT_AFTER = re.compile(r" +#\w")
+_CUT = re.compile(r"[^\s#]( #| +#\w)")
+_CUT_AFTER = re.compile(r" #| +#\w")
+"""One blank before `#`, or a word behind it; a comment that is meant usually has two blanks before and one behind."""
+_NOT_TEXT = re.compile(r"|true|false|null|~|public|private|forget|retire|delete|[-+.\d][-+:.\dtz]*", re.IGNORECASE)
+"""Flags, choices, numbers and instants, which a comment cannot cut short."""
+_OPENING, _CLOSING = "\u201c-\u201f\xab\u2018-\u201b", "\u201c\u201d\xbb\u2018\u2019"
+_CURLY = re.compile(rf"[:\-,\[{{] *[{_OPENING}]")
+_WRAPPED = re.compile(rf"[{_OPENING}][^{_CLOSING}]*[{_CLOSING}]?")
+"""Text in quotation marks of a word processor, which YAML takes for text, or behind the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of a file that could be read. `whole` is false when a part was lost, such as to a syntax error."""
+    """The documents of a file that could be read. `whole` is false when a part was lost, such as to a syntax error.
+
+    `cut` has the plain scalars that end at a ` #` that looks like text, not like a comment (docs/planning.md 2.9), and
+    `curly` those in quotation marks of a word processor.
+    """
 
     roots: tuple[Node, ...] = ()
     cut: tuple[Scalar, ...] = ()
     whole: bool = True
+    curly: tuple[Scalar, ...] = ()
 
 
 def read(data: bytes, findings: Collector) -> Documents:
-    """Return the documents of a file, and report its problems to `findings`.
-
-    `cut` has the plain scalars that end at a ` #` that looks like text, not like a comment (docs/planning.md 2.9).
-    """
+    """Return the documents of a file, and report its problems to `findings`."""
     if len(data) > MAX_BYTES:
         findings.at("file-too-large", 1, 1, f"the file is larger than {MAX_BYTES // 1024 // 1024} MB; split it")
         return Documents(whole=False)
@@ -65,7 +73,18 @@ def read(data: bytes, findings: Collector) -> Documents:
     building = _Building(repaired(text), findings)
     whole = building.run()
     roots = tuple(building.roots)
-    return Documents(roots, tuple(_cut(text, roots)), whole)
+    return Documents(roots, tuple(_cut(text, roots)), whole, tuple(_curly(text, roots)))
+
+
+def may_be_curly(text: str) -> bool:
+    """Return whether a quotation mark of a word processor stands where a value could begin."""
+    return not text.isascii() and _CURLY.search(text) is not None
+
+
+def _curly(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
+    if not may_be_curly(text):
+        return []
+    return [node for root in roots for node in scalars(root) if not node.style and _WRAPPED.fullmatch(node.text)]
 
 
 def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
@@ -77,7 +96,7 @@ def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
         for root in roots
         for node in scalars(root)
         if not node.style
-        and node.text.casefold() not in _NOT_TEXT
+        and not _NOT_TEXT.fullmatch(node.text)
         and _CUT_AFTER.match(lines[node.mark.line], node.mark.column + len(node.text))
     ]
 

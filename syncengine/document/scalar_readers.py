@@ -189,7 +189,10 @@ def choice(values: Iterable[str]) -> Callable[[str], Reader]:
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = 253_402_300_799_999
+EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
+"""The first and the last millisecond of the years 1 to 9999, which are all that calendars of programs agree on."""
+_BEYOND = re.compile(r"[-+]?[0-9]{13,}|[-+]?[0-9]{5,}-[0-9]{2}-[0-9]{2}.*|-[0-9]+-.*|0000-.*")
+"""Milliseconds or a date in another year than these."""
 RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -218,11 +221,14 @@ def instant(name: str) -> Reader:
     def read(node: Node, findings: Collector) -> int | Invalid:
         if not isinstance(node, Scalar) or node.is_null:
             return refused(node, findings, name, expected, empty="")
-        if not node.style and re.fullmatch(r"-?[0-9]{1,15}", node.text) and int(node.text) <= LATEST:
-            return int(node.text)
-        if (value := milliseconds(node.text)) is not None:
+        is_number = not node.style and re.fullmatch(r"-?[0-9]{1,15}", node.text)
+        value = int(node.text) if is_number else milliseconds(node.text)
+        if value is not None and EARLIEST <= value <= LATEST:
             return value
         text = quoted(node.text)
+        if value is not None or _BEYOND.fullmatch(node.text):
+            message = f"{called(name)} must be in the years 1 to 9999, not {text}"
+            return findings.error("bad-value", node, message)
         hint = "; add the time and the offset" if re.fullmatch(r"\d{4}-\d\d-\d\d", node.text) else ""
         return findings.error("bad-value", node, f"{called(name)} must be {expected}, not {text}{hint}")
 
@@ -273,12 +279,8 @@ def texts(name: str) -> Reader:
         if type(node) is not Mapping:
             return refused(node, findings, name, "a mapping of names to strings", empty="{}")
         entries = {}
-        before: Scalar | None = None
+        report_commas(node, findings)
         for key, value in zip(node.keys, node.values, strict=True):
-            if before is not None and _is_cut_off(before, key, value):
-                findings.at("comma-in-text", *place(key), _cut_off(before, key), severity=Severity.WARNING)
-            else:
-                before = value if isinstance(value, Scalar) else None
             text = value_of(value, findings) if is_text(value) else one_of(key)(value, findings)
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue
@@ -286,6 +288,16 @@ def texts(name: str) -> Reader:
         return INVALID if INVALID in entries.values() else entries
 
     return read
+
+
+def report_commas(node: Mapping, findings: Collector) -> None:
+    """Warn about keys without a value that are the rest of a text which a comma ends, in a mapping in braces."""
+    before: Scalar | None = None
+    for key, value in zip(node.keys, node.values, strict=True):
+        if before is not None and _is_cut_off(before, key, value):
+            findings.at("comma-in-text", *place(key), _cut_off(before, key), severity=Severity.WARNING)
+        else:
+            before = value if isinstance(value, Scalar) and value.text else None
 
 
 def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:

@@ -26,11 +26,13 @@ LINTS: Mapping[str, str] = {
     "keyword-too-broad": "a keyword is so short or common that it matches unrelated time",
     "similar-name": "the names of two tags differ only by case or Unicode form",
     "comment-in-text": "unquoted text ends at ` #`, where a comment begins",
+    "curly-quotes": "unquoted text has the quotation marks of a word processor around it, which become part of it",
     "comma-in-text": "unquoted text in braces ends at a comma, so the rest is a name without a value, an error",
     CONTAINED: "a keyword of one tag is part of another tag's keyword, so time that matches the longer one gets both",
     "public-by-silence": "a tag without a declared visibility is public, while other tags in its file are private",
     "private-in-shared-category": "a private tag is in a category that also has public tags",
     UNREAD: "a file in a folder of manifests is not read because of its name, and no manifest mentions it",
+    "deprecated": "a tag has a field that the service has deprecated",
     "closed-with-keywords": "a matter with a `closedTimestamp`, past or future, has keywords that match time after it",
 }
 """The codes of all lints of manifests, each with its meaning."""
@@ -67,6 +69,13 @@ def cut_texts(cut: Iterable[Scalar], findings: Collector) -> None:
         )
 
 
+def curly_texts(curly: Iterable[Scalar], findings: Collector) -> None:
+    """Warn about quotation marks that quote nothing."""
+    for node in curly:
+        message = f"the quotation marks of {quoted(node.text)} are part of the text: only \" and ' quote"
+        _warn(findings, "curly-quotes", node, message)
+
+
 def _warn(findings: Collector, code: str, node: Node, message: str, address: str | None = None) -> None:
     line, column = place(node)
     findings.at(code, line, column, message, severity=Severity.WARNING, address=address)
@@ -96,6 +105,18 @@ def report_closed(key: Key, body: Body, node: MappingNode, findings: Collector) 
             " if the matter is closed, set `keywords: []` and `excludeTagNameKeyword: true`"
         )
         _warn(findings, "closed-with-keywords", node.get("closedTimestamp") or node, message, str(key))
+
+
+def is_deprecated(body: Body) -> bool:
+    """Return whether a tag has a field that the service has deprecated."""
+    return "path" in body.fields
+
+
+def report_deprecated(key: Key, body: Body, node: MappingNode, findings: Collector) -> None:
+    """Warn about a field that the service has deprecated."""
+    if is_deprecated(body):
+        message = "the service has deprecated `path`: remove the line"
+        _warn(findings, "deprecated", node.get("path") or node, message, str(key))
 
 
 class Shared(NamedTuple):

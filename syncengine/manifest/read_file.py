@@ -18,14 +18,14 @@ from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
-from syncengine.document.reader import MAX_BYTES, Documents, read
+from syncengine.document.reader import MAX_BYTES, Documents, may_be_curly, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
 from syncengine.manifest.files import GENERATES
 from syncengine.manifest.generate.row_reuse import formers
-from syncengine.manifest.lints import cut_texts
+from syncengine.manifest.lints import curly_texts, cut_texts
 from syncengine.manifest.reading import CategoryReference, Reading
 from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
@@ -95,7 +95,7 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
         return None
     unheard = Collector(file)
     text = decoded(data, unheard)
-    content = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
+    content = None if text is None or may_be_curly(text) else fast_reader.read(text, PLAIN_SECTIONS)
     if content is None or (under := _plain_defaults(content.defaults, file, defaults)) is None:
         return None
     resources = []
@@ -135,6 +135,7 @@ def read_documents(
     file = findings.file
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
+    curly_texts(documents.curly, findings)
     under = _under(defaults, declared.defaults.values)
     by_hand = [resource for each in declared.resources if (resource := resource_of(each, under[each.kind], findings))]
     from_rows = _generated(declared, data, context, under, findings, former) if declared.generate else Reading(file)

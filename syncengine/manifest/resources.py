@@ -9,7 +9,14 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merge
-from syncengine.manifest.lints import broad, is_closed_with_keywords, report_broad, report_closed
+from syncengine.manifest.lints import (
+    broad,
+    is_closed_with_keywords,
+    is_deprecated,
+    report_broad,
+    report_closed,
+    report_deprecated,
+)
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
@@ -24,7 +31,7 @@ def plain_resource(
         return None
     key = Key(kind, name)
     body = _BODIES[kind](key, values)
-    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body)):
+    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body) or is_deprecated(body)):
         return None
     return Resource(key, body, source, values.get("protect", False), (), column)
 
@@ -47,6 +54,7 @@ def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Colle
     if key.kind is Kind.TAG:
         report_broad(key, body.keywords, node, findings)
         report_closed(key, body, node, findings)
+        report_deprecated(key, body, node, findings)
     return Resource(key, body, source, values.get("protect", False), former, column)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_origin
 from msgspec import Meta, defstruct, field
 
 from syncengine.document.field_types import (
+    DeprecatedLine,
     Filled,
     Flag,
     Identity,
@@ -96,7 +97,7 @@ class Tag(Model, frozen=True):
         Words | None, Meta(description="External ids of the users who work on the matter.")
     ] = None
     managed_by: Annotated[Line | None, Meta(description="The system that manages this tag.")] = None
-    path: Annotated[Line | None, Meta(description="Deprecated by the service; `/` by default.")] = None
+    path: Annotated[DeprecatedLine | None, Meta(description="Deprecated by the service; `/` by default.")] = None
     created_timestamp: Annotated[
         Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since the epoch.")
     ] = None

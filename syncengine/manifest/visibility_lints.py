@@ -15,37 +15,35 @@ PRIVATE = "PRIVATE"
 
 
 def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
-    """Return a file's tags without a declared visibility, if at least half of the other tags are private."""
+    """Return a file's tags without a declared visibility, if another of its tags is private."""
     tags = [resource for resource in resources if resource.sound and resource.key.kind is Kind.TAG]
     visibilities = [tag.body.fields.get("visibility") for tag in tags]
-    if (
-        PRIVATE not in visibilities
-        or None not in visibilities
-        or 2 * visibilities.count(PRIVATE) < len(visibilities) - 1
-    ):
+    if PRIVATE not in visibilities or None not in visibilities:
         return []
     return [tag for tag, visibility in zip(tags, visibilities, strict=True) if visibility is None]
 
 
 def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
-    """Warn about a file's tags in `public_by_silence`. Tags that one template generates from rows are one mistake."""
-    silent: dict[tuple[int, int], list[Resource]] = {}
-    for tag in public_by_silence(resources):
-        silent.setdefault((tag.source.line, tag.column), []).append(tag)
-    for place, (first, *others) in silent.items():
-        key, data = str(first.key), first.source.data
-        message = (
-            f"{key} declares no visibility, so it is PUBLIC, while other tags in its file are PRIVATE: set `visibility`"
-        )
-        findings.at(
-            "public-by-silence",
-            *place,
-            message,
-            severity=Severity.WARNING,
-            address=key,
-            data=data,
-            more=len(others),
-        )
+    """Warn about a file's tags in `public_by_silence`, at the first of them."""
+    silent = public_by_silence(resources)
+    if not silent:
+        return
+    first = silent[0]
+    rows = sum((tag.source.line, tag.column) == (first.source.line, first.column) for tag in silent)
+    more = f", as are {len(silent) - rows:,} more," * (len(silent) > rows)
+    message = (
+        f"{first.key} declares no visibility, so it is PUBLIC{more or ','} while other tags in its file are PRIVATE"
+    )
+    findings.at(
+        "public-by-silence",
+        first.source.line,
+        first.column,
+        f"{message}: set `visibility`",
+        severity=Severity.WARNING,
+        address=str(first.key),
+        data=first.source.data,
+        more=rows - 1,
+    )
 
 
 class Categories:

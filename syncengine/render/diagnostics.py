@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.escape import cells, cut, file_name, visible
@@ -11,15 +13,47 @@ from syncengine.render.words import count_of
 
 TONES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARNING}
 
+ALONE = 3
+"""The number of times that one mistake is shown each time, since each has a place of its own."""
+FEW = 25
+"""The number of different messages of one code that are shown, since their cause is probably one."""
+
 _INDENT = "    "
 
 
 def diagnostics_text(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """Return all diagnostics in the given order, followed by their counts when there is more than one."""
+    """Return warnings and then errors, the last of which stay on the screen, and their counts if there are several."""
     if not diagnostics:
         return "No problems found.\n"
-    counts = ("", f"{tally(diagnostics)}.") if len(diagnostics) > 1 else ()
-    return "\n".join((*diagnostic_lines(diagnostics, look), *counts)) + "\n"
+    shown = warnings_first(diagnostics, look)
+    hint = " -v lists each." * (len(shown) < len(diagnostics))
+    counts = ("", f"{tally(diagnostics)}.{hint}") if len(diagnostics) > 1 else ()
+    return "\n".join((*diagnostic_lines(shown, look), *counts)) + "\n"
+
+
+def warnings_first(diagnostics: Iterable[Diagnostic], look: Look = PLAIN) -> list[Diagnostic]:
+    """Return warnings and then errors, `merged` unless the look is verbose."""
+    ordered = sorted(diagnostics, key=lambda d: d.severity is Severity.ERROR)
+    return ordered if look.verbose else merged(ordered)
+
+
+def merged(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return one diagnostic for a mistake made more than `ALONE` times, and `FEW` mistakes of each code.
+
+    The messages say how many more there are.
+    """
+    mistakes: dict[object, dict[str, list[Diagnostic]]] = {}
+    for each in diagnostics:
+        of_code = mistakes.setdefault((each.severity, each.code, each.rule), {})
+        text = message(each) if message(each) in of_code or len(of_code) < FEW else next(reversed(of_code))
+        of_code.setdefault(text, []).append(each)
+    shown: list[Diagnostic] = []
+    for of_code in mistakes.values():
+        for found in of_code.values():
+            few = len(found) <= ALONE and len({message(each) for each in found}) == 1
+            more = f"{found[0].message} (and {len(found) - 1:,} more)"
+            shown += found if few else [replace(found[0], message=more)]
+    return shown
 
 
 def tally(diagnostics: Sequence[Diagnostic]) -> str:

@@ -5,11 +5,11 @@ Each command is one line. Text is escaped for the runner, so that no message can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic
-from syncengine.render.diagnostics import message
+from syncengine.render.diagnostics import merged, message
 from syncengine.render.escape import harmless, visible
 from syncengine.render.outcomes import findings, headline
 from syncengine.render.repo_paths import repository_path
@@ -22,11 +22,16 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 def report_github(report: Report, look: Look = PLAIN) -> str:
     """Return a notice with the summary, then an annotation for each change that was not applied."""
     notice = f"::notice title=syncengine apply::{_data(headline(report))}\n"
-    return notice + diagnostics_github(findings(report), look)
+    return notice + _commands(findings(report), look)
 
 
 def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return "".join(f"{command(diagnostic, look, diagnostic.severity.value)}\n" for diagnostic in diagnostics)
+    """Return an annotation for each mistake, since GitHub shows ten errors and ten warnings of a step."""
+    return _commands(merged(diagnostics), look)
+
+
+def _commands(diagnostics: Iterable[Diagnostic], look: Look) -> str:
+    return "".join(f"{command(each, look, each.severity.value)}\n" for each in diagnostics)
 
 
 def command(diagnostic: Diagnostic, look: Look, level: str) -> str:

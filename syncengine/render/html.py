@@ -21,7 +21,7 @@ from syncengine.plan.model import ChangeOrigin, Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
-from syncengine.render.diagnostics import message, tally, where
+from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
 from syncengine.render.page_script import SCRIPT
@@ -264,7 +264,7 @@ def _span(span: Span) -> str:
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     if diagnostics:
         yield f'<section class="warning"><h2>{_text(tally(diagnostics))}</h2><ul class="rows">'
-        yield from map(_diagnostic, diagnostics)
+        yield from map(_diagnostic, merged(diagnostics))
         yield "</ul></section>"
 
 

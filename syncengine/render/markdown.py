@@ -18,7 +18,7 @@ from syncengine.plan.model import Plan, Summary
 from syncengine.render.arrangement import SAME
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
-from syncengine.render.diagnostics import message, tally, where
+from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import cut, visible
 from syncengine.render.gate import UnitLine, everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.repo_paths import link_to
@@ -134,7 +134,7 @@ def _flat(section: Section, look: Look) -> Iterator[str]:
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """Return the errors that prevented a plan, as Markdown."""
-    lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in diagnostics)
+    lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in merged(diagnostics))
     return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), LIMIT)
 
 
@@ -260,7 +260,7 @@ def _unit(line: UnitLine) -> str:
 def diagnostic_blocks(diagnostics: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:
     """Yield a block of diagnostics: errors one by one, and many similar warnings as one line with an example."""
     found = list(diagnostics)
-    errors = [f"- {_diagnostic(each)}" for each in found if each.severity is Severity.ERROR]
+    errors = [f"- {_diagnostic(each)}" for each in merged(d for d in found if d.severity is Severity.ERROR)]
     warnings = list(_warnings(each for each in found if each.severity is not Severity.ERROR))
     if found:
         yield folding(f"Diagnostics ({number(len(found))})", [*errors, *warnings])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncengine.apply.report import Report, Result, RunStatus
-from syncengine.render.diagnostics import diagnostic_lines
+from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import cells, visible
 from syncengine.render.outcomes import PLACES, alike, finding, headline, next_step, session_sentence, shared
 from syncengine.render.style import PLAIN, Look, Tone, lettered
@@ -33,7 +33,7 @@ def report_text(report: Report, look: Look = PLAIN) -> str:
             paragraph(headline(report), look, _TONES[report.status]),
             _troubles(report, look),
             paragraph(session_sentence(report.session), look),
-            diagnostic_lines(report.diagnostics, look),
+            diagnostic_lines(warnings_first(report.diagnostics, look), look),
             paragraph(next_step(report), look, Tone.HEADING),
         )
     )

@@ -12,7 +12,7 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
-from syncengine.render.diagnostics import diagnostic_lines
+from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import cells, visible, wrapped
 from syncengine.render.gate import everything, for_everything, heading, more_units, to_approve, unit_lines
 from syncengine.render.rows import Fold, Section, SectionRow
@@ -58,7 +58,9 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         *_waiting(plan, fold, look),
         _denials(denials(plan.diagnostics), look),
         _gate(plan.gate, look, tripped_by(plan), is_undo=bool(plan.undo)),
-        diagnostic_lines([d for d in others(plan.diagnostics) if d not in (*foremost, *first)], look),
+        diagnostic_lines(
+            warnings_first((d for d in others(plan.diagnostics) if d not in (*foremost, *first)), look), look
+        ),
     )
     return join_blocks(blocks)
 

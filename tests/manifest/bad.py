@@ -30,6 +30,19 @@ BAD: dict[str, Bad] = {
         "tags:\n  - nam: a\n---\ntags:\n  - name: a: b\n",
         (("unknown-field", 2, 5), ("yaml-syntax", 5, 12)),
     ),
+    # --- instants
+    **{
+        f"a year that calendars do not have: {text}": Bad(
+            f"tags:\n  - name: Alpha\n    createdTimestamp: {text}\n", (("bad-value", 3, 23),), "in the years 1 to 9999"
+        )
+        for text in (
+            *("10000-01-01T00:00:00Z", "0000-12-31T00:00:00Z", "-0001-01-01T00:00:00Z", "253402300800000"),
+            *("-62135596800001", "99999999999999999999", "'9999-12-31T23:59:59-00:01'", "'0001-01-01T00:00:00+00:01'"),
+        )
+    },
+    "no number": Bad(
+        "tags:\n  - name: Alpha\n    createdTimestamp: .nan\n", (("bad-value", 3, 23),), "a date and time"
+    ),
     # --- defaults
     "metadata of a wrong type over defaults": Bad(
         "defaults: {tags: {metadata: {a: b}}}\ntags:\n  - name: Alpha\n    metadata: x\n", (("wrong-type", 4, 15),)

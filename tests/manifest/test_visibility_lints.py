@@ -25,14 +25,14 @@ def tag(name: str, visibility: str | None, line: int = 1, *, sound: bool = True,
         ([PRIVATE, SILENT], [1]),
         ([SILENT, PRIVATE, PRIVATE], [0]),
         ([PRIVATE, SILENT, SILENT], [1, 2]),
-        ([PRIVATE, SILENT, SILENT, SILENT], []),
+        ([PRIVATE, SILENT, SILENT, SILENT], [1, 2, 3]),
         ([PRIVATE, PUBLIC, SILENT], [2]),
-        ([PRIVATE, PUBLIC, PUBLIC, SILENT], []),
+        ([PRIVATE, PUBLIC, PUBLIC, SILENT], [3]),
         ([PUBLIC, SILENT], []),
     ],
 )
-def test_silence_counts_where_half_of_the_others_are_private(visibilities: list[str | None], silent: list[int]) -> None:
-    """A file of public tags with one private among them asks nothing of the others."""
+def test_silence_counts_where_another_tag_is_private(visibilities: list[str | None], silent: list[int]) -> None:
+    """One private tag among many public ones shows that somebody cares."""
     tags = [tag(f"T-{n}", visibility) for n, visibility in enumerate(visibilities)]
     assert [found.key.name for found in public_by_silence(tags)] == [f"T-{n}" for n in silent]
 

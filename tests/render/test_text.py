@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
+from syncengine.render.github import diagnostics_github
+from syncengine.render.json import diagnostics_json
 from syncengine.render.report_text import report_text
 from syncengine.render.style import Look
 from syncengine.render.text import plan_text
@@ -327,7 +331,7 @@ def test_a_caret_points_at_the_column() -> None:
     lines = {"manifests/acme.yaml": ["tags:", "  - descripton: Opposition"]}
     text = diagnostics_text(FOUND, Look(lines=lines.get))
     heading = "manifests/acme.yaml:2:5: error[unknown-field]: unknown field `descripton`; did you mean `description`?"
-    assert text.startswith(f"{heading}\n      - descripton: Opposition\n        ^\n")
+    assert f"{heading}\n      - descripton: Opposition\n        ^\n" in text
 
 
 @pytest.mark.parametrize("line", ["x" * 500, "\t" * 500, "日" * 500, "\x1b[2J" * 100, "short"])
@@ -339,6 +343,24 @@ def test_a_caret_never_leaves_the_page(line: str) -> None:
     assert max(cells(shown), cells(caret)) <= 80
     assert caret.strip() == "^"
     assert "\x1b" not in text
+
+
+def test_what_is_wrong_everywhere_is_said_once() -> None:
+    """With the number of further places; errors stand last, where they stay on the screen; -v shows all."""
+    made = replace(FOUND[0], severity=Severity.ERROR, code="unknown-field", message="no field `descripton`")
+    same = [replace(made, line=n) for n in range(1, 301)]
+    other = [replace(made, code="unknown-category", message=f"no c{n}", line=n) for n in range(1, 301)]
+    warning = replace(made, severity=Severity.WARNING, code="same-keyword", message="shared")
+    text = diagnostics_text([*same, *other, warning])
+    lines = text.splitlines()
+    assert "warning[same-keyword]" in lines[0]
+    assert lines[1].endswith("error[unknown-field]: no field `descripton` (and 299 more)")
+    assert lines[26].endswith("error[unknown-category]: no c25 (and 275 more)")
+    assert lines[27:] == ["", "600 errors, 1 warning. -v lists each."]
+    assert len(diagnostics_text([*same, *other, warning], Look(verbose=True)).splitlines()) == 603
+    assert diagnostics_text(same[:3]).count("no field") == 3
+    assert diagnostics_github(same).count("::error") == 1
+    assert len(json.loads(diagnostics_json(same))["diagnostics"]) == 300
 
 
 def test_a_diagnostic_without_a_place_names_its_resource() -> None:

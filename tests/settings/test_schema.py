@@ -375,7 +375,7 @@ def test_patterns_escape_nothing_that_ecma_validators_do_not_know(path: Path) ->
 KEYWORDS = frozenset(
     "$schema $defs $ref title description default examples enum const type anyOf allOf not if else properties required "  # noqa: SIM905 - words
     "additionalProperties propertyNames dependentSchemas dependentRequired items minItems maxItems uniqueItems "
-    "minLength maxLength pattern minimum maximum minProperties maxProperties prefixItems format".split()
+    "minLength maxLength pattern minimum maximum minProperties maxProperties prefixItems format deprecated".split()
 )
 """Of draft 2020-12, as far as we use it: a strict validator knows no other."""
 NAMES = frozenset({"properties", "$defs", "dependentSchemas", "dependentRequired"})
