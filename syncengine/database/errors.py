@@ -53,6 +53,8 @@ NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
 CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction conflicted with another and must be repeated")
 PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
 OTHER = DatabaseFault(TroubleKind.UNKNOWN)
+NOT_SUPPORTED = DatabaseFault(TroubleKind.UNKNOWN, "the server does not support the statement")
+NO_OPTIONS = DatabaseFault(TroubleKind.UNREACHABLE, "the server, such as a pooler, accepts no `options` in the URL")
 NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
 CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
 CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has reached its connection limit")
@@ -86,6 +88,7 @@ _BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("42P01", NO_TABLE),
     ("42703", NO_COLUMN),
     ("25006", READ_ONLY),
+    ("0A", NOT_SUPPORTED),
     ("3D", NO_DATABASE),
     ("3F", NO_SCHEMA),
     ("40", CONFLICT),
@@ -151,6 +154,7 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (('role "',), LOGIN),
     (("permission denied for database",), NO_RIGHT),
     (("pg_hba.conf",), NOT_LET_IN),
+    (("unsupported startup parameter",), NO_OPTIONS),
     (("unknown database", "cannot open database", 'database "'), NO_DATABASE),
     (("too many connections", "too many clients"), CROWDED),
     (("starting up", "shutting down"), CHANGING),

@@ -137,17 +137,14 @@ def _refuse_what_does_not_fit(connection: Any, _record: object) -> None:
 def end_idle_transactions(engine: sa.Engine) -> None:
     """Have PostgreSQL end connections whose transaction is idle too long, unless the server sets its own limit."""
     if engine.dialect.name == "postgresql":
-        event.listen(engine, "connect", _end_idle_transactions)
+        event.listen(engine, "begin", _end_idle_transactions)
 
 
-def _end_idle_transactions(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    cursor.execute(
-        f"SELECT set_config('idle_in_transaction_session_timeout', '{IDLE_SECONDS}s', false)"
+def _end_idle_transactions(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(
+        f"SELECT set_config('idle_in_transaction_session_timeout', '{IDLE_SECONDS}s', true)"
         " WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
     )
-    cursor.close()
-    connection.commit()
 
 
 def _problem(message: str) -> Problems:

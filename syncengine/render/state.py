@@ -50,7 +50,8 @@ def rows_text(rows: Sequence[Recorded], width: int) -> str:
     """Return one line for each row: address, special states, and place; lines are cut to the width."""
     if not rows:
         return "Nothing is recorded.\n"
-    lines = [_row_line(row, min(60, max(len(visible(str(r.key))) for r in rows))) for row in rows]
+    room = min(60, max(len(visible(str(row.key))) for row in rows))
+    lines = [_row_line(row, room) for row in rows]
     return "\n".join(line[: max(width, 40)] if width < len(line) else line for line in lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy import exc
+from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
@@ -36,6 +36,7 @@ from syncengine.state.errors import (
     NO_SCHEMA,
     TOO_NEW,
     TOO_OLD,
+    UNFIT_ENCODING,
     UNSUPPORTED,
     StateReplaced,
     as_state_errors,
@@ -57,8 +58,31 @@ COMPACT_SECONDS = 10
 
 POSTGRESQL = ("postgres", "postgresql")
 
+ENCODINGS = ("UTF8", "SQL_ASCII")
+"""The encodings of a database that can store every character, the second without knowing what it stores."""
+
 MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7305806421)"}
 """By dialect, the statement that keeps two first runs from creating the same tables until the transaction ends."""
+
+
+LEAST_SECONDS = 60
+"""The least limit of a statement, as of its wait for a lock: about as long as a lease."""
+
+OUR_SETTINGS = f"""
+SELECT set_config(name, value, true) FROM (VALUES
+    ('synchronous_commit', 'on', current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')),
+    ('extra_float_digits', '1', current_setting('extra_float_digits')::int < 1),
+    ('standard_conforming_strings', 'on', current_setting('standard_conforming_strings') <> 'on'),
+    ('statement_timeout', '{LEAST_SECONDS}s', current_setting('statement_timeout')::interval
+        BETWEEN '1 ms' AND '{LEAST_SECONDS} s'),
+    ('lock_timeout', '{LEAST_SECONDS}s', current_setting('lock_timeout')::interval
+        BETWEEN '1 ms' AND '{LEAST_SECONDS} s')
+) AS ours (name, value, is_needed) WHERE is_needed
+"""  # noqa: S608 - a number of ours
+"""What a transaction needs, whatever the server, database or role sets. What is committed must outlast a crash, numbers
+come back as they were written, and a limit does not cut the statements of a large apply. The settings end with the
+transaction, since a pooler may give the connection to another client.
+"""
 
 
 @dataclass(slots=True)
@@ -159,13 +183,20 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         raise UNSUPPORTED.error(name)
     try:
         address = address.set(drivername=f"postgresql+{driver or 'psycopg'}")
-        engine = sa.create_engine(address, pool_pre_ping=True, connect_args=connect_arguments(address))
+        engine = sa.create_engine(
+            address, pool_pre_ping=True, isolation_level="READ COMMITTED", connect_args=connect_arguments(address)
+        )
         batches.prepare(engine)
+        event.listen(engine, "begin", _with_our_settings)
         if write:  # a reader may be slow: a person with a pager
             end_idle_transactions(engine)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
-    return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))
+    return StateDatabase(name, engine.execution_options(postgresql_readonly=not write))
+
+
+def _with_our_settings(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(OUR_SETTINGS)
 
 
 def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
@@ -241,8 +272,10 @@ def _sqlite(path: Path, mode: str) -> sa.Engine:
 
 
 def _synchronous(connection: sqlite3.Connection, _record: object) -> None:
-    # An intent must be on the disk before its call is sent; WAL's default would lose it in a power cut.
+    # An intent must be on the disk before its call is sent; WAL's default would lose it in a power cut, and so would
+    # macOS, unless it is asked to empty the disk's own cache.
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")
 
 
 def begin_transaction(connection: sa.Connection) -> None:
@@ -324,8 +357,11 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
     with database.transaction() as connection:
         version = tables.version(connection)
         foreign = version == 0 and connection.dialect.name == "sqlite" and sa.inspect(connection).get_table_names()
-        if version == 0 and connection.dialect.name == "postgresql" and _lacks_schema(connection):
-            raise NO_SCHEMA.error(database.name)
+        if connection.dialect.name == "postgresql":
+            if connection.exec_driver_sql("SHOW server_encoding").scalar_one() not in ENCODINGS:
+                raise UNFIT_ENCODING.error(database.name)
+            if version == 0 and _lacks_schema(connection):
+                raise NO_SCHEMA.error(database.name)
     if foreign:
         raise FOREIGN.error(database.name)
     if version > VERSION:

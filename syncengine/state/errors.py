@@ -87,6 +87,16 @@ NO_RIGHTS = StateTrouble(
 READ_ONLY = StateTrouble(
     "state-rights", "state {state}: the database is read-only, like a standby; use the URL of the primary server"
 )
+UNFIT_ENCODING = StateTrouble(
+    "state-encoding",
+    "state {state}: the database cannot store every character, as names and descriptions need; create one with"
+    " `createdb --encoding=UTF8 --template=template0`",
+)
+NO_OPTIONS = StateTrouble(
+    "state-url",
+    "state {state}: the server, such as a pooler, accepts no `options` in the URL; set `search_path` for the user"
+    " instead (ALTER ROLE … SET search_path), or connect without the pooler",
+)
 NO_SCHEMA = StateTrouble(
     "state-no-schema",
     "state {state}: no schema in `search_path` exists; create it with CREATE SCHEMA, or correct `search_path`",
@@ -132,6 +142,9 @@ BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.NO_ENCRYPTION: NO_ENCRYPTION,
     faults.NO_RIGHT: NO_RIGHTS,
     faults.READ_ONLY: READ_ONLY,
+    faults.NOT_SUPPORTED: READ_ONLY,  # a standby's answer to a transaction that may write
+    faults.NO_OPTIONS: NO_OPTIONS,
+    faults.SLOW: BUSY,
     faults.NO_LISTENER: _unreachable(
         "nothing is listening at the server's address; check that it is running and that host and port are right"
     ),

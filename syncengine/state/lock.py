@@ -163,15 +163,20 @@ class Locks:
         """
         until, watch = self._seconds() + wait, _Watch(self._seconds)
         waited_for: str | None = None
+        was_late = False
         while True:
             look = self._look()
             quiet = watch.quiet(look)
+            is_late = self._seconds() >= until
             if _is_free(look, quiet, request_timeout):
                 term = _Term(self.now() + seconds, self._seconds() + seconds)
                 if self._take(look, holder, lock_id, seconds):
                     return Lease(self, self._own_info(lock_id), seconds, term, quiet or 0.0)
+                if was_late:
+                    raise LockHeld(f"{HELD[self.row]} was locked by another process whenever it was free")
+                was_late = is_late  # the next look names who was quicker
             elif look.info is not None:
-                if look.info.expires is None or self._seconds() >= until:
+                if look.info.expires is None or is_late:
                     raise LockHeld(self._refusal(look.info))
                 if waited_for != look.info.id:
                     waited_for = look.info.id
@@ -232,9 +237,8 @@ class Locks:
 
     def _take(self, look: _Look, holder: Holder, lock_id: str, seconds: float | None) -> bool:
         """Take the lock unless it changed since `look` (compare and swap); return whether it was taken."""
-        names = ("epoch", "beats", "expires")
-        same = (LOCK.c[name].is_not_distinct_from(value) for name, value in zip(names, look.beat, strict=True))
-        condition = sa.and_(LOCK.c.id == self.row, *same)
+        epoch, beats, _ = look.beat  # not the time: a server may have given fewer digits of it than it compares
+        condition = sa.and_(LOCK.c.id == self.row, LOCK.c.epoch == epoch, LOCK.c.beats == beats)
         return self._change(
             condition,
             epoch=look.epoch + 1,

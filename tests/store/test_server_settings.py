@@ -1,0 +1,227 @@
+"""A state in PostgreSQL, whatever the server, the database, the role or a pooler between them are set to."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.errors import LockHeld, SyncengineError
+from syncengine.resource import Body, Key, Recorded
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import open_inbox
+from syncengine.state.store import State, open_state
+from syncengine.state.tables import LOCK
+from tests import postgresql
+from tests.postgresql import BINARIES, Server
+from tests.support.ports import unused_port
+
+TEXT = "5 € – Łódź \\ 'x' %s :y"
+HOLDER = Holder.here("test", {})
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgresql.running() as running:
+        yield running
+
+
+def url_of(server: Server, database: str) -> str:
+    return server.url().rpartition("/")[0] + f"/{database}"
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[str]:
+    """The URL of a new database, named `st`."""
+    run_sql(server, "DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
+    yield url_of(server, "st")
+
+
+def run_sql(server: Server, *statements: str, database: str = "postgres") -> None:
+    engine = sa.create_engine(url_of(server, database), isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def written_thrice(url: str) -> list[tuple[str, object]]:
+    """Three runs one after another, and what the last wrote."""
+    for number in range(3):
+        with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
+            for _ in range(7):  # from its sixth time on, the driver would prepare a statement
+                state.put([row(f"T-{each}", f"{TEXT} {number}") for each in range(3)])
+    with open_state(url, write=False) as state:
+        return [(each.key.name, each.body.fields["description"]) for each in state.rows()]
+
+
+def row(name: str, description: str) -> Recorded:
+    return Recorded(Key.parse(f"tag/{name}"), Body({"description": description}, (name,), {}))
+
+
+EXPECTED = [(f"T-{each}", f"{TEXT} 2") for each in range(3)]
+
+SETTINGS = {
+    "extra_float_digits": "0",
+    "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "on",
+    "default_transaction_deferrable": "on",
+    "statement_timeout": "10ms",
+    "lock_timeout": "10ms",
+    "idle_in_transaction_session_timeout": "900ms",
+    "standard_conforming_strings": "off",
+    "DateStyle": "German",
+    "IntervalStyle": "postgres_verbose",
+    "bytea_output": "escape",
+    "TimeZone": "Asia/Kathmandu",
+    "client_encoding": "LATIN1",
+    "synchronous_commit": "off",
+    "enable_hashjoin": "off",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_state_works_under_any_default(server: Server, database: str, name: str) -> None:
+    """Runs wait for each other, and what they record comes back as it was."""
+    run_sql(server, f"ALTER DATABASE st SET {name} = '{SETTINGS[name]}'")
+    assert written_thrice(database) == EXPECTED
+
+
+def test_a_lock_that_cannot_be_had_is_waited_for_as_long_as_was_said(server: Server, database: str) -> None:
+    """Whatever keeps it from being taken: here, the server rejects that silently."""
+    open_state(database, write=True).close()
+    run_sql(server, "CREATE RULE never AS ON UPDATE TO state_lock DO INSTEAD NOTHING", database="st")
+    began = time.monotonic()
+    with open_state(database, write=True) as state, pytest.raises(LockHeld, match="whenever it was free"):
+        state.lock(HOLDER, wait=1, request_timeout=0)
+    assert 1 <= time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "repeatable read"])
+def test_writers_that_meet_wait_for_each_other(server: Server, database: str, isolation: str) -> None:
+    """Under the database's default, the later one would be refused for what another committed since it began."""
+    run_sql(server, f"ALTER DATABASE st SET default_transaction_isolation = '{isolation}'")
+    beat = sa.update(LOCK).values(beats=LOCK.c.beats + 1)
+    with (
+        open_state(database, write=True) as one,
+        open_state(database, write=True) as other,
+        one.database.transaction() as late,
+    ):
+        late.execute(sa.select(LOCK)).all()
+        with other.database.transaction() as quick:
+            quick.execute(beat)
+        late.execute(beat)
+        assert set(late.execute(sa.select(LOCK.c.beats)).scalars()) == {2}
+
+
+def _setting(state: State) -> str:
+    with state.database.transaction() as connection:
+        return str(connection.exec_driver_sql("SHOW synchronous_commit").scalar_one())
+
+
+@pytest.mark.parametrize(("given", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
+def test_what_is_confirmed_outlasts_a_crash(server: Server, database: str, given: str, used: str) -> None:
+    """A server may confirm a commit before it is on the disk; a transaction of a state or an inbox does not let it."""
+    run_sql(server, f"ALTER DATABASE st SET synchronous_commit = {given}")
+    with open_state(database, write=True) as state:
+        assert _setting(state) == used
+    with open_inbox(database, write=True) as inbox, inbox.database.transaction() as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == used
+
+
+def test_a_database_without_an_encoding_is_as_good_as_any(server: Server, database: str) -> None:
+    """It stores the bytes that it is given; the driver would give them back as bytes."""
+    run_sql(server, "DROP DATABASE st", "CREATE DATABASE st ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    assert written_thrice(database) == EXPECTED
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_database_that_cannot_store_every_character_is_refused_at_once(
+    server: Server, database: str, write: bool
+) -> None:
+    """Not by the first run with a description that has such a character."""
+    run_sql(server, "DROP DATABASE st", "CREATE DATABASE st ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(SyncengineError, match="--encoding=UTF8") as refusal:
+        open_state(database, write=write)
+    assert refusal.value.code == "state-encoding"
+
+
+# --- a pooler
+
+
+@contextmanager
+def pooled(server: Server, folder: Path, url: str) -> Iterator[str]:
+    """PgBouncer, which gives each transaction another connection of the server, as a URL in place of `url`."""
+    program = shutil.which("pgbouncer")
+    if program is None:
+        pytest.skip("PgBouncer is not installed")
+    address = sa.make_url(url)
+    port = unused_port()
+    user = {"user": "postgres"} if os.geteuid() == 0 else {}
+    folder.chmod(0o755)
+    (folder / "users").write_text(f'"{address.username}" "{address.password}"\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={port}\n"
+        f"auth_type=plain\nauth_file={folder}/users\npool_mode=transaction\ndefault_pool_size=3\nunix_socket_dir=\n"
+    )
+    process = subprocess.Popen([program, "-q", folder / "pgbouncer.ini"], stderr=subprocess.DEVNULL, cwd="/", **user)
+    try:
+        there = address.set(port=port).render_as_string(hide_password=False)
+        engine = sa.create_engine(there, poolclass=sa.pool.NullPool)
+        until = time.monotonic() + 20
+        while True:
+            try:
+                engine.connect().close()
+                break
+            except sa.exc.OperationalError:
+                assert time.monotonic() < until, "PgBouncer does not answer"
+                time.sleep(0.05)
+        yield there
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture
+def shared_folder() -> Iterator[Path]:
+    """A folder that another user can enter."""
+    folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
+    if os.geteuid() == 0:
+        os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
+def test_a_state_works_through_a_pooler(server: Server, database: str, shared_folder: Path) -> None:
+    """No run leaves anything in a connection that the next one stumbles over, nor a setting for other clients."""
+    with pooled(server, shared_folder, database) as url:
+        assert written_thrice(url) == EXPECTED
+        with open_state(url, write=True) as state, state.lock(HOLDER, wait=5, request_timeout=0):
+            with open_state(url, write=True) as other, pytest.raises(LockHeld):
+                other.lock(HOLDER, wait=0, request_timeout=0)
+            assert len(list(state.rows())) == 3
+        engine = sa.create_engine(url, connect_args={"prepare_threshold": None}, poolclass=sa.pool.NullPool)
+        with engine.connect() as connection:
+            show = (
+                "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('extra_float_digits')"
+            )
+            assert tuple(connection.exec_driver_sql(show).one()) == ("0", "1")
+
+
+@pytest.mark.skipif(BINARIES is None, reason="PostgreSQL is not installed")
+def test_options_that_a_pooler_does_not_take_are_named(server: Server, database: str, shared_folder: Path) -> None:
+    """It is neither away nor wrongly addressed."""
+    with (
+        pooled(server, shared_folder, database) as url,
+        pytest.raises(SyncengineError, match="accepts no `options`") as refusal,
+    ):
+        open_state(f"{url}?options=-csearch_path%3Dstaging", write=True)
+    assert refusal.value.code == "state-url"
