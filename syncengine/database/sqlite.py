@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -29,7 +30,7 @@ def identity(file: Path) -> tuple[int, int] | None:
 
 def connect(file: Path, mode: str, seconds: float) -> SqliteConnection:
     """Open a connection that begins no transaction by itself and waits `seconds` for locks. `mode` is `ro` or `rw`."""
-    uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
+    uri = f"file:{quote(os.fsencode(file.absolute()))}?mode={mode}"
     before = identity(file)  # not after opening it: a file that is replaced in between is so opened once more
     connection = SqliteConnection(uri, uri=True, timeout=seconds, isolation_level=None, check_same_thread=False)
     connection.file, connection.identity = file, before

@@ -431,7 +431,7 @@ def basis_of(project: Project, facts: Facts, runtime: Runtime) -> Basis:
         lineage=facts.lineage if facts.team else "",
         commit=commit.id if commit else None,
         environment=project.environment or "",
-        tree=Tree(commit.tree or git.EMPTY_TREE) if commit else None,
+        tree=Tree(commit.tree or git.empty_tree(commit.id)) if commit else None,
         swept_before=facts.owns_activity_types,
         sources=facts.sources,
     )

@@ -18,7 +18,7 @@ from syncengine.manifest.desired import ManifestSet
 from syncengine.manifest.inputs import input_files
 from syncengine.plan.model import Plan, Tree
 from syncengine.project import git
-from syncengine.project.model import Project
+from syncengine.project.model import FILE_NAME, POLICIES, Project
 
 UNCOMMITTED = "uncommitted-inputs"
 """The code of the warning that a plan was made from uncommitted files."""
@@ -39,7 +39,8 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
     paths = {_name(path, project): path for path in map(_settled, files)}
     outside = sorted(name for name in paths if name.startswith(os.pardir + os.sep))
     inside = sorted(paths.keys() - set(outside))
-    differing = git.uncommitted(root, inside)
+    searched = (*project.manifests, *project.policy_paths, project.files / POLICIES, project.files / FILE_NAME)
+    differing = git.uncommitted(root, inside, [_name(_settled(path), project) for path in searched])
     names = [*(inside if differing is None else differing), *outside]
     inputs = {name: _digest(paths.get(name, project.files / name)) for name in names}
     basis = replace(plan.basis, tree=Tree(merged or tree.id, inputs))

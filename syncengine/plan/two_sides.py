@@ -28,7 +28,7 @@ from syncengine.plan.state_checks import state_warnings
 from syncengine.plan.tree import with_inputs
 from syncengine.plan.waiting import why_they_wait
 from syncengine.project import git
-from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, repository
+from syncengine.project.git_tree import Repository, RevisionFiles, load_revision, places_outside, repository
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
@@ -61,7 +61,7 @@ def plan_two_sides(
 def _sides(repo: Repository, commit: str, name: str, project: Project, load: Load) -> Sides:
     sides = Sides(project, commit)
     if not git.contains(project.root, commit):
-        tree, conflicts = repo.merged(commit, name)
+        tree, conflicts = repo.merged(commit, name, list(places_outside(project, repo)))
         files = RevisionFiles(repo, tree, f"the merge with {name}", repo.objects / "merge")
         sides.warn(MERGED, f"this branch is behind {name}: the plan is for the merge of both")
         sides.found += conflicts

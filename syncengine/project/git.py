@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from syncengine.project import git_environment
+from syncengine.project.git_work_tree import CURE as CURE
+from syncengine.project.git_work_tree import WorkTree, compare, object_id
 
 ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTORS = 200
 """How many commits before the applied one are stored: enough for the commits merged while a pipeline waits."""
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""The Git tree of a folder that no commit contains."""
-CURE = "run `git status` to see the cure"
-"""The advice in messages about a checkout that Git refuses to read."""
-READS_ONLY = {"GIT_OPTIONAL_LOCKS": "0"}
-"""An environment that keeps Git from rewriting the index for a mere query."""
+LITERALLY = {"GIT_LITERAL_PATHSPECS": "1"}
+"""An environment in which Git takes a path as it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +38,19 @@ def head(folder: Path) -> Commit | None:
     commit, tree = _checked_out(folder)
     if commit is None:
         return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
-    return Commit(commit, changes is not None and changes.returncode == 0 and not changes.stdout, tree)
+    compared = work_tree(folder)
+    return Commit(commit, compared is not None and compared.is_clean, tree)
 
 
 def tree_of(folder: Path) -> str | None:
     """Return the folder's tree in the checked-out commit, empty when it is not committed; `None` outside Git."""
     commit, tree = _checked_out(folder)
-    return None if commit is None else tree or EMPTY_TREE
+    return None if commit is None else tree or empty_tree(commit)
+
+
+def empty_tree(commit: str) -> str:
+    """Return the Git tree of a folder that no commit contains, in the object format of a commit's id."""
+    return object_id(b"tree", b"", like=commit)
 
 
 def _checked_out(folder: Path) -> tuple[str | None, str | None]:
@@ -58,31 +62,34 @@ def _checked_out(folder: Path) -> tuple[str | None, str | None]:
     return (ids[0], ids[1] if len(ids) > 1 else None) if ids else (None, None)
 
 
-def uncommitted(folder: Path, names: Iterable[str]) -> list[str] | None:
-    """Return the `names` that HEAD lacks or has with other content, and all files deleted since HEAD.
-
-    `names` are relative to the folder. Return `None` when Git cannot answer.
-    """
-    kept = _git(folder, "ls-files", "-z", "--", ".")
-    differing = _git(
-        folder, "diff", "--no-ext-diff", "--no-renames", "--relative", "--name-status", "-z", "HEAD", "--", "."
-    )
-    if kept is None or differing is None or kept.returncode or differing.returncode:
+def work_tree(folder: Path, *places: str) -> WorkTree | None:
+    """Compare files of the work tree with HEAD, by default those of the folder; `None` when Git cannot answer."""
+    answer = _git(folder, "rev-parse", "--show-toplevel", "--show-prefix")
+    if answer is None or answer.returncode:
         return None
-    words = differing.stdout.split("\0")
-    changes = dict(zip(words[1::2], words[::2], strict=False))
-    tracked = {*kept.stdout.split("\0")}
-    deleted = [name for name, status in changes.items() if status == "D"]
-    return [*(name for name in names if name not in tracked or name in changes), *deleted]
+    top, prefix = answer.stdout.split("\n")[:2]
+    return compare(Path(top), "HEAD", [os.path.normpath(f"{prefix}{place}") for place in places or (".",)])
+
+
+def uncommitted(folder: Path, names: Iterable[str], searched: Collection[str]) -> list[str] | None:
+    """Return the `names` that HEAD lacks or has with other content, and files deleted from where others are searched.
+
+    All names are relative to the folder. Return `None` when Git cannot answer.
+    """
+    compared = work_tree(folder)
+    if compared is None:
+        return None
+    here = os.path.relpath(folder.resolve(), compared.top)
+    same = {os.path.relpath(path, here) for path in compared.same}
+    deleted = (PurePath(os.path.relpath(path, here)) for path in compared.deleted)
+    missing = (str(path) for path in deleted if any(path.is_relative_to(each) for each in searched))
+    return [*(name for name in names if name not in same), *missing]
 
 
 def is_committed(folder: Path, name: str) -> bool:
     """Return whether the commit that is checked out contains the file unchanged; `False` when Git cannot answer."""
-    answers = (
-        _git(folder, "ls-files", "--error-unmatch", "--", name),
-        _git(folder, "diff", "--no-ext-diff", "--quiet", "HEAD", "--", name),
-    )
-    return all(answer is not None and answer.returncode == 0 for answer in answers)
+    compared = work_tree(folder, name)
+    return compared is not None and bool(compared.same)
 
 
 def differing_files(folder: Path, tree: str, other: str) -> set[str] | None:
@@ -151,16 +158,9 @@ def contains(folder: Path, commit: str) -> bool:
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    command = ["git", "-C", str(folder), *arguments]
     try:
-        return subprocess.run(  # noqa: S603 - fixed words and the user's own folder, nothing from a manifest
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",  # file names may be any bytes
-            timeout=ASK_SECONDS,
-            check=False,
-            env={**git_environment.of_folder(folder), **READS_ONLY},
-        )
+        answer = git_environment.run(folder, arguments, seconds=ASK_SECONDS, reads_only=True, environ=LITERALLY)
     except (OSError, subprocess.TimeoutExpired):
         return None
+    out, errors = (text.decode("utf-8", "surrogateescape") for text in (answer.stdout, answer.stderr))
+    return subprocess.CompletedProcess(answer.args, answer.returncode, out, errors)  # file names may be any bytes

@@ -12,10 +12,11 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from syncengine.errors import Usage
-from syncengine.project.git_tree import FETCH_ALL, GONE, SUBMODULE, Repository, RevisionFiles, TreeEntry
+from syncengine.project.git_tree import FETCH_ALL, Repository, RevisionFiles
+from syncengine.project.git_work_tree import TreeEntry
 
 COMMITS_AT_ONCE = 200
-"""The number of commits whose blobs are read together."""
+"""The number of commits that are compared together."""
 
 
 class Visit(NamedTuple):
@@ -51,10 +52,8 @@ def walk(
         some = history[start : start + COMMITS_AT_ONCE]
         differences = list(_differences(repo, [before, *(visit.tree for visit in some)], places))
         before = some[-1].tree
-        oids = {each.oid for entries in differences for each in entries if each.mode not in (GONE, SUBMODULE)}
-        contents = dict(zip(oids, repo.blobs(oids), strict=True))
         for visit, entries in zip(some, differences, strict=True):
-            files.follow(visit.commit, entries, contents)
+            files.follow(visit.commit, entries)
             yield visit, entries
 
 

@@ -6,6 +6,7 @@ REMOTE is a URL (`https://…`, `ssh://…`, `file:///…`), `USER@HOST:PATH`, a
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class GitRef:
         return _NAMED.fullmatch(self.remote) is not None
 
     def __str__(self) -> str:
-        return f"{PREFIX}{self.remote}/{self.ref}#{quote(str(self.folder))}"
+        return f"{PREFIX}{self.remote}/{self.ref}#{quote(os.fsencode(self.folder))}"
 
 
 def is_git_ref(text: str) -> bool:
@@ -70,7 +71,7 @@ def read_ref(place: str) -> GitRef:
     """Return the `GitRef` that `str()` turned into `place`."""
     text, _, folder = place.rpartition("#")
     remote, _, name = text.removeprefix(PREFIX).rpartition(NAMESPACE)
-    return GitRef(remote, f"{NAMESPACE[1:]}{name}", Path(unquote(folder)))
+    return GitRef(remote, f"{NAMESPACE[1:]}{name}", Path(unquote(folder, errors="surrogateescape")))
 
 
 def is_address(remote: str) -> bool:

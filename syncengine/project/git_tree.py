@@ -1,33 +1,47 @@
-"""Bring the files of a Git revision into a temporary folder, from Git's objects: nothing is checked out.
+"""Bring the files of a Git revision into a temporary folder, as a checkout of that revision would write them.
 
-Files equal to those of the work tree are linked or copied, so that they are the same as after a checkout (Git LFS, line
-endings). All other files are written from Git's objects, those in Git LFS from its local store. The repository is never
-written to: a merge and its objects live in the temporary folder.
+Git itself converts them (attributes, filters, encodings, line ends), by an index and a work tree of our own. What the
+repository has of its own, its index above all, is neither read nor written: a merge and its objects live in the
+temporary folder. Files in Git LFS that no filter brought are read from its local store.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
-from syncengine.errors import Diagnostic, Problems, Severity, Usage
+from syncengine.document.digest import sha256_of
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, Usage
 from syncengine.project import git_environment
+from syncengine.project.git_work_tree import (
+    CURE,
+    FILE,
+    GONE,
+    LINK,
+    PROGRAM,
+    SUBMODULE,
+    TreeEntry,
+    WorkTree,
+    compare,
+    entries_of,
+    quoted,
+)
 from syncengine.project.model import Checkout, Project
 
 GIT_SECONDS = 120.0
 FETCH_ALL = "fetch the full history first (`fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` for GitLab)"
-FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
 FORMATS = (".yaml", ".yml", ".json", ".j2", ".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".db", ".sqlite")
 """Suffixes of the Git-ignored files that can be manifests or data of manifests."""
 _POINTER = re.compile(rb"version https://git-lfs[.]github[.]com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n")
+NO_TEMPORARY = "temporary-folder"
 NOTHING: Mapping[str, str] = {}
 _MERGER = {
     f"GIT_{who}_{what}": value
@@ -37,12 +51,10 @@ _MERGER = {
 """The author of the temporary commit that a merge of the work tree needs."""
 
 
-class TreeEntry(NamedTuple):
-    """One file of a Git tree, as `git ls-tree` lists it; the mode `000000` marks a deleted file."""
+class GitFailed(SyncengineError):
+    """The error of a Git command that failed although all that it was asked for should be there."""
 
-    mode: str
-    oid: str
-    path: str
+    code = "git"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,7 @@ class Repository:
     objects: Path
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     option: str = "--base"
+    git_dir: Path = Path()
 
     def commit(self, revision: str) -> str:
         """Return the id of the commit that `revision` names. Raise `Usage` when there is none."""
@@ -72,19 +85,18 @@ class Repository:
 
     @property
     def is_shallow(self) -> bool:
-        return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
+        return self.text("rev-parse", "--is-shallow-repository").strip() == "true"
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether the project's folder has no uncommitted changes."""
-        return not self._text("status", "--porcelain", "--", ".")
-
-    def merged(self, commit: str, name: str) -> tuple[str, list[Diagnostic]]:
+    def merged(self, commit: str, name: str, places: Collection[str] = ()) -> tuple[str, list[Diagnostic]]:
         """Return the tree from merging `commit` into HEAD and the work tree's changes, with warnings about conflicts.
 
-        Conflicts outside the project's folder are warnings. Raise `Problems` for conflicts inside it.
+        The changes are those in the project's folder and at `places`, relative to the repository's top. Conflicts
+        outside the project's folder are warnings. Raise `Problems` for conflicts inside it.
         """
-        ours = "HEAD" if self.is_clean else self._of_work_tree()
+        work_tree = compare(self.top, "HEAD", [os.path.normpath(self.prefix), *places])
+        if work_tree is None:
+            raise GitFailed("Git cannot compare the work tree with HEAD: run `git status` to see why")
+        ours = "HEAD" if work_tree.is_clean else self._commit_of(work_tree)
         if self.ask("merge-base", ours, commit).returncode != 0:
             raise Usage(f"HEAD and {name} have no common ancestor in this clone: {FETCH_ALL}")
         answer = self.ask("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, commit)
@@ -99,7 +111,7 @@ class Repository:
 
     def folder_of(self, tree: str) -> str:
         """Return the tree of the project's folder within a tree of the repository."""
-        return self._text("rev-parse", "--verify", f"{tree}:{self.prefix}").strip()
+        return self.text("rev-parse", "--verify", f"{tree}:{self.prefix}").strip()
 
     def _conflict(self, file: str, name: str) -> Diagnostic:
         inside = file.startswith(self.prefix)
@@ -111,72 +123,113 @@ class Repository:
             file=os.fsencode(os.path.relpath(file, self.prefix or ".")).decode("utf-8", "replace"),
         )
 
-    def _of_work_tree(self) -> str:
-        """Return a commit of the work tree, without ignored files. The commit leaves no trace in the repository."""
-        index = self.objects / "index"
-        real = self.root / self._text("rev-parse", "--git-path", "index").strip()
-        if real.exists():
-            shutil.copyfile(real, index)
-        own = {**_MERGER, "GIT_INDEX_FILE": str(index)}
-        self._text("add", "--all", "--", ".", environ=own)
-        tree = self._text("write-tree", environ=own).strip()
-        return self._text("commit-tree", tree, "-p", "HEAD", "-m", "work tree", environ=own).strip()
+    def _commit_of(self, work_tree: WorkTree) -> str:
+        """Return a commit of HEAD with the changes of the work tree. It leaves no trace in the repository."""
+        own = {**_MERGER, "GIT_INDEX_FILE": str(self.objects / "index")}
+        kept = [each for each in work_tree.changed if each.mode == SUBMODULE and each.oid]
+        added = [TreeEntry(FILE, "", path) for path in work_tree.new if not path.endswith("/")]  # or a repository in it
+        entries = [*kept, *self._stored([*(each for each in work_tree.changed if each.mode != SUBMODULE), *added])]
+        gone = [TreeEntry(GONE, "0" * len(self.text("rev-parse", "HEAD").strip()), path) for path in work_tree.deleted]
+        self.text("read-tree", "HEAD", environ=own)
+        self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines([*gone, *entries]))
+        tree = self.text("write-tree", environ=own).strip()
+        return self.text("commit-tree", tree, "-p", "HEAD", "-m", "work tree", environ=own).strip()
+
+    def _stored(self, entries: Iterable[TreeEntry]) -> Iterator[TreeEntry]:
+        """Yield entries of the work tree with the ids of their contents, as `git add` would store them."""
+        files = []
+        for entry in entries:
+            path = self.top / entry.path
+            if path.is_symlink():
+                link = os.fsencode(path.readlink())
+                oid = self.text("hash-object", "-w", "--stdin", standard_input=link).strip()
+                yield TreeEntry(LINK, oid, entry.path)
+            elif path.is_file():
+                files.append(entry)
+        lines = "".join(f"{quoted(each.path)}\n" for each in files).encode("utf-8", "surrogateescape")
+        command = ("hash-object", "-w", "--stdin-paths")
+        oids = self.text(*command, standard_input=lines, at=self.top).split() if files else ()
+        yield from (entry._replace(oid=oid) for entry, oid in zip(files, oids, strict=True))
 
     def ask(
-        self, *arguments: str, standard_input: bytes = b"", environ: Mapping[str, str] = NOTHING
+        self,
+        *arguments: str,
+        standard_input: bytes = b"",
+        environ: Mapping[str, str] = NOTHING,
+        at: Path | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
-        command = ["git", "-C", str(self.root), *arguments]
-        own = {**git_environment.of_folder(self.root), **self.environ, **environ}
+        """Run Git in the project's folder, or `at` another one. Raise `GitFailed` when it does not answer."""
+        own = {**self.environ, **environ}
         try:
-            return subprocess.run(  # noqa: S603 - fixed words, ids from Git, and a revision that begins with no dash
-                command, input=standard_input, capture_output=True, timeout=GIT_SECONDS, check=False, env=own
+            return git_environment.run(
+                at or self.root, arguments, seconds=GIT_SECONDS, standard_input=standard_input, environ=own
             )
+        except FileNotFoundError:
+            raise GitFailed(f"{self.option} needs Git, which is not installed") from None
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Usage(f"git {arguments[0]} did not answer: {error}") from None
+            raise GitFailed(f"git {arguments[0]} did not answer: {error}") from None
 
-    def _text(self, *arguments: str, environ: Mapping[str, str] = NOTHING) -> str:
-        answer = self.ask(*arguments, environ=environ)
+    def text(
+        self,
+        *arguments: str,
+        standard_input: bytes = b"",
+        environ: Mapping[str, str] = NOTHING,
+        at: Path | None = None,
+    ) -> str:
+        answer = self.ask(*arguments, standard_input=standard_input, environ=environ, at=at)
         if answer.returncode != 0:
-            raise Usage(f"git {arguments[0]} failed: {_why(answer)}")
+            where = f"its temporary folder is in {self.objects.parent}"
+            raise GitFailed(f"git {arguments[0]} failed: {_why(answer)} ({where})")
         return answer.stdout.decode("utf-8", "surrogateescape")
 
     def records(self, *arguments: str) -> list[str]:
         """Return the NUL-terminated records of the output of a Git command."""
-        return [each for each in self._text(*arguments).split("\0") if each]
-
-    def blobs(self, oids: Iterable[str]) -> Iterator[bytes]:
-        """Yield the contents of objects, in the order of `oids`."""
-        names = list(oids)
-        output = self.ask("cat-file", "--batch", standard_input="".join(f"{oid}\n" for oid in names).encode()).stdout
-        at = 0
-        for oid in names:
-            end = output.index(b"\n", at) if b"\n" in output[at : at + 200] else -1
-            header = output[at:end].split()
-            if end < 0 or len(header) != 3:
-                raise Usage(f"the object {oid} is not in this clone: {FETCH_ALL}")
-            size = int(header[2])
-            yield output[end + 1 : end + 1 + size]
-            at = end + size + 2
+        return [each for each in self.text(*arguments).split("\0") if each]
 
 
 @contextmanager
 def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
     """Open the Git repository of a project's folder. Raise `Usage`, which names `option`, when there is none."""
-    with TemporaryDirectory(prefix="syncengine-") as folder:
-        objects = Path(folder).resolve()
-        repo = Repository(root, root, "", objects)
-        answer = repo.ask("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects")
+    with _temporary_folder(option) as objects:
+        repo = Repository(root, root, "", objects, option=option)
+        asked = ("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects", "--absolute-git-dir")
+        answer = repo.ask(*asked)
         if answer.returncode != 0:
-            raise Usage(f"{option} needs Git, and {root} is not in a repository that Git can read: {_why(answer)}")
-        top, prefix, store = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:3]
+            cure = f" ({CURE})" if git_environment.is_in_repository(root) else ""
+            why = f"{root} is not in a repository that Git can read: {_why(answer)}{cure}"
+            raise Usage(f"{option} needs Git, and {why}")
+        top, prefix, store, git_dir = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:4]
         further = git_environment.of_folder(root).get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
         others = [str((root / store).resolve()), further]
         environ = {
             "GIT_OBJECT_DIRECTORY": str(objects),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(filter(None, others)),
-            "GIT_OPTIONAL_LOCKS": "0",
         }
-        yield Repository(root, Path(top), prefix, objects, environ, option)
+        yield Repository(root, Path(top), prefix, objects, environ, option, Path(git_dir))
+
+
+@contextmanager
+def _temporary_folder(option: str) -> Iterator[Path]:
+    """Yield a new folder that is deleted in the end. Raise `SyncengineError` when it cannot be made or is full."""
+    cure = "name one that has room with the environment variable TMPDIR"
+    try:
+        folder = TemporaryDirectory(prefix="syncengine-", ignore_cleanup_errors=True)
+    except OSError:
+        message = f"{option} needs a temporary folder, and none can be written to: {cure}"
+        raise SyncengineError(message, code=NO_TEMPORARY) from None
+    with folder as name:
+        try:
+            yield Path(name).resolve()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+                raise
+            message = f"the temporary folder {Path(name).parent} cannot be written to ({error.strerror}): {cure}"
+            raise SyncengineError(message, code=NO_TEMPORARY) from None
+
+
+def index_lines(entries: Iterable[TreeEntry]) -> bytes:
+    """Return entries as `git update-index -z --index-info` reads them."""
+    return "".join(f"{each.mode} {each.oid}\t{each.path}\0" for each in entries).encode("utf-8", "surrogateescape")
 
 
 @dataclass(slots=True)
@@ -192,7 +245,6 @@ class RevisionFiles:
     to: Path
     found: list[Diagnostic] = field(default_factory=list)
     met: set[str] = field(default_factory=set)
-    clean: dict[str, str] | None = None
 
     @property
     def checkout(self) -> Checkout:
@@ -221,16 +273,16 @@ class RevisionFiles:
         """Bring those of `paths` that lie in the checkout but outside the project's folder."""
         for path in paths:
             relative = os.path.relpath(os.path.normpath(path), self.to)
-            if not relative.startswith("..") and not os.path.normpath(path).startswith(str(self.checkout.folder)):
+            if not relative.startswith("..") and not Path(os.path.normpath(path)).is_relative_to(self.checkout.folder):
                 self.bring(relative)
 
-    def follow(self, revision: str, changes: Iterable[TreeEntry], contents: Mapping[str, bytes]) -> None:
-        """Turn the files into those of `revision`, which differs by `changes`; `contents` are blobs by object id."""
+    def follow(self, revision: str, changes: Iterable[TreeEntry]) -> None:
+        """Turn the files into those of `revision`, which differs by `changes`."""
         self.tree = self.name = revision
         entries = [each for each in changes if _is_inside(each.path)]
         for entry in entries:
             self._drop(self.to / entry.path)
-        for link in self._put([each for each in entries if each.mode != GONE], contents):
+        for link in self._put([each for each in entries if each.mode != GONE]):
             self.bring(link)
 
     def _drop(self, target: Path) -> None:
@@ -243,63 +295,96 @@ class RevisionFiles:
     def _brought(self, places: list[str]) -> list[str]:
         return self._put([each for each in self._entries(places) if not (self.to / each.path).exists()])
 
-    def _put(self, entries: Iterable[TreeEntry], contents: Mapping[str, bytes] | None = None) -> list[str]:
-        """Write files from the work tree or from Git's objects, and return the targets of links among them."""
-        clean = self._clean()
-        others: list[TreeEntry] = []
+    def _put(self, entries: Iterable[TreeEntry]) -> list[str]:
+        """Write files, and return the targets of links among them, relative to the repository's top."""
+        files, links = [], []
         for entry in entries:
             if entry.mode == SUBMODULE:
                 self._warn(entry, "it is a submodule, whose files are not compared")
-            elif entry.mode != LINK and clean.get(entry.path) == entry.oid and _is_there(self.repo.top / entry.path):
-                _place(self.repo.top / entry.path, self.to / entry.path)
             else:
-                others.append(entry)
-        return self._written(sorted(others, key=lambda each: each.mode == LINK), contents)
-
-    def _written(self, entries: list[TreeEntry], contents: Mapping[str, bytes] | None) -> list[str]:
-        """Write files from objects, links last so that nothing is written through a link; return the links' targets."""
-        links = []
-        blobs = (
-            self.repo.blobs(each.oid for each in entries) if contents is None else (contents[e.oid] for e in entries)
-        )
-        for entry, content in zip(entries, blobs, strict=True):
-            target = self.to / entry.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if entry.mode == LINK:
-                leads = os.fsdecode(content)
-                target.symlink_to(leads)
-                links.append(PurePosixPath(entry.path).parent / leads)
+                files.append(entry)
+        self.to.mkdir(parents=True, exist_ok=True)
+        self._check_out(files, self._attributes(files))
+        for entry in files:
+            path = self.to / entry.path
+            if path.is_symlink():
+                links += self._leads(path, entry)
             else:
-                target.write_bytes(self._smudged(entry, content))
-        return [str(link) for link in links if not link.is_absolute()]
+                self._complete(path, entry)
+        return links
 
-    def _smudged(self, entry: TreeEntry, content: bytes) -> bytes:
-        """Return the content that a Git LFS pointer refers to, or `content` itself when this clone lacks it."""
-        if len(content) > 1024 or (pointer := _POINTER.match(content)) is None:
-            return content
+    def _attributes(self, entries: Iterable[TreeEntry]) -> list[TreeEntry]:
+        """Return the files of attributes in folders above `entries`, by which a checkout converts them."""
+        folders = {str(folder) for each in entries for folder in PurePosixPath(each.path).parents}
+        names = sorted(os.path.normpath(f"{folder}/.gitattributes") for folder in folders)
+        missing = [name for name in names if not (self.to / name).exists()]
+        return [each for each in self._entries(missing) if each.mode in (FILE, PROGRAM)] if missing else []
+
+    def _check_out(self, entries: Sequence[TreeEntry], attributes: Sequence[TreeEntry]) -> None:
+        """Write files by Git; what a filter refuses is written as it is stored, with a warning."""
+        if not entries:
+            return
+        own = {"GIT_DIR": str(self.repo.git_dir), "GIT_WORK_TREE": str(self.to)}
+        own["GIT_INDEX_FILE"] = f"{self.to}.index"
+        Path(own["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+        lines = index_lines([*attributes, *entries])
+        self.repo.text("update-index", "-z", "--index-info", environ=own, at=self.to, standard_input=lines)
+        names = "".join(f"{each.path}\0" for each in entries).encode("utf-8", "surrogateescape")
+        command = ("checkout-index", "-f", "-q", "-z", "--stdin")
+        answer = self.repo.ask(*command, environ=own, at=self.to, standard_input=names)
+        if answer.returncode == 0:
+            return
+        if len(entries) == 1:
+            self._write_as_stored(entries[0], _why(answer))
+            return
+        middle = len(entries) // 2  # all of them again: some were written in part
+        self._check_out(entries[:middle], attributes)
+        self._check_out(entries[middle:], attributes)
+
+    def _write_as_stored(self, entry: TreeEntry, why: str) -> None:
+        answer = self.repo.ask("cat-file", "blob", entry.oid)
+        if answer.returncode != 0:
+            raise Usage(f"the object {entry.oid} is not in this clone: {FETCH_ALL}")
+        target = self.to / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        target.write_bytes(answer.stdout)
+        if _POINTER.match(answer.stdout) is None:
+            self._warn(entry, f"a checkout of it fails, so it is read as it is stored ({why})")
+
+    def _leads(self, path: Path, entry: TreeEntry) -> list[str]:
+        """Return where a link leads in the repository. One that leads elsewhere is made to lead there from here too."""
+        target = os.path.normpath(self.repo.top / PurePosixPath(entry.path).parent / path.readlink())
+        if Path(target).is_relative_to(self.repo.top):
+            inside = os.path.relpath(target, self.repo.top)
+            if path.readlink().is_absolute():
+                path.unlink()
+                path.symlink_to(self.to / inside)
+            return [inside]
+        path.unlink()
+        path.symlink_to(target)
+        return []
+
+    def _complete(self, path: Path, entry: TreeEntry) -> None:
+        """Replace a Git LFS pointer by the content that it stands for, or warn when this clone lacks it."""
+        if path.stat().st_size > 1024 or (pointer := _POINTER.match(path.read_bytes())) is None:
+            return
         oid = pointer[1].decode()
         stored = self.repo.ask("rev-parse", "--git-path", f"lfs/objects/{oid[:2]}/{oid[2:4]}/{oid}").stdout
-        with suppress(OSError):
-            return (self.repo.root / os.fsdecode(stored).strip()).read_bytes()
+        for place in (self.repo.root / os.fsdecode(stored).strip(), self.repo.top / entry.path):
+            with suppress(OSError):
+                content = place.read_bytes()
+                if sha256_of(content) == oid:
+                    path.unlink()
+                    path.write_bytes(content)
+                    return
         self._warn(entry, f"this clone lacks its content, which is in Git LFS: run `git lfs fetch origin {self.name}`")
-        return content
 
-    def _entries(self, places: list[str]) -> Iterator[TreeEntry]:
-        for line in self.repo.records("ls-tree", "-r", "-z", "--full-tree", self.tree, "--", *places):
-            about, path = line.split("\t", 1)
-            mode, _, oid = about.split()
-            if _is_inside(path):
-                yield TreeEntry(mode, oid, path)
-
-    def _clean(self) -> dict[str, str]:
-        """Return the object id of each work tree file that is equal to its version in the index."""
-        if self.clean is None:
-            top = (":/",)
-            dirty = set(self.repo.records("diff-files", "--name-only", "-z", "--", *top))
-            lines = (line.split("\t", 1) for line in self.repo.records("ls-files", "-s", "-z", "--full-name", *top))
-            files = {path: about.split()[1] for about, path in lines if about.startswith((FILE, PROGRAM))}
-            self.clean = {path: oid for path, oid in files.items() if path not in dirty}
-        return self.clean
+    def _entries(self, places: Sequence[str]) -> list[TreeEntry]:
+        found = entries_of(self.repo.top, self.tree, places or ["."], self.repo.environ)
+        if found is None:
+            raise GitFailed(f"Git cannot list the files of {self.name}: {FETCH_ALL}")
+        return [each for each in found if _is_inside(each.path)]
 
     def ignored(self) -> Iterator[str]:
         """Yield Git-ignored files that manifests may read, except hidden ones."""
@@ -312,6 +397,19 @@ class RevisionFiles:
         file = os.fsencode(os.path.relpath(entry.path, self.repo.prefix or ".")).decode("utf-8", "replace")
         message = f"cannot read this file at {self.name}: {why}"
         self.found.append(Diagnostic(severity=Severity.WARNING, code="base-incomplete", message=message, file=file))
+
+
+def places_outside(project: Project, repo: Repository) -> Iterator[str]:
+    """Yield the manifests, rules and data that are in the repository, but not in the project's folder.
+
+    The places are relative to the repository's top.
+    """
+    folders = (project.files / name for name in project.data_folders)
+    top = project.checkout.top if project.checkout else repo.top
+    for path in (*project.manifests, *project.policy_paths, *folders):
+        place = os.path.relpath(path.resolve(), top)
+        if not place.startswith("..") and not f"{place}/".startswith(repo.prefix):
+            yield place
 
 
 def load_revision(files: RevisionFiles, load: Callable[[RevisionFiles], Project]) -> Project:

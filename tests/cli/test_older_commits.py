@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -12,10 +13,10 @@ import pytest
 
 from .program import Ended, Project, ended, tag
 from .service import Service
-from .test_unmerged import commit, git
+from .test_unmerged import AUTHOR, commit, git
 
-FOREIGN = {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
-"""Git refuses to read a checkout, as it does in a container whose user is not the checkout's owner."""
+NOBODY = 65_533
+"""The id of a user that no test is run by."""
 
 
 @pytest.fixture
@@ -186,6 +187,12 @@ def test_a_commit_of_another_history_is_said_not_to_be_known(merged: Project, se
     assert (done.code, done.codes) == (0, ["unknown-ancestry"])
 
 
+def made_unreadable(folder: Path) -> None:
+    """Have Git refuse the repository, as one that a newer version wrote."""
+    for setting in (("core.repositoryFormatVersion", "1"), ("extensions.ofTheFuture", "true")):
+        git(folder, "config", *setting)
+
+
 def test_a_checkout_that_git_does_not_read_is_said(merged: Project, service: Service, tmp_path: Path) -> None:
     """Plan and apply go on, and a saved plan whose tree cannot be compared is not merged."""
     merged.environ["SYNCENGINE_STATE"] = f"sqlite:///{tmp_path / 'elsewhere.db'}"
@@ -193,14 +200,13 @@ def test_a_checkout_that_git_does_not_read_is_said(merged: Project, service: Ser
     merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
     commit(merged)
     assert merged.run("plan", "--out", "saved.plan").code == 0
-    merged.environ.update(FOREIGN)
+    made_unreadable(merged.folder)
     planned = merged.run("plan", "--format", "json")
     assert planned.codes == ["unknown-ancestry"]
-    assert "dubious ownership" in planned.document["diagnostics"][0]["message"]
+    assert "extension" in planned.document["diagnostics"][0]["message"]
     asked = service.asked()
     refused = merged.run("apply", "saved.plan", "--format", "json")
     assert (refused.code, refused.codes) == (5, ["unknown-ancestry", "not-merged"])
-    assert "dubious ownership" in refused.out
     assert service.asked() == asked
     assert merged.run("apply", "saved.plan", "--allow-unmerged").code == 0
     merged.wants(tags=[tag("FIRST-1"), tag("THIRD-1", description="changed")])
@@ -211,8 +217,56 @@ def test_a_checkout_that_git_does_not_read_is_said(merged: Project, service: Ser
 def test_a_state_in_a_checkout_that_git_does_not_read_is_not_used(merged: Project) -> None:
     """It may be under Git, where the author of a change could edit it."""
     assert merged.run("apply", "-y").code == 0
-    merged.environ.update(FOREIGN)
+    made_unreadable(merged.folder)
     refused = merged.run("plan", "--format", "json")
     assert refused.codes == ["state-in-git"]
-    assert "dubious ownership" in refused.out
     assert "git rm" not in refused.out
+
+
+def as_owner(folder: Path, *words: str) -> str:
+    """Run Git as if it trusted the clone."""
+    command = ["git", "-c", "safe.directory=*", "-C", str(folder), *AUTHOR, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def foreign(merged: Project) -> Project:
+    """A clone that another user owns, except for the folder that the program writes, as of a service's user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a clone to another user")
+    assert merged.run("apply", "-y").code == 0
+    own = merged.folder / ".syncengine"
+    for path in (merged.folder, *merged.folder.rglob("*")):
+        if not path.is_relative_to(own):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    told = subprocess.run(["git", "-C", str(merged.folder), "status"], capture_output=True, text=True, check=False)
+    assert "dubious ownership" in told.stderr
+    return merged
+
+
+def test_a_clone_of_another_user_is_read_like_any_other(foreign: Project) -> None:
+    """Its commit and its tree are those of the run, a saved plan is compared, and an older commit is refused."""
+    head = as_owner(foreign.folder, "rev-parse", "HEAD")
+    foreign.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
+    as_owner(foreign.folder, "commit", "-qam", "third")
+    planned = foreign.run("plan", "--out", "saved.plan", "--format", "json")
+    assert (planned.code, planned.codes) == (0, [])
+    done = foreign.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes) == (0, [])
+    as_owner(foreign.folder, "checkout", "-q", head)
+    refused = foreign.run("apply", "-y", "--format", "json")
+    assert (refused.code, refused.codes) == (5, ["older-commit"])
+
+
+def test_programs_that_a_clone_of_another_user_names_are_not_run(foreign: Project, tmp_path: Path) -> None:
+    """Whoever owns it could name any: filters, monitors and hooks. What needs them is refused, with the cure."""
+    trap = f"touch {tmp_path / 'run'}; cat"
+    for name in ("filter.trap.clean", "filter.trap.smudge", "core.fsmonitor", "diff.external", "core.sshCommand"):
+        as_owner(foreign.folder, "config", name, trap)
+    (foreign.folder / ".gitattributes").write_text("* filter=trap\n")
+    foreign.wants(tags=[tag("FIRST-1"), tag("THIRD-1")])
+    planned = foreign.run("plan", "--out", "saved.plan", "--format", "json")
+    assert (planned.code, planned.codes) == (0, ["uncommitted-inputs"])
+    refused = foreign.run("plan", "--base", "HEAD")
+    assert (refused.code, "dubious ownership" in refused.err, "git status" in refused.err) == (64, True, True)
+    assert not (tmp_path / "run").exists()

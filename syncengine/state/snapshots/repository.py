@@ -314,9 +314,10 @@ class Remote:
     @classmethod
     def of_name(cls, name: str, folder: Path) -> Remote:
         """Return a remote of the repository around `folder`, or raise `LookupError` with Git's message."""
-        url = _answer(folder, "remote", "get-url", "--push", name).strip()
+        url = _answer(folder, "remote", "get-url", "--push", name, reads_only=True).strip()
         if url.startswith(("./", "../")):
-            url = str((folder / _answer(folder, "rev-parse", "--show-cdup").strip() / url).resolve())
+            url = str((folder / _answer(folder, "rev-parse", "--show-cdup", reads_only=True).strip() / url).resolve())
+        # Settings to log in name programs: Git does not tell them of a repository that another user owns.
         words = _setting(folder, "--null", "--show-scope", "--get-regexp", LOGIN_SETTINGS).split("\0")
         pairs = [pair.partition("\n") for scope, pair in zip(words[::2], words[1::2], strict=False) if scope in OWN]
         return cls(url, tuple((key, value) for key, _, value in pairs))
@@ -326,15 +327,11 @@ def no_git(name: str) -> SyncengineError:
     return SyncengineError(f"state {name} needs `git`, which is not installed", code="state-driver")
 
 
-def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> str:
+def _answer(folder: Path, *words: str, environ: Mapping[str, str] | None = None, reads_only: bool = False) -> str:
     """Return the output of a Git command in a folder, or raise `LookupError` with Git's message."""
     try:
-        answer = subprocess.run(  # noqa: S603 - words of ours, and a name of letters
-            ["git", "-C", str(folder), *words],  # noqa: S607 - the user's own Git
-            capture_output=True,
-            timeout=LOOK_SECONDS,
-            check=False,
-            env=environ or {**git_environment.of_folder(folder), "LC_ALL": "C"},
+        answer = git_environment.run(
+            folder, words, seconds=LOOK_SECONDS, reads_only=reads_only, environ={**(environ or {}), "LC_ALL": "C"}
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LookupError(str(error)) from None

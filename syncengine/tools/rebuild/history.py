@@ -6,7 +6,7 @@ From commit to commit only changed files are read. A file that cannot be read at
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 
@@ -19,7 +19,8 @@ from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.manifest.reading import ReadFile
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.project.git_history import Visit, former_folders, refuse_shallow, visits, walk
-from syncengine.project.git_tree import GONE, Repository, RevisionFiles, TreeEntry
+from syncengine.project.git_tree import Repository, RevisionFiles, places_outside
+from syncengine.project.git_work_tree import GONE, TreeEntry
 from syncengine.project.model import FILE_NAME, Project
 from syncengine.templating.budget import Allowance
 from syncengine.tools.rebuild.rows import EverDeclared
@@ -39,21 +40,11 @@ def ever_declared(repo: Repository, commit: str, project: Project, load: Load) -
     for number, prefix in enumerate((repo.prefix, *former_folders(repo, commit, name))):
         there = with_fields(repo, prefix=prefix)
         files = RevisionFiles(there, commit, commit, repo.objects / f"history-{number}")
-        places = [prefix, *_outside(project, repo)]
+        places = [prefix, *places_outside(project, repo)]
         reading = _Reading(files, load, result, doubts)
         for visit, entries in walk(files, visits(there, commit, places), places):
             reading.read(visit, entries)
     return result, doubts.diagnostics()
-
-
-def _outside(project: Project, repo: Repository) -> Iterator[str]:
-    """Yield the places of manifests and data outside the project's folder, relative to the repository's top."""
-    folders = (project.files / name for name in project.data_folders)
-    top = project.checkout.top if project.checkout else repo.top
-    for path in (*project.manifests, *folders):
-        place = os.path.relpath(os.path.normpath(path), top)
-        if not place.startswith("..") and not f"{place}/".startswith(repo.prefix):
-            yield place
 
 
 @dataclass(slots=True)

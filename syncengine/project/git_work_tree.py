@@ -1,0 +1,180 @@
+"""Compare files of a Git work tree with a commit, by content: flags and times of the index may hide a change.
+
+A file is as committed if its bytes are those of the blob, or become them by the conversions of `git add`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from syncengine.project import git_environment
+
+SECONDS = 120.0
+CURE = "run `git status` to see the cure"
+"""The advice in messages about a checkout that Git refuses to read."""
+FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
+NO_INDEX = {"GIT_INDEX_FILE": f"{os.sep}.no-index-of-git", "GIT_LITERAL_PATHSPECS": "1"}
+"""An environment in which Git knows no file, and takes a path as it is written."""
+
+
+class TreeEntry(NamedTuple):
+    """One file of a Git tree, as `git ls-tree` lists it; the mode `000000` marks a deleted file."""
+
+    mode: str
+    oid: str
+    path: str
+
+
+@dataclass(slots=True)
+class WorkTree:
+    """The files of a work tree compared with a commit; paths are relative to `top`, the top of the work tree.
+
+    `changed` has the mode and object id of what is there, without an id where that is not known; `new` are files that
+    are neither committed nor ignored.
+    """
+
+    top: Path
+    same: set[str] = field(default_factory=set)
+    changed: list[TreeEntry] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.changed or self.deleted or self.new)
+
+
+def compare(top: Path, commit: str, places: Collection[str]) -> WorkTree | None:
+    """Compare the files at and below `places` with a commit. Return `None` when Git cannot answer."""
+    inside = [each for each in places if each != os.pardir and not each.startswith(os.pardir + os.sep)]
+    result = WorkTree(top)
+    if not inside:
+        return result
+    listed = entries_of(top, commit, inside)
+    others = _ask(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *inside, environ=NO_INDEX)
+    if listed is None or others is None:
+        return None
+    entries = {entry.path: entry for entry in listed}
+    result.new = [path for path in _records(others) if path.rstrip("/") not in entries]
+    unlike: list[TreeEntry] = []
+    for entry in entries.values():
+        found = _there(top, entry)
+        if found is None:
+            result.deleted.append(entry.path)
+        elif found.oid == entry.oid:
+            result.same.add(entry.path)
+        elif found.mode == entry.mode and found.mode in (FILE, PROGRAM):
+            unlike.append(entry)
+        else:
+            result.changed.append(found)
+    for entry, oid in zip(unlike, _cleaned(top, [entry.path for entry in unlike]), strict=True):
+        if oid == entry.oid:
+            result.same.add(entry.path)
+        else:
+            result.changed.append(entry._replace(oid=oid))
+    return result
+
+
+def entries_of(
+    top: Path, tree: str, places: Sequence[str], environ: Mapping[str, str] | None = None
+) -> list[TreeEntry] | None:
+    """Return the files of a tree at and below `places`, relative to its top; `None` when Git cannot answer."""
+    some = [] if "." in places else places
+    command = ("ls-tree", "-r", "-z", "--full-tree", tree, "--", *some)
+    answer = _ask(top, *command, environ=environ, reads_only=environ is None)
+    if answer is None:
+        return None
+    found = []
+    for line in _records(answer):
+        about, path = line.split("\t", 1)
+        mode, _, oid = about.split()
+        found.append(TreeEntry(mode, oid, path))
+    return found
+
+
+def object_id(kind: bytes, content: bytes, like: str) -> str:
+    """Return the id of an object in the object format of the id `like`."""
+    return _hash(like, b"%s %d\0" % (kind, len(content)), content).hexdigest()
+
+
+def _hash(like: str, *parts: bytes) -> hashlib._Hash:
+    return (hashlib.sha1 if len(like) == 40 else hashlib.sha256)(b"".join(parts))
+
+
+def _there(top: Path, entry: TreeEntry) -> TreeEntry | None:
+    """Return what the work tree has at the place of an entry, hashed as it is; `None` when there is nothing."""
+    path = top / entry.path
+    try:
+        kind = path.lstat().st_mode
+        if stat.S_ISLNK(kind):
+            return entry._replace(mode=LINK, oid=object_id(b"blob", os.fsencode(path.readlink()), entry.oid))
+        if stat.S_ISDIR(kind):
+            return _submodule(path, entry) if entry.mode == SUBMODULE else None
+        if not stat.S_ISREG(kind):
+            return entry._replace(oid="")
+        oid = _hash_of_file(path, entry.oid)
+    except FileNotFoundError:
+        return None
+    except OSError:  # such as a file that may not be read: it is there, and nobody knows what it is
+        return entry._replace(oid="")
+    # Where a checkout cannot make links, it writes their targets into files.
+    return entry._replace(mode=entry.mode if entry.mode in (FILE, PROGRAM, LINK) else FILE, oid=oid)
+
+
+def _hash_of_file(path: Path, like: str) -> str:
+    with path.open("rb") as file:
+        total = _hash(like, b"blob %d\0" % os.fstat(file.fileno()).st_size)
+        while part := file.read(1 << 20):
+            total.update(part)
+    return total.hexdigest()
+
+
+def _submodule(path: Path, entry: TreeEntry) -> TreeEntry:
+    """Return the commit that a submodule has checked out, or the expected one where it is not checked out at all."""
+    if not (path / ".git").exists():
+        return entry
+    answer = _ask(path, "rev-parse", "HEAD")
+    oid = answer.stdout.decode().strip() if answer else ""
+    inner = compare(path, "HEAD", ["."]) if oid == entry.oid else None
+    return entry if inner is not None and inner.is_clean else entry._replace(oid="" if oid == entry.oid else oid)
+
+
+def _cleaned(top: Path, paths: Sequence[str]) -> list[str]:
+    """Return the ids of files as `git add` would convert them, empty for those that it cannot convert."""
+    if not paths:
+        return []
+    names = "".join(f"{quoted(path)}\n" for path in paths).encode("utf-8", "surrogateescape")
+    answer = _ask(top, "hash-object", "--stdin-paths", input=names, reads_only=False)
+    if answer is not None:
+        return answer.stdout.decode().split()
+    middle = len(paths) // 2
+    return [*_cleaned(top, paths[:middle]), *_cleaned(top, paths[middle:])] if middle else [""]
+
+
+def quoted(path: str) -> str:
+    """Return a path as Git reads it where each path takes a line."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _records(answer: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
+    return filter(None, answer.stdout.decode("utf-8", "surrogateescape").split("\0"))
+
+
+def _ask(
+    folder: Path, *words: str, input: bytes = b"", environ: Mapping[str, str] | None = None, reads_only: bool = True
+) -> subprocess.CompletedProcess[bytes] | None:
+    try:
+        answer = git_environment.run(
+            folder, words, seconds=SECONDS, reads_only=reads_only, standard_input=input, environ=environ
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer if answer.returncode == 0 else None

@@ -1,0 +1,247 @@
+"""Git is asked with settings of our own: a plan is of the files, and of what a checkout would write of the base."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.warm import REPOSITORY
+
+from .clones import AUTHOR, PROJECT, Clone, Forge, codes, origins, tags
+
+FROM_CSV = (
+    "generate:\n  - forEach: {csv: ../data/m.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.t }}'}]\n"
+)
+HIDING: dict[str, Sequence[Sequence[str]]] = {
+    "nothing": (),
+    "assume-unchanged": [("update-index", "--assume-unchanged", "manifests/tags.yaml")],
+    "skip-worktree": [("update-index", "--skip-worktree", "manifests/tags.yaml")],
+    "ignored times": [("config", "core.ignoreStat", "true"), ("reset", "-q", "--hard")],
+    "a monitor": [
+        ("config", "core.fsmonitor", "true #"),
+        ("update-index", "--fsmonitor", "--fsmonitor-valid", "manifests/tags.yaml"),
+    ],
+}
+
+
+@pytest.fixture
+def two(forge: Forge) -> Clone:
+    """A project on `main`, and the same on `pr`, which is checked out."""
+    clone = forge.clone("two")
+    clone.git("checkout", "-q", "-b", "main")
+    clone.write(".gitignore", ".syncengine/\n*.plan\n")
+    clone.commit(settings=PROJECT, tags=tags(Abel="one", Brun="one", Cole="one", Dorn="one"))
+    clone.push()
+    clone.git("checkout", "-q", "-b", "pr")
+    return clone
+
+
+def compared(clone: Clone, base: str = "main") -> dict[str, str]:
+    return origins(clone.plan("--no-state", base=base))
+
+
+@pytest.mark.parametrize("how", HIDING)
+def test_a_change_that_the_index_hides_is_planned(two: Clone, how: str) -> None:
+    """The head is the work tree: with the base itself, and with the merge of a base that has more."""
+    for words in HIDING[how]:
+        two.git(*words)
+    path = two.project / "manifests" / "tags.yaml"
+    before = path.stat()
+    path.write_text(path.read_text().replace("Abel, description: one", "Abel, description: two"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert compared(two) == {"tag/Abel": "pull-request"}
+    two.git("branch", "-q", "more", two.git("commit-tree", "-p", "main", "-m", "more", "main^{tree}"))
+    assert compared(two, "more") == {"tag/Abel": "pull-request"}
+    saved = two.run("plan", "--out", "saved.plan", "--format", "json")
+    assert "uncommitted-inputs" in saved.out
+
+
+def test_a_manifest_that_the_index_hides_is_not_merged(two: Clone) -> None:
+    """A saved plan is of the edited file, wherever it is applied."""
+    two.git("update-index", "--skip-worktree", "manifests/tags.yaml")
+    two.write("manifests/tags.yaml", tags(Abel="two", Brun="one", Cole="one", Dorn="one"))
+    assert two.run("plan", "--out", "saved.plan").code == 0
+    two.git("update-index", "--no-skip-worktree", "manifests/tags.yaml")
+    two.git("checkout", "-q", "manifests/tags.yaml")
+    refused = two.run("apply", "saved.plan")
+    assert (refused.code, "not-merged" in refused.err) == (5, True), refused
+
+
+SETTINGS = {
+    "untracked files are not shown": "[status]\n showUntrackedFiles = no\n",
+    "paths are relative": "[status]\n relativePaths = false\n[diff]\n relative = true\n noprefix = true\n",
+    "names are quoted": "[core]\n quotePath = true\n[color]\n ui = always\n",
+    "line ends must be safe": "[core]\n autocrlf = input\n safecrlf = true\n",
+    "many files": "[feature]\n manyFiles = true\n[index]\n version = 4\n sparse = true\n",
+    "programs": "[core]\n fsmonitor = false\n pager = false\n[diff]\n external = false\n orderFile = /none\n",
+    "signatures": "[commit]\n gpgSign = true\n[log]\n showSignature = true\n follow = true\n[gpg]\n program = false\n",
+    "traces": "[trace2]\n normalTarget = 2\n perfTarget = 2\n",
+    "aliases": "[alias]\n ls-tree = !false\n add = !false\n[merge]\n renames = false\n default = binary\n",
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
+def test_a_new_manifest_is_in_the_plan_of_a_merge_whatever_the_user_sets(two: Clone, tmp_path: Path, text: str) -> None:
+    """It is not added yet, ends its lines as on Windows, and its name is of another script."""
+    two.git("checkout", "-q", "main")
+    two.commit(more=tags(Egan="one"))
+    two.git("checkout", "-q", "pr")
+    (two.project / "manifests" / "né w.yaml").write_bytes(tags(Fenn="one").replace("\n", "\r\n").encode())
+    two.environ["GIT_CONFIG_GLOBAL"] = str(tmp_path / "settings")
+    (tmp_path / "settings").write_text(text)
+    plan = two.plan("--no-state", base="main")
+    assert origins(plan) == {"tag/Fenn": "pull-request"}
+    assert codes(plan)[0] == "merge-planned"
+
+
+VARIABLES = {
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_TRACE": "1",
+    "GIT_EXTERNAL_DIFF": "false",
+    "GIT_CEILING_DIRECTORIES": "..",
+    "GIT_INDEX_FILE": "/none",
+    "GIT_OBJECT_DIRECTORY": "/none",
+    "GIT_DIR": "/none",
+    "LC_ALL": "de_DE.UTF-8",
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_variable_of_git_changes_no_plan(two: Clone, name: str) -> None:
+    two.git("commit", "-q", "--allow-empty", "-m", "more")
+    two.git("checkout", "-q", "main")
+    two.commit(more=tags(Egan="one"))
+    two.git("checkout", "-q", "pr")
+    two.write("manifests/new.yaml", tags(Fenn="one"))
+    two.environ[name] = str(two.folder.parent) if VARIABLES[name] == ".." else VARIABLES[name]
+    assert compared(two) == {"tag/Fenn": "pull-request"}
+
+
+CONVERSIONS = {
+    "an encoding": ("data/*.csv text working-tree-encoding=cp1252", {}, ", encoding: cp1252", "cp1252"),
+    "line ends": ("data/*.csv text eol=crlf", {}, "", "utf-8"),
+    "the usual line ends": ("data/*.csv text=auto", {"core.autocrlf": "true"}, "", "utf-8"),
+    "a filter": (
+        "data/*.csv filter=turned",
+        {"filter.turned.clean": "tr a-z n-za-m", "filter.turned.smudge": "tr a-z n-za-m"},
+        "",
+        "utf-8",
+    ),
+    "a macro": ("[attr]latin text working-tree-encoding=cp1252\ndata/*.csv latin", {}, ", encoding: cp1252", "cp1252"),
+}
+
+
+@pytest.mark.parametrize("below", ["", "projects/one"])
+@pytest.mark.parametrize("how", CONVERSIONS)
+def test_the_base_is_read_as_a_checkout_would_write_it(forge: Forge, how: str, below: str) -> None:
+    """Otherwise a file of which a line is new would differ in all its lines."""
+    attributes, settings, form, encoding = CONVERSIONS[how]
+    clone = forge.clone("converted")
+    clone.below = below
+    for name, value in settings.items():
+        clone.git("config", name, value)
+    (clone.folder / ".gitattributes").write_text(attributes.replace("data/", "**/data/") + "\n")
+    clone.write("data/m.csv", "")
+    clone.commit(settings=PROJECT, all=FROM_CSV % form)
+    data = clone.project / "data" / "m.csv"
+    data.write_bytes("n,t\nMüller,x\n".encode(encoding))
+    clone.commit()
+    data.unlink()
+    clone.git("checkout", "-q", "--", ".")
+    assert compared(clone, "HEAD") == {}
+    data.write_bytes(data.read_bytes() + "Ärger,x\n".encode(encoding))
+    assert compared(clone, "HEAD") == {"tag/Ärger": "pull-request"}
+    clone.commit()
+    assert compared(clone, "HEAD~1") == {"tag/Ärger": "pull-request"}
+    clone.git("branch", "-q", "more", clone.git("commit-tree", "-p", "HEAD~1", "-m", "more", "HEAD~1^{tree}"))
+    assert compared(clone, "more") == {"tag/Ärger": "pull-request"}
+
+
+def test_a_file_whose_filter_fails_is_named(two: Clone) -> None:
+    """It is read as Git stores it; all others are as in a checkout."""
+    two.git("config", "filter.broken.clean", "cat")
+    two.git("config", "filter.broken.smudge", "false")
+    two.git("config", "filter.broken.required", "true")
+    two.write(".gitattributes", "data/m.csv filter=broken\ndata/other.csv text eol=crlf\n")
+    two.write("data/m.csv", "n,t\nAbel 2,x\n")
+    two.write("data/other.csv", "n\nx\n")
+    two.commit(generated=FROM_CSV % "")
+    plan = two.plan("--no-state", base="HEAD")
+    assert origins(plan) == {}
+    (said,) = [each for each in plan["diagnostics"] if each["code"] == "base-incomplete"]
+    assert said["file"] == "data/m.csv"
+
+
+def test_a_repository_in_the_project_is_left_out_of_a_merge(two: Clone) -> None:
+    two.git("checkout", "-q", "main")
+    two.commit(more=tags(Egan="one"))
+    two.git("checkout", "-q", "pr")
+    subprocess.run(["git", "init", "-q", str(two.project / "vendor")], check=True)
+    two.write("manifests/new.yaml", tags(Fenn="one"))
+    assert compared(two) == {"tag/Fenn": "pull-request"}
+
+
+BESIDE = {"beside": "../project-data", "a link to a folder of the repository": "../link", "outside": "../../outside"}
+
+
+@pytest.mark.parametrize("place", BESIDE.values(), ids=BESIDE)
+def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, place: str) -> None:
+    """Its name may begin with the project's, it may be a link, and one outside the repository is always the same."""
+    clone = forge.clone("beside", below="project")
+    (clone.folder / "link").symlink_to("project-data")
+    (forge.folder / "outside").mkdir()
+    (clone.project / place).resolve().mkdir(exist_ok=True, parents=True)
+    data = (clone.folder / "project" / place / "m.csv") if clone.project.exists() else None
+    clone.write(f"{place}/m.csv", "n,t\nAbel,x\n")
+    clone.commit(settings=f"{PROJECT}dataFolders: [{place}]\n", all=(FROM_CSV % "").replace("../data", f"../{place}"))
+    assert data is None or data.exists()
+    clone.commit(more=tags(Fenn="one"))
+    plan = clone.plan("--no-state", base="HEAD~1")
+    assert (origins(plan), codes(plan)) == ({"tag/Fenn": "pull-request"}, [])
+    clone.git("branch", "-q", "base", clone.git("commit-tree", "-p", "HEAD~1", "-m", "x", "HEAD~1^{tree}"))
+    clone.write(f"{place}/m.csv", "n,t\nAbel,x\nBrun,x\n")
+    expected = {"tag/Fenn": "pull-request", "tag/Brun": "pull-request"}
+    plan = clone.plan("--no-state", base="base")
+    assert origins(plan) == ({"tag/Fenn": "pull-request"} if "outside" in place else expected)
+    assert "base-invalid" not in codes(plan)
+
+
+def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> None:
+    """The ids of SHA-256 are longer, and an empty folder has another one."""
+    clone = Clone(tmp_path / "clone")
+    clone.folder.mkdir()
+    clone.git("init", "-q", "-b", "main", "--object-format=sha256")
+    clone.commit(settings=PROJECT, tags=tags(Abel="one"))
+    clone.write("manifests/new.yaml", tags(Fenn="one"))
+    assert compared(clone, "HEAD") == {"tag/Fenn": "pull-request"}
+    assert "uncommitted-inputs" in clone.run("plan", "--out", "saved.plan", "--format", "json").out
+
+
+def test_the_id_of_a_file_is_that_of_a_checkout(two: Clone) -> None:
+    """It is in the work tree, and not in Git's object."""
+    two.write(".gitattributes", "data/*.csv ident\n")
+    two.write("data/m.csv", "n,t\nAbel 2,$Id$\n")
+    two.commit(generated=FROM_CSV % "")
+    (two.project / "data" / "m.csv").unlink()
+    two.git("checkout", "-q", "data")
+    assert "$Id: " in (two.project / "data" / "m.csv").read_text()
+    assert compared(two, "HEAD") == {}
+
+
+def test_a_folder_for_temporary_files_that_is_missing_is_told(two: Clone) -> None:
+    """With the variable that names another one. The program has found out before that none can be written to."""
+    program = "import tempfile; tempfile.tempdir = '/none'; from syncengine.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "plan", "--base", "main", "--no-state"],
+        cwd=two.project,
+        env={**os.environ, **AUTHOR, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "TMPDIR" in done.stderr, "internal" in done.stderr) == (1, True, False), done.stderr
