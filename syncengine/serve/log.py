@@ -78,13 +78,14 @@ class QueuedStream:
 
 @dataclass(slots=True)
 class Log:
-    """A log that masks `secrets`, which are read for each line, since they may change."""
+    """A log that masks `secrets`, read again for each line, and what they were before."""
 
     stream: LineStream
     now: Callable[[], float]
     json: bool = True
     quiet: bool = False
     secrets: list[Callable[[], Iterable[str]]] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
     dropped: int = 0
     """The number of lines that the stream has dropped since the last line that it took."""
 
@@ -130,11 +131,10 @@ class Log:
             self.warning("log", f"{count_of(lines, 'line')} before this were dropped: nobody read the log", lines=lines)
 
     def _secrets(self) -> set[str]:
-        secrets: set[str] = set()
         for look in self.secrets:
             with suppress(SyncengineError):
-                secrets.update(secret for secret in look() if len(secret) >= SHORTEST_SECRET)
-        return secrets
+                self.seen.update(secret for secret in look() if len(secret) >= SHORTEST_SECRET)
+        return self.seen
 
 
 def _clean(value: object, secrets: Iterable[str]) -> object:

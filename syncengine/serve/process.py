@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
@@ -69,6 +69,8 @@ class Process:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _next: Configuration | None = None
+    _at_work: list[Callable[[], Iterable[str]]] = field(default_factory=list)
+    """Readers of the secrets of the project at work."""
     _address: tuple[str, int] = ("", 0)
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -100,6 +102,7 @@ class Process:
     async def _after(self, now: Configuration) -> Configuration | None:
         """Run a shift with this configuration. Return the next configuration, or `None` to stop the process."""
         self._next = None
+        self._at_work = list(self._secrets(now.project))
         self._move(now.project)
         for warning in now.project.warnings:
             if self.readiness.is_first(warning.code, warning.message):
@@ -152,14 +155,17 @@ class Process:
         return Configuration(project, delivery, fingerprint, settings_in(project.config))
 
     def _guard(self, project: Project) -> None:
-        """Mask the secrets of this project and of the one before it in the log."""
+        """Mask the secrets of this project in the log, besides those of the one at work."""
         project.base_url()
         project.api_key()
-        del self.log.secrets[:-4]
+        self.log.secrets[:] = [*self._at_work, *self._secrets(project)]
+
+    def _secrets(self, project: Project) -> Iterator[Callable[[], Iterable[str]]]:
+        """Yield readers of the secrets of a project."""
         if not project.is_sandbox:
-            self.log.secrets.append(lambda: [project.api_key()])
+            yield lambda: [project.api_key()]
         if project.posted_time and project.posted_time.webhook and project.posted_time.webhook.caller_key:
-            self.log.secrets.append(lambda: [callback_of(project, self.environ).key.read()])
+            yield lambda: [callback_of(project, self.environ).key.read()]
 
     async def _shift(self, now: Configuration) -> None:
         """Run one shift until it ends by itself, or is stopped by a new configuration or the end of the process."""

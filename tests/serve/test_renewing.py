@@ -11,6 +11,7 @@ import pytest
 
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
+from tests.cli.service import KEY
 
 from .in_process import work
 from .world import LEDGER, World, eventually
@@ -67,3 +68,26 @@ def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(es
     log = work(estate, watch, load, stream)
     assert "RuntimeError in syncengine, which is a bug" in log
     assert "somebody" not in log
+
+
+def test_the_key_at_work_stays_masked_through_reloads_that_fail(estate: World) -> None:
+    """Each has another key, and is refused for its sink."""
+    stream, loads = io.StringIO(), itertools.count()
+
+    def load(**given: Any) -> Project:
+        number = next(loads)
+        return load_project(**{**given, "environ": {"SYNCENGINE_API_KEY": f"other-key-{number}" if number else KEY}})
+
+    def watch() -> None:
+        eventually(lambda: '"event":"leading"' in stream.getvalue())
+        for number in range(1, 6):
+            estate.settings(sinks=LEDGER.replace("INTO time", f"INTO none{number}"))
+            eventually(lambda count=number: stream.getvalue().count("the old one stays in use") == count)
+        estate.settings(posted=f"  {KEY}: 1\n  other-key-1: 1")
+        eventually(lambda: "unknown-field" in stream.getvalue())
+        estate.settings()
+
+    log = work(estate, watch, load, stream)
+    assert "has no field `***`" in log
+    assert KEY not in log
+    assert "other-key" not in log
