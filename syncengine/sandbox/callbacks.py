@@ -44,7 +44,7 @@ class Callbacks:
                 await self._bell.wait(self._pause())
                 continue
             status, text = await self._called(http, call)
-            record = {"groupId": call["payload"]["groupId"], "status": status, "text": text}
+            record = {"groupId": call["payload"]["groupId"], "offer": call["offer"], "status": status, "text": text}
             self._sandbox.do(webhook.answered, record)
 
     def _has_webhook(self) -> bool:

@@ -79,8 +79,14 @@ def update_status(draft: Draft, request: RuleRequest) -> RuleAnswer:
     if posted is None or not posted.recorded:
         raise ApiError(404, f"the fetch client has no time group {id_}")
     update = StatusUpdate(request.now, status, values.get("message"), values.get("externalId"))
-    draft.posted_time.put(id_, acknowledged(posted, update, draft.chosen))
+    about_older = replace(posted, told=(*posted.told, update))
+    draft.posted_time.put(id_, about_older if _awaits(posted) else acknowledged(posted, update, draft.chosen))
     return RuleAnswer(200, {})
+
+
+def _awaits(posted: PostedTime) -> bool:
+    """Return whether a group was posted again and not offered since: an answer is about what it held before."""
+    return posted.state == "posted" and bool(posted.offers) and posted.offers[-1] < posted.submitted
 
 
 def due(world: World, now: int) -> Iterator[PostedTime]:

@@ -47,7 +47,7 @@ _SHAPES = {
 }
 """The fields of a partial group that the sandbox interprets. All other fields are sent as posted.
 
-`matchKeywords` gives a group without a tag all tags whose keywords occur in its rows.
+A group without a tag gets all tags whose keywords occur in its rows, unless `matchKeywords` is false.
 """
 
 LONG_AGO = 10**9
@@ -147,7 +147,7 @@ _NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
 def _names(draft: Draft, values: Json, rows: list[Json]) -> list[str]:
     if values.get("tag"):
         return [values["tag"]]
-    return matching(draft.world.tags.values(), rows) if values.get("matchKeywords") else []
+    return matching(draft.world.tags.values(), rows) if values.get("matchKeywords", True) else []
 
 
 def _total(values: Json) -> int:

@@ -14,7 +14,7 @@ SHOWN_CHARACTERS = 500
 
 
 def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Return the URL and the payload of the next webhook call, or a null body when no call is due.
+    """Return the URL, the payload and the offer of the next webhook call, or a null body when no call is due.
 
     The group counts as offered for longer than a call may last, so that a sandbox that dies during the call repeats it.
     """
@@ -23,16 +23,22 @@ def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
     if connection.mechanism != WEBHOOK or connection.key_is_lost or posted is None:
         return RuleAnswer(200, None)
     lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
-    draft.posted_time.put(posted.id, replace(offered(posted, request.now, lease), calls=posted.calls + 1))
+    called = replace(offered(posted, request.now, lease), calls=posted.calls + 1)
+    draft.posted_time.put(posted.id, called)
     key: Json = {} if connection.caller_key is None else {"callerKey": connection.caller_key}
-    return RuleAnswer(200, {"url": connection.callback_url, "payload": {**key, **as_json(posted)}})
+    return RuleAnswer(
+        200, {"url": connection.callback_url, "payload": {**key, **as_json(posted)}, "offer": len(called.offers)}
+    )
 
 
 def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Record the outcome of a webhook call; a null `status` means no answer. Ignore a group posted again meanwhile."""
+    """Record the outcome of a webhook call; a null `status` means no answer. Ignore a group posted again meanwhile.
+
+    It may have been offered again meanwhile, too: the answer counts if no offer came after the one that it is for.
+    """
     id_, status, text = request.body["groupId"], request.body["status"], request.body["text"]
     posted = draft.posted_time.get(id_)
-    if posted is not None and posted.state == "offered":
+    if posted is not None and posted.state == "offered" and len(posted.offers) == request.body["offer"]:
         update = _meaning(status, text[:SHOWN_CHARACTERS], posted.calls, draft.chosen)
         draft.posted_time.put(id_, acknowledged(posted, replace(update, at=request.now, http=status), draft.chosen))
     return RuleAnswer(200, {})

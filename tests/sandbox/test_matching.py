@@ -10,7 +10,7 @@ from .conftest import Asking
 
 
 def tags_of(service: Asking, *rows: dict[str, Any], **said: Any) -> list[str]:
-    service.post("g", **{"timeRows": list(rows), "matchKeywords": True, **said})
+    service.post("g", **{"timeRows": list(rows), **said})
     return [tag["name"] for tag in service.posted("g")["group"].get("tags", [])]
 
 
@@ -51,7 +51,7 @@ def test_each_row_counts_and_each_by_itself(matters: Asking) -> None:
 
 
 def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
-    """And where nobody asks, nothing is looked for: groups without a tag exist (docs/service.md §2)."""
+    """And where nobody wants it, nothing is looked for: groups without a tag exist (docs/service.md §2)."""
     row = {"description": "EP 1234567"}
     assert tags_of(matters, row, tag="Zürich AG") == ["Zürich AG"]
     assert tags_of(matters, row, tags=[]) == []
@@ -61,7 +61,7 @@ def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
 
 def test_a_matched_tag_comes_with_what_is_known_of_it(matters: Asking) -> None:
     """As one that was chosen; how it was found is not said."""
-    tags_of(matters, {"description": "EP 1234567"})
+    tags_of(matters, {"description": "EP 1234567"}, matchKeywords=True)
     group = matters.posted("g")["group"]
     assert group["tags"] == [{"name": "ACME-0042", "path": "/", "externalId": "4711"}]
     assert "matchKeywords" not in group

@@ -112,6 +112,20 @@ def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Ask
     assert len(fetching.state()["postedTime"]) == 1
 
 
+def test_an_answer_that_comes_after_the_user_posted_again_is_about_what_was_before(fetching: Asking) -> None:
+    """What the group holds now is offered all the same, and only its own answer ends that."""
+    fetching.post("g", description="old")
+    fetching.groups("fetchPostedTime")
+    fetching.later(1)
+    fetching.post("g", description="new")
+    assert status(fetching, "g", "SUCCESS") == 200
+    assert fetching.posted("g")["state"] == "posted"
+    assert fetching.get("fetchPostedTime")[1][0]["description"] == "new"
+    status(fetching, "g", "FAILURE", message="no")
+    assert fetching.posted("g")["state"] == "failed"
+    assert [told["status"] for told in fetching.posted("g")["told"]] == ["SUCCESS", "FAILURE"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

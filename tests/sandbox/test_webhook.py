@@ -192,3 +192,17 @@ def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
         running.control("/posted-time", {})
         (posted,) = became(running, "failed")
     assert told(posted) == [(400, "FAILURE", "")]
+
+
+def test_an_answer_about_what_was_posted_before_says_nothing_of_what_is_posted_now(
+    running: Talking, receiver: Receiver
+) -> None:
+    """Posted again during a call: the older call's answer comes while the newer one is under way."""
+    receiver.answers += [(200, ""), (422, "no such matter")]
+    running.control("/faults", [{"operation": "webhookCall", "delay": 0.4}, {"operation": "webhookCall", "delay": 1.2}])
+    running.control("/posted-time", {"groupId": "g", "description": "old"})
+    became(running, "offered")
+    running.control("/posted-time", {"groupId": "g", "description": "new"})
+    (posted,) = became(running, "failed")
+    assert [call["description"] for call in receiver.calls] == ["old", "new"]
+    assert told(posted) == [(422, "FAILURE", "no such matter")]

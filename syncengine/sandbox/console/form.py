@@ -53,7 +53,6 @@ def read(fields: Mapping[str, str]) -> Filled:
         "description": texts["description"],
         "totalDurationSecs": seconds or 0,
         "tzOffsetMins": offset(texts["offset"]),
-        "matchKeywords": True,
         "timeRows": [{**zone(texts["zone"]), **row} for row in rows(texts["activities"], seconds or 0)],
         **{name: texts[name] for name in ("tag", "activityType") if texts[name]},
     }
