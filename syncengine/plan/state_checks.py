@@ -5,7 +5,6 @@ The quarantine of the project file and the state is also read here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from syncengine.document.setting_types import canonical_url
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.model import Quarantine
 from syncengine.project import git
-from syncengine.project.git_ref import is_git_ref, read_ref
+from syncengine.project.git_ref import is_git_ref, read_ref, without_login
 from syncengine.project.model import Project
 from syncengine.state.info import Facts, StateReader
 
@@ -92,6 +91,6 @@ def _shown(project: Project) -> str:
     if is_git_ref(place):
         return read_ref(place).name
     if "://" in place:
-        return re.sub(r"//[^/]*@", "//", place).partition("?")[0]
+        return without_login(place).partition("?")[0]
     path = Path(place)
     return path.relative_to(project.root).as_posix() if path.is_relative_to(project.root) else place

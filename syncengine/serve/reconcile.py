@@ -127,8 +127,9 @@ class Reconciling:
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
             done = Application(self._project, request, runtime, self._serving).execute()
-            if any(each.code == StateReplaced.code for each in done.report.diagnostics):
-                raise StateReplaced(self._project.state)
+            for each in done.report.diagnostics:
+                if each.code == StateReplaced.code:
+                    raise StateReplaced(each.message)
             self._count_refused(done)
             return done
         finally:

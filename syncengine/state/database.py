@@ -7,6 +7,7 @@ folder. While a process writes it is in WAL mode, so that a `plan` can read whil
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -37,6 +38,7 @@ from syncengine.state.errors import (
     TOO_NEW,
     TOO_OLD,
     UNFIT_ENCODING,
+    UNQUOTED,
     UNSUPPORTED,
     StateReplaced,
     as_state_errors,
@@ -49,9 +51,6 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 20.0
 """The seconds that SQLite waits for another writer, far fewer than a lease lasts."""
-
-SECRET = ("password", "sslpassword")
-"""URL parameters that are never shown."""
 
 COMPACT_SECONDS = 10
 """The seconds that PostgreSQL waits for the readers of a table that it rewrites."""
@@ -119,7 +118,7 @@ class StateDatabase:
 
     def refuse_replaced(self) -> None:
         if self.is_replaced():
-            raise StateReplaced(self.name)
+            raise StateReplaced.of(self.name)
 
     def is_replaced(self) -> bool:
         return any(_identity(path) != identity for path, identity in self.files.items())
@@ -177,7 +176,11 @@ def _open_server(url: str, write: bool) -> StateDatabase:
         address = make_url(url)
     except (exc.ArgumentError, ValueError):
         raise UNSUPPORTED.error(f"{url.partition('://')[0]}://…") from None
-    name = address.difference_update_query(SECRET).render_as_string(hide_password=True)
+    if url.count("@") > 1:  # what is read as the host, or even as the user, may be a part of the password
+        user = re.split("[:@/?]", url.partition("://")[2])[0]
+        raise UNQUOTED.error(f"{address.drivername}://{user}:***@…")
+    secrets = [name for name in address.query if "password" in name.lower()]
+    name = address.difference_update_query(secrets).render_as_string(hide_password=True)
     backend, _, driver = address.drivername.partition("+")
     if backend not in POSTGRESQL:
         raise UNSUPPORTED.error(name)

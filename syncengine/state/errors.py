@@ -42,8 +42,9 @@ class StateReplaced(LockLost):
 
     exit_code, code = ExitCode.ERROR, "state-replaced"
 
-    def __init__(self, state: str) -> None:
-        super().__init__(
+    @classmethod
+    def of(cls, state: str) -> StateReplaced:
+        return cls(
             f"state {state} was removed, replaced or set back while it was open, so that what was recorded meanwhile is"
             " lost: bring the state back, from a backup or with `syncengine state rebuild`, and repeat the command"
         )
@@ -57,6 +58,11 @@ FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state 
 MISSING = StateTrouble("state-unreadable", "state {state} cannot be opened: it is not a file, or permission is denied")
 UNSUPPORTED = StateTrouble(
     "state-url", "state {state}: expected a path, or a sqlite:///, postgresql+psycopg:// or git+ref:// URL"
+)
+UNQUOTED = StateTrouble(
+    "state-url",
+    "state {state}: the URL has more than one `@`; in the user's name, the password and parameters, write `@` as %40,"
+    " `/` as %2F and `%` as %25",
 )
 NO_DRIVER = StateTrouble(
     "state-driver",

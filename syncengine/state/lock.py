@@ -200,7 +200,7 @@ class Locks:
         found = connection.execute(_CURRENT, {"of_id": self.row}).one_or_none()
         grew = found is not None and (found.epoch > lock.epoch or found[:2] == (lock.id, lock.epoch))
         if self._snapshots is None and not grew:
-            return StateReplaced(self._database.name)
+            return StateReplaced.of(self._database.name)
         return LockLost(f"lock {lock.id} was released or taken over by another run; nothing more is written")
 
     def release(self, lock: LockInfo) -> bool:
@@ -405,7 +405,7 @@ def unless_gone(database: StateDatabase) -> Iterator[None]:
         yield
     except SyncengineError as error:
         if error.code in (NO_DATABASE.code, CHANGED.code):
-            raise StateReplaced(database.name) from error
+            raise StateReplaced.of(database.name) from error
         raise
 
 

@@ -690,7 +690,7 @@ class State:
             self._tried = self._new_generation()
             written = connection.execute(_NEXT_GENERATION, {"new": self._tried, **before}).rowcount
             if not written and self.database.snapshots is None:
-                raise StateReplaced(self.database.name)
+                raise StateReplaced.of(self.database.name)
             yield connection
         self._generation = self._tried
         if self.database.snapshots is not None:

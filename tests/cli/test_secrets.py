@@ -36,3 +36,45 @@ def test_a_key_in_the_project_file_is_refused_without_being_shown(project: Proje
     done = project.run(command, *(["-y"] if command == "apply" else []))
     assert (done.code, "syncengine.yaml:4:" in done.out + done.err) == (8, True)
     assert "apiKey" in done.out + done.err
+
+
+PASSWORDS = (
+    "Winter@2026!",
+    "Win/ter2026",
+    "Win/t@2026",
+    "Win?t@2026",
+    "Win#t@2026",
+    "2026@Winter/2026",
+    "a:2026",
+    "%402026",
+)
+COMMANDS = (
+    ("plan",),
+    ("apply", "-y"),
+    ("state", "list"),
+    ("state", "lock"),
+    ("plan", "--format", "json"),
+    ("-v", "plan"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("password", PASSWORDS)
+def test_no_part_of_a_databases_password_is_shown(project: Project, password: str, command: tuple[str, ...]) -> None:
+    """However it is written into the URL, and whatever a parser takes for the host."""
+    project.wants(tags=[tag("NEW-1")])
+    for url in (
+        f"postgresql://app:{password}@127.0.0.1:1/x",
+        f"postgresql://app@127.0.0.1:1/x?password={password.replace('#', '')}",
+        f"postgresql://app@127.0.0.1:1/x?Password={password.replace('#', '')}",
+    ):
+        done = project.run(*command, environ={"SYNCENGINE_STATE": url})
+        assert done.code == 1
+        assert "2026" not in done.out + done.err
+        assert "Win" not in done.out + done.err
+
+
+def test_a_password_with_an_at_sign_is_told_how_to_be_written(project: Project) -> None:
+    """The host that a parser would look for is a piece of the password."""
+    done = project.run("plan", environ={"SYNCENGINE_STATE": "postgresql://app:Winter@2026!@db.example.com/x"})
+    assert (done.code, "postgresql://app:***@…" in done.err, "%40" in done.err) == (1, True, True), done.err
