@@ -54,6 +54,7 @@ _row_name = tested(
 """The reader of `as`: a name without another meaning in templates."""
 OF_CSV = ("delimiter", "columns")
 OF_FILES = ("encoding",)
+WITH_LISTS = ("json", "yaml")
 OF_NO_FILE = frozenset({"sql", "http"})
 
 
@@ -69,6 +70,9 @@ def _for_each(name: str) -> Any:
         for key in keys.values():
             if key.text in OF_CSV and "csv" not in keys:
                 value = findings.error("bad-value", key, f"`{key.text}` can be used with `csv` only")
+            elif key.text == "items" and keys.keys().isdisjoint(WITH_LISTS):
+                where = ": write it inside `http`" if "http" in keys else ""
+                value = findings.error("bad-value", key, f"`items` can be used with json and yaml only{where}")
             elif key.text in OF_FILES and keys.keys() & OF_NO_FILE:
                 value = findings.error("bad-value", key, f"`{key.text}` can be used with files only")
         return value
@@ -217,6 +221,12 @@ class ForEach(Model, frozen=True):
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         **one_of_schema(*KINDS),
         "dependentRequired": {name: ["csv"] for name in OF_CSV},
+        "dependentSchemas": {
+            "items": {
+                "anyOf": [{"required": [kind]} for kind in WITH_LISTS],
+                "description": "`items` can be used with json and yaml only.",
+            }
+        },
     }
 
     csv: Annotated[
@@ -237,6 +247,9 @@ class ForEach(Model, frozen=True):
     delimiter: Annotated[Delimiter | None, Meta(description="Delimiter of a CSV file; a comma by default.")] = None
     encoding: Annotated[Encoding | None, Meta(description="Encoding of the file; UTF-8 by default.")] = None
     columns: Annotated[UniqueNames | None, Meta(description="The columns of a CSV file that has no header.")] = None
+    items: Annotated[
+        Identity | None, Meta(description="Path of the list in a JSON or YAML file, such as `data.matters`.")
+    ] = None
     distinct: Annotated[
         Columns | None,
         Meta(description="One or more columns; only the first row with each combination of values is used."),

@@ -174,6 +174,20 @@ def as_json(value: Any) -> str:
             return json.dumps(plain_text(value))
 
 
+def from_json(value: Any) -> Any:
+    """Return the value of JSON text, such as a list in a cell; empty text has none. Fractions keep their digits."""
+    if not isinstance(value, str):
+        raise FilterTrouble("`fromjson` reads text")
+    try:
+        return json.loads(value, parse_float=Decimal, parse_constant=_no_constant) if value.strip() else None
+    except ValueError:
+        raise FilterTrouble(f"`fromjson`: this is not JSON: {value[:60]!r}") from None
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
 def _json_name(key: Any) -> str:
     return with_line_feeds(key) if isinstance(key, str) else as_json(key)
 

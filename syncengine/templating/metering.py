@@ -44,6 +44,7 @@ OF_A_TEXT: Mapping[str, Filter] = {
     **TEXT,
     "ascii": ours.as_ascii,
     "date": ours.as_date,
+    "fromjson": ours.from_json,
     "indent": ours.indented,
     "lines": ours.lines,
     "slug": ours.slug,

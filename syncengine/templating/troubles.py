@@ -34,9 +34,23 @@ def named_trouble(error: BaseException) -> str:
     return trouble(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {trouble(error)}"
 
 
-def syntax_trouble(error: TemplateSyntaxError, environment: Environment) -> str:
-    """Return the message of a template's syntax error, with a suggestion for an unknown filter or test."""
-    message = f"the template is not valid: {(error.message or '').rstrip('.')}"
+_DOTTED = re.compile(r"\b(\w+)\.(\w[^\"'{}|()\[\]=<>!,+*~%:]*)")
+"""A name behind a dot, up to a sign that cannot be part of a column's name."""
+_WORDS_AROUND = re.compile(r"\s(?:if|else|and|or|in|is|not)\s.*", re.DOTALL)
+
+
+def column_hint(text: str) -> str:
+    """Return how to write a column whose name has blanks or signs, if the text has one behind a dot, or nothing."""
+    for match in _DOTTED.finditer(text):
+        name = _WORDS_AROUND.sub("", match[2]).strip()
+        if not re.fullmatch(r"\w+(\.[^\W\d]\w*)*", name) and f"{match[1]}." not in name:
+            return f'; write a column whose name has blanks or signs as `{match[1]}["{name}"]`'
+    return ""
+
+
+def syntax_trouble(error: TemplateSyntaxError, environment: Environment, text: str = "") -> str:
+    """Return the message of a syntax error in `text`, with a suggestion for an unknown filter, test or column."""
+    message = f"the template is not valid: {(error.message or '').rstrip('.')}{column_hint(text)}"
     match = _NO_SUCH.search(message)
     if match is None:
         return message

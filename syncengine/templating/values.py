@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from syncengine.document.diagnostics import suggestion
+from syncengine.document.diagnostics import nearest, suggestion
 from syncengine.document.nodes import quoted
 from syncengine.resource import Row
 
@@ -28,7 +28,9 @@ class Record(dict[str, Any]):
 
     def missing(self, name: str) -> str:
         whole = undivided(self)
-        hint = suggestion(name, self) or (f"; it has one column{whole}" if whole else "")
+        near = nearest(name, tuple(self))
+        hint = f'; did you mean `["{near}"]`?' if near and not near.isidentifier() else suggestion(name, self)
+        hint = hint or (f"; it has one column{whole}" if whole else "")
         return f"there is no `{name}` in {self.row.file}{hint}"
 
 

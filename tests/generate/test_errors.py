@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -266,6 +267,76 @@ def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str
     block = HEAD.replace("r.csv", f"r.csv, encoding: {encoding}") + "    tags: [{name: '{{ row.n }}'}]\n"
     (found,) = problems(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
     assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
+
+
+COLUMNS = {
+    "a blank": ("{{ row.Matter No }}", 'as `row["Matter No"]`'),
+    "a blank and a dot": ("{{ row.Matter No. }}", 'as `row["Matter No."]`'),
+    "a filter behind": ("x {{ row.Matter No. | trim }}", 'as `row["Matter No."]`'),
+    "a hyphen": ("{{ row.Case-No }}", 'as `row["Case-No"]`'),
+    "a slash": ("{{ row.n }} {{ row.Client/Name }}", 'as `row["Client/Name"]`'),
+    "a condition behind": ("{{ row.Matter No. if row.n }}", 'as `row["Matter No."]`'),
+    "another spelling": ("{{ row.matter_no }}", 'did you mean `["Matter No."]`?'),
+    "the beginning": ("{{ row.Matter }}", 'did you mean `["Matter No."]`?'),
+}
+
+
+@pytest.mark.parametrize(("template", "words"), COLUMNS.values(), ids=COLUMNS.keys())
+def test_a_column_that_a_dot_cannot_name_is_written_in_brackets(tmp_path: Path, template: str, words: str) -> None:
+    """As the message shows, in blocks and in text templates."""
+    data = "n,Matter No.,Client/Name,Case-No\nA,1,2,3\n"
+    block = HEAD + f"    tags: [{{name: '{template}'}}]\n"
+    (found,) = problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block})
+    assert words in found.message
+    text = f"tags:\n{{% for row in data('../r.csv') %}}\n  - name: {template}\n{{% endfor %}}\n"
+    (found,) = problems(tmp_path / "text", {"r.csv": data, "manifests/m.yaml.j2": text})
+    assert words in found.message
+
+
+WHERE = {
+    "json": '{"meta": {"a.b": [\n{"n": 1}]},\n "data": {"total": 2, "list": [\n  {"n": "A"},\n  {"n": "B"}]}}\n',
+    "yaml": "meta: {a.b: [{n: 1}]}\ndata:\n  list:\n    - n: A\n    - n: B\n",
+}
+"""Data whose list stands at `data.list`, from line 4 on."""
+
+
+@pytest.mark.parametrize("kind", WHERE)
+def test_a_list_below_the_top_is_found_by_its_path(tmp_path: Path, kind: str) -> None:
+    """With the lines of its items; without the path, or with a wrong one, the lists that there are are named."""
+    block = "generate:\n  - forEach: {%s: ../r.%s%s}\n    tags: [{name: 'Tag {{ row.n }}'}]\n"
+    files = {f"r.{kind}": WHERE[kind]}
+    desired = loaded(tmp_path, {**files, "manifests/m.yaml": block % (kind, kind, ", items: data.list")})
+    rows = [(str(key), each.source.data.row) for key, each in desired.resources.items() if each.source.data]
+    assert rows == [("tag/Tag A", 4), ("tag/Tag B", 5)]
+    desired = loaded(tmp_path, {**files, "manifests/m.yaml": block % (kind, kind, ", items: meta.a.b")})
+    assert [str(key) for key in desired.resources] == ["tag/Tag 1"]
+    for path in ("", ", items: data.total", ", items: nowhere"):
+        (found,) = problems(tmp_path, {**files, "manifests/m.yaml": block % (kind, kind, path)})
+        assert "for the list in it, write `items: meta.a.b` or `items: data.list`" in found.message
+    rows_of = f"data('../r.{kind}', items='data.list')"
+    text = f"tags:\n{{% for row in {rows_of} %}}\n  - name: Tag {{{{ row.n }}}}\n{{% endfor %}}\n"
+    desired = loaded(tmp_path / "text", {**files, "manifests/m.yaml.j2": text})
+    assert [str(key) for key in desired.resources] == ["tag/Tag A", "tag/Tag B"]
+
+
+def test_items_belong_to_json_and_yaml(tmp_path: Path) -> None:
+    """A CSV file has no list below; a service's stands inside `http`."""
+    block = "generate:\n  - forEach: {csv: ../r.csv, items: a}\n    tags: [{name: 'x{{ row.n }}'}]\n"
+    (found,) = problems(tmp_path, {"r.csv": "n\n1\n", "manifests/m.yaml": block})
+    assert (found.code, found.message) == ("bad-value", "`items` can be used with json and yaml only")
+
+
+def test_json_in_a_cell_is_read(tmp_path: Path) -> None:
+    """As a list, as an object, as nothing; other text is an error that shows it."""
+    cells = '["a","b"]', '{"k": "c", "n": 1.50}', ""
+    data = "".join(json.dumps({"n": n, "v": cell}) + "\n" for n, cell in enumerate(cells))
+    block = "generate:\n  - forEach: {jsonl: ../r.jsonl}\n    tags:\n      - name: 'Tag {{ row.n }}'\n"
+    value = "{% set v = row.v | fromjson %}{{ v.k ~ v.n if v is mapping else v | join('+') if v else 'none' }}"
+    files = {"r.jsonl": data, "manifests/m.yaml": f'{block}        description: "{value}"\n'}
+    found = [each.body.fields["description"] for each in loaded(tmp_path, files).resources.values()]
+    assert found == ["a+b", "c1.50", "none"]
+    (wrong,) = problems(tmp_path, {**files, "r.jsonl": '{"n": 1, "v": "[1,"}\n'})
+    assert (wrong.code, "`fromjson`: this is not JSON: '[1,'" in wrong.message) == ("bad-template", True)
 
 
 JSON_SOURCES = {

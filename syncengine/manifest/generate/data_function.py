@@ -22,7 +22,7 @@ KINDS = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-OPTIONS = ("delimiter", "encoding", "columns", "distinct", "allowEmpty", "kind")
+OPTIONS = ("delimiter", "encoding", "columns", "items", "distinct", "allowEmpty", "kind")
 PAGING = ("next", "page", "cursor", "at", "offset", "limit", "size", "link", "first")
 SOURCE_OPTIONS = ("source", "query", "params", "path", "items", *PAGING, "distinct", "allowEmpty", "allowPartial")
 
@@ -53,6 +53,7 @@ def for_each_of_call(path: str | None, options: Mapping[str, Any]) -> ForEach:
         delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),
         encoding=_encoding(options.get("encoding")),
         columns=_names(options.get("columns")),
+        items=options.get("items"),
         **common,
     )
 

@@ -17,7 +17,7 @@ from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import writable
 from syncengine.templating.names import unknown_names
 from syncengine.templating.rewriting import filtered
-from syncengine.templating.troubles import syntax_trouble, trouble
+from syncengine.templating.troubles import column_hint, syntax_trouble, trouble
 
 MAX_TEMPLATE = 100_000
 RESULT = "_result"
@@ -152,7 +152,7 @@ class Compiled:
             yield
         except TemplateSyntaxError as error:
             at = first_line(node) + error.lineno - 1
-            self._findings.at("bad-template", at, place(node)[1], syntax_trouble(error, self._environment))
+            self._findings.at("bad-template", at, place(node)[1], syntax_trouble(error, self._environment, node.text))
         except _UNCOMPILABLE as error:
             self._findings.error("bad-template", node, f"the template is not valid: {trouble(error)}")
 
@@ -167,7 +167,8 @@ class Compiled:
             statements = not all(isinstance(part, nodes.Output) for part in tree.body)
             unknown = unknown_names(tree, self._names)
             for where, message in unknown:
-                self._findings.at("unknown-name", first_line(node) + where - 1, column, message)
+                hint = column_hint(node.text)
+                self._findings.at("unknown-name", first_line(node) + where - 1, column, f"{message}{hint}")
             return None if unknown else Leaf(text, line, column, self._environment, statements)
         return None
 

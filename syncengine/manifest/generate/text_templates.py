@@ -25,7 +25,7 @@ from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, LeftOut, Source
 from syncengine.templating.budget import MAX_CHARACTERS, join_pieces
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.names import unknown_names
-from syncengine.templating.troubles import SURPRISES, syntax_trouble, trouble
+from syncengine.templating.troubles import SURPRISES, column_hint, syntax_trouble, trouble
 from syncengine.templating.values import Record
 
 MAX_TEMPLATE_BYTES = 1_000_000
@@ -143,16 +143,17 @@ def _rendered(data: bytes, name: str, context: LoadContext, findings: Collector)
 
 
 def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Collector) -> Template | None:
+    lines = [*text.split("\n"), ""]  # an error may stand at the end
     try:
         tree = environment.parse(text, name)
         unknown = unknown_names(tree, NAMES)
         for line, message in unknown:
-            Collector(name, findings.found).at("unknown-name", line, 1, message)
+            Collector(name, findings.found).at("unknown-name", line, 1, message + column_hint(lines[line - 1]))
         environment.files.clear()
         code = environment.compile(text, name)
         return None if unknown else Template.from_code(environment, code, dict(environment.globals))
     except TemplateSyntaxError as error:
-        findings.at("bad-template", error.lineno, 1, syntax_trouble(error, environment))
+        findings.at("bad-template", error.lineno, 1, syntax_trouble(error, environment, lines[error.lineno - 1]))
     except (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError) as error:
         findings.at("bad-template", _line_at(error), 1, f"the template is not valid: {trouble(error)}")
     return None

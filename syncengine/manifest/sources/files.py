@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import foreign, with_line_feeds
-from syncengine.manifest.sources.records import SourceTrouble, kind_of
+from syncengine.manifest.sources.records import SourceTrouble, Steps, keys_to, kind_of, value_at, where_lists_are
 from syncengine.templating.values import undivided
 
 Numbered = Iterator[tuple[int, Any]]
@@ -41,11 +41,12 @@ _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
 
 class Form(NamedTuple):
-    """The encoding, delimiter and column names with which a data file is read."""
+    """The encoding, delimiter and column names with which a data file is read, and the path of its list."""
 
     encoding: str = "utf-8"
     delimiter: str = ","
     columns: tuple[str, ...] = ()
+    items: Steps = ()
 
 
 def text_of(data: bytes, name: str, encoding: str) -> str:
@@ -316,16 +317,32 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
         raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
         raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
-    if not isinstance(value, list):
-        raise SourceTrouble(f"the file must contain a list of objects, not {kind_of(value)}", name)
-    lines = list(_lines_of_items(text)) if value else []
-    yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(value) + 1), value, strict=True)
+    rows = _list_in(value, form.items, name)
+    lines = list(_lines_of_items(text, keys_to(value, form.items) or ())) if rows else []
+    yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(rows) + 1), rows, strict=True)
 
 
-def _lines_of_items(text: str) -> Iterator[int]:
-    """Yield the line of each item of a list. `text` must be the valid JSON of a list."""
-    decoder, line, counted_to = json.JSONDecoder(), 1, 0
+def _list_in(value: Any, steps: Steps, name: str, line: int | None = None) -> list[Any]:
+    """Return the list at a path of a document. Raise `SourceTrouble`, which names other lists, if none is there."""
+    rows = value_at(value, steps, None)
+    if isinstance(rows, list):
+        return rows
+    where = f" at `{'.'.join(steps)}`" if steps else ""
+    message = f"the file must contain a list of objects{where}, not {kind_of(rows)}{where_lists_are(value)}"
+    raise SourceTrouble(message, name, line)
+
+
+def _lines_of_items(text: str, keys: Steps) -> Iterator[int]:
+    """Yield the line of each item of the list at a path. `text` must be valid JSON with such a list."""
+    decoder = json.JSONDecoder()
     at = _visible(text, 0)
+    for step in keys:
+        key = ""
+        while key != step:
+            at = _visible(text, decoder.raw_decode(text, at)[1]) if key else at
+            key, end = decoder.raw_decode(text, _visible(text, at + 1))
+            at = _visible(text, _visible(text, end) + 1)
+    line, counted_to = text.count("\n", 0, at) + 1, at
     while text[at] != "]":
         at = _visible(text, at + 1)
         line, counted_to = line + text.count("\n", counted_to, at), at
@@ -357,9 +374,11 @@ def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
     for diagnostic in findings.found:
         raise SourceTrouble(diagnostic.message, name, diagnostic.line, diagnostic.column)
     for root in documents.roots:
-        if not isinstance(root, Sequence):
-            raise SourceTrouble("the file must contain a list of mappings", name, place(root)[0])
-        for item in root.items:
+        _list_in(document := plain_value(root), form.items, name, place(root)[0])
+        node: Node = root
+        for key in keys_to(document, form.items) or ():
+            node = cast("Mapping", node).get(key) or node
+        for item in cast("Sequence", node).items:
             yield place(item)[0], plain_value(item)
 
 

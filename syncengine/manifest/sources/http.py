@@ -20,8 +20,8 @@ import httpx
 
 from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
-from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, signs_of_more, value_at
-from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble
+from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, signs_of_more
+from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, value_at, where_lists_are
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.causes import Misconfigured, cause_of
 from syncengine.service.client import LONGEST_WAIT
@@ -297,8 +297,8 @@ class _Listing:
             if items is None or items is _MISSING:
                 return []
         elif items is _MISSING:
-            raise self._trouble(f"the answer has no `{'.'.join(steps)}`")
-        raise self._trouble(f"the answer has no list{_where(steps)}")
+            raise self._trouble(f"the answer has no `{'.'.join(steps)}`{where_lists_are(answer)}")
+        raise self._trouble(f"the answer has no list{_where(steps)}{where_lists_are(answer)}")
 
     def _reply(self, url: httpx.URL, label: str) -> Reply:
         """Return a reply that no retry would change. Wait as the client of the service does before each retry."""

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import httpx
 
 from syncengine.document.digest import sha256_of
+from syncengine.manifest.sources.records import Steps, value_at
 from syncengine.service.answers import tidy
 from syncengine.service.exchange import Reply
 from syncengine.service.network import PORTS
@@ -27,7 +28,6 @@ KEYS = ("id", "_id", "uuid", "guid", "key", "sys_id")
 """Names of fields that identify a row, if their values differ on a page."""
 PUNCTUATION = re.compile(r"[^a-z]+")
 
-Steps = tuple[str, ...]
 COUNTED = "`paging: {page: PARAMETER}` or `paging: {offset: PARAMETER}`"
 
 
@@ -59,17 +59,6 @@ class Sign(NamedTuple):
 
     words: str
     setting: str
-
-
-def value_at(value: Any, steps: Steps, missing: Any) -> Any:
-    """Return the value at a path, or `missing`. A name in the path may contain dots, as in `@odata.nextLink`."""
-    if not steps:
-        return value
-    if isinstance(value, dict):
-        for count in range(len(steps), 0, -1):
-            if (name := ".".join(steps[:count])) in value:
-                return value_at(value[name], steps[count:], missing)
-    return missing
 
 
 def same_place(url: httpx.URL | str) -> Hashable:

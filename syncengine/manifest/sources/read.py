@@ -27,7 +27,9 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     leave_out_offline(context, for_each)
     if for_each.file is not None:
         kind, path = for_each.file
-        form = Form(for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or ())
+        form = Form(
+            for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or (), _steps(for_each.items)
+        )
         return read_file(context, folder, path.text, kind, form)
     if for_each.sql is not None:
         return _of_sql(context, folder, for_each.sql)
