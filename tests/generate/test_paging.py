@@ -377,3 +377,21 @@ def test_a_text_template_pages_alike(tmp_path: Path, paging: str, answer: Answer
             with pytest.raises(Problems) as refused:
                 load(load_project(folder=tmp_path, environ={}))
             assert [found.code for found in refused.value.found] == ["source-partial"]
+
+
+def test_proxies_of_the_environment_hold_for_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing listens at the proxy, so that the service cannot be reached; unless it is excepted."""
+    monkeypatch.setenv("HTTP_PROXY", "http://me:s3cret@127.0.0.1:9")
+    with service(lambda *_: ({"rows": ROWS}, {})) as (url, heard):
+        with pytest.raises(Problems) as refused:
+            names(tmp_path, url)
+        assert (refused.value.exit_code, heard) == (9, [])
+        (found,) = refused.value.found
+        assert (found.code, "127.0.0.1:9 (HTTP_PROXY)" in found.message) == ("source-unreachable", True)
+        assert "s3cret" not in found.message
+        monkeypatch.setenv("NO_PROXY", "[::1],127.0.0.0/8")
+        assert names(tmp_path, url) == ALL
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("HTTP_PROXY", "socks4://127.0.0.1:9")
+    found = refusal(tmp_path, url)
+    assert (found.code, "HTTP_PROXY names a kind of proxy" in found.message) == ("bad-source", True)

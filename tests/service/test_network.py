@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from syncengine.service.operations import TEAM_INFO
 
 from .scripted import OK, Reply, Scripted, serving
 from .talking import client
-from .test_causes import LOCALHOST, free_port
+from .test_causes import EXPIRED, LOCALHOST, free_port
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *AUTHORITIES)
 
@@ -232,3 +233,45 @@ def test_authorities_of_the_environment_are_trusted(ask: Ask, variable: str, mon
             return str(await ask(f"https://localhost:{server.sockets[0].getsockname()[1]}"))
 
     assert asyncio.run(play()) == "200"
+
+
+async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A proxy that knows CONNECT alone."""
+    with closing(writer), suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        method, place, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
+        assert method == b"CONNECT"
+        far_reader, far_writer = await asyncio.open_connection(*place.decode().rsplit(":", 1))
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+
+        async def passed_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            with closing(target), suppress(ConnectionError):
+                while chunk := await source.read(100_000):
+                    target.write(chunk)
+                    await target.drain()
+
+        await asyncio.gather(passed_on(reader, far_writer), passed_on(far_reader, writer))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("trusted", "words"),
+    [(LOCALHOST, "200"), (EXPIRED, "its certificate is not trusted here")],
+    ids=["known", "unknown"],
+)
+def test_a_certificate_is_judged_through_a_proxy(
+    ask: Ask, trusted: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the service's, and no trouble with the proxy."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(LOCALHOST)
+
+    async def play() -> str:
+        server = await asyncio.start_server(Scripted((OK,)).connected, "localhost", 0, ssl=tls)
+        proxy = await asyncio.start_server(_tunnel, "127.0.0.1", 0)
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        async with server, proxy:
+            return str(await ask(f"https://localhost:{server.sockets[0].getsockname()[1]}"))
+
+    text = asyncio.run(play())
+    assert (words in text, "proxy" in text) == (True, False)
