@@ -32,6 +32,8 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 REFERENCE_KEYS = frozenset({"env", "file"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
+_SECRET_PAIR = re.compile(r"(?:^|[?&;\s])(?:password|passwd|pwd)\s*=", re.IGNORECASE)
+"""A password in a connection string of another program, such as `Server=…;Password=…`."""
 _SECRET_NAMES = "|".join(map(either_case, ("password", "passwd", "pwd", "token", "api_?key")))
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 """Characters that `urlsplit` drops or ignores, and that no request can contain."""
@@ -63,9 +65,9 @@ def canonical_url(text: str) -> str:
 
 
 def has_password(text: str) -> bool:
-    """Return whether a URL contains credentials, before its host or among its parameters."""
+    """Return whether a URL contains credentials, before its host or among its parameters, or a connection string."""
     if not URL.match(text := text.removeprefix("git+ref://")):
-        return False
+        return _SECRET_PAIR.search(text) is not None
     userinfo = text.split("://", 1)[1].rpartition("@")[0]
     is_port = re.match(r"[^:/]*:[0-9]*/", userinfo)
     return (":" in userinfo and not is_port) or _SECRET_PARAMETER.search(text) is not None

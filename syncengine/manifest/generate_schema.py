@@ -215,17 +215,21 @@ class HttpFrom(Model, frozen=True):
     ] = None
 
 
+_ONE_SOURCE = one_of_schema(*KINDS)
+
+
 class ForEach(Model, frozen=True):
     """The source of the rows: exactly one of csv, json, jsonl, yaml, sql and http."""
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
-        **one_of_schema(*KINDS),
+        **_ONE_SOURCE,
         "dependentRequired": {name: ["csv"] for name in OF_CSV},
         "dependentSchemas": {
+            **_ONE_SOURCE["dependentSchemas"],
             "items": {
-                "anyOf": [{"required": [kind]} for kind in WITH_LISTS],
+                "properties": {kind: False for kind in KINDS if kind not in WITH_LISTS},
                 "description": "`items` can be used with json and yaml only.",
-            }
+            },
         },
     }
 

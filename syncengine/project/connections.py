@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from syncengine.document.setting_types import Reference
+from syncengine.document.setting_types import URL, Reference
 from syncengine.document.template_types import Written
 from syncengine.project.delivery_schema import (
     HttpSinkConfig,
@@ -18,7 +18,7 @@ from syncengine.project.delivery_schema import (
     SourceConfig,
     SqlSinkConfig,
 )
-from syncengine.project.references import located, secret_at
+from syncengine.project.references import located, may_be_path, secret_at, setting_problem
 
 HTTP_TIMEOUT = 30.0
 """Seconds to wait for an answer when neither the source nor the sink sets `timeout`."""
@@ -50,8 +50,13 @@ class Connections:
         return name, self.database_url(place, f"the database of {name}")
 
     def database_url(self, place: Reference | str, what: str) -> str:
-        """Return the URL or path of a database. Raise `Problems` when it cannot be determined."""
-        return located(self._reader(place, what)(), self.root)
+        """Return the URL or path of a database. Raise `Problems` when it cannot be determined or is neither."""
+        text = self._reader(place, what)()
+        if not URL.match(text) and not may_be_path(text):
+            expected = "a path, sqlite:///PATH, postgresql://USER@HOST/DATABASE or mssql+pyodbc://USER@HOST/DATABASE"
+            message = f"{what} is neither a URL nor a path: expected {expected}"
+            raise setting_problem("database-url", f"{message}, not a connection string such as `Server=…;Database=…`")
+        return located(text, self.root)
 
     def http(
         self, config: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]

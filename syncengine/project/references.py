@@ -60,6 +60,11 @@ _NO_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|.*[@=]")
 KNOWN = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+[a-z0-9]+)?://")
 
 
+def may_be_path(text: str) -> bool:
+    """Return whether text that is no URL is a path, and not the connection string of another program."""
+    return _AS_PATH.match(text) is not None or not _NO_PATH.match(text)
+
+
 def state_at(text: str, root: Path) -> str:
     """Return the location of a state. Raise `Problems` for an unsupported URL, without showing its possible password.
 
@@ -67,8 +72,7 @@ def state_at(text: str, root: Path) -> str:
     """
     if is_git_ref(text):
         return str(_git_ref(text, root))
-    is_url = URL.match(text) is not None
-    if "\0" in text or (not KNOWN.match(text) if is_url else not _AS_PATH.match(text) and _NO_PATH.match(text)):
+    if "\0" in text or (not KNOWN.match(text) if URL.match(text) else not may_be_path(text)):
         expected = "expected a path, sqlite:///PATH, postgresql://USER@HOST/DATABASE or git+ref://REMOTE/refs/…"
         raise setting_problem("state-url", f"the state's URL is not supported: {expected} (for a file, write ./NAME)")
     return located(text, root)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.document.setting_types import Reference, has_password
 from syncengine.errors import Problems
 from syncengine.project.connections import Connections
 from syncengine.project.load import load_project
@@ -56,3 +57,34 @@ def test_a_sink_adds_to_its_source_and_reads_secrets_anew(tmp_path: Path) -> Non
     assert getattr(made.headers["X-Team"], "text", None) == "red"
     environ["KEY"] = "two"
     assert made.secrets["X-Key"]() == "two"
+
+
+STRINGS = (
+    *("Server=db;Database=x;User Id=sa;Password=hunter2;", "host=localhost dbname=x password=hunter2"),
+    *(
+        "jdbc:postgresql://h/x?password=hunter2",
+        "Data Source=orcl;PWD=hunter2",
+        "DSN=pms;UID=a",
+        "user:hunter2@host/db",
+    ),
+)
+
+
+@pytest.mark.parametrize("text", STRINGS)
+def test_a_connection_string_is_no_url(tmp_path: Path, text: str) -> None:
+    """Other programs take them; what a URL looks like is said, and nothing of the string, which may have a password."""
+    connections = Connections({}, tmp_path, {"PMS": text})
+    with pytest.raises(Problems) as refused:
+        connections.database_url(Reference(env="PMS"), "the URL of the source pms")
+    (found,) = refused.value.found
+    assert found.message.startswith(
+        "the URL of the source pms is neither a URL nor a path: expected a path, sqlite:///"
+    )
+    assert "hunter2" not in found.message
+    assert connections.database_url("./a=b.db", "x") == str(tmp_path / "a=b.db")
+
+
+@pytest.mark.parametrize("text", [text for text in STRINGS if "ssword=" in text or "PWD=" in text])
+def test_a_password_in_a_connection_string_is_refused_in_a_file(text: str) -> None:
+    """As one in a URL is."""
+    assert has_password(text)
