@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from syncengine.project import git_environment
-from syncengine.project.git_work_tree import CURE as CURE
 from syncengine.project.git_work_tree import WorkTree, compare, object_id
 
 ASK_SECONDS = 10.0
 OBJECT_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTORS = 200
 """How many commits before the applied one are stored: enough for the commits merged while a pipeline waits."""
+CURE = git_environment.CURE
 LITERALLY = {"GIT_LITERAL_PATHSPECS": "1"}
 """An environment in which Git takes a path as it is written."""
 

@@ -69,6 +69,9 @@ OURS = {
     "LANGUAGE": "en",  # messages are shown inside ours; LC_ALL=C would take the user's encoding from filters
 }
 
+CURE = "run `git status` to see the cure"
+"""The advice in messages about a checkout that Git refuses to read."""
+
 READS_ONLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 """Variables of a command that runs no program and opens no connection, also for versions before 2.44 of Git."""
 
@@ -101,6 +104,13 @@ def run(
         check=False,
         env={**of_folder(folder), **(READS_ONLY if reads_only else {}), **(environ or {})},
     )
+
+
+def advice(errors: str) -> str:
+    """Return what to do about a repository that Git refuses to use, by the command that Git's own message names."""
+    named = (line.strip() for line in errors.splitlines() if line.strip().startswith("git config "))
+    command = next(named, None)
+    return f"if you trust its owner, run `{command}`" if command else CURE
 
 
 def of_folder(folder: Path) -> dict[str, str]:

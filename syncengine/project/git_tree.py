@@ -22,7 +22,6 @@ from syncengine.document.digest import sha256_of
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, Usage
 from syncengine.project import git_environment
 from syncengine.project.git_work_tree import (
-    CURE,
     FILE,
     GONE,
     LINK,
@@ -195,7 +194,8 @@ def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
         asked = ("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects", "--absolute-git-dir")
         answer = repo.ask(*asked)
         if answer.returncode != 0:
-            cure = f" ({CURE})" if git_environment.is_in_repository(root) else ""
+            errors = answer.stderr.decode("utf-8", "replace")
+            cure = f" ({git_environment.advice(errors)})" if git_environment.is_in_repository(root) else ""
             why = f"{root} is not in a repository that Git can read: {_why(answer)}{cure}"
             raise Usage(f"{option} needs Git, and {why}")
         top, prefix, store, git_dir = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:4]
@@ -300,7 +300,7 @@ class RevisionFiles:
         files, links = [], []
         for entry in entries:
             if entry.mode == SUBMODULE:
-                self._warn(entry, "it is a submodule, whose files are not compared")
+                self._bring_submodule(entry)
             else:
                 files.append(entry)
         self.to.mkdir(parents=True, exist_ok=True)
@@ -312,6 +312,18 @@ class RevisionFiles:
             else:
                 self._complete(path, entry)
         return links
+
+    def _bring_submodule(self, entry: TreeEntry) -> None:
+        """Write the files of a submodule from its own clone in the work tree, or warn when that lacks the commit."""
+        clone = self.repo.top / entry.path
+        if not (clone / ".git").exists():
+            self._warn(entry, "it is a submodule that is not checked out here: run `git submodule update --init`")
+            return
+        with repository(clone, self.repo.option) as inner:
+            if inner.ask("cat-file", "-e", f"{entry.oid}^{{commit}}").returncode:
+                self._warn(entry, "its clone lacks that commit of the submodule: run `git submodule update`")
+                return
+            RevisionFiles(inner, entry.oid, self.name, self.to / entry.path, self.found).bring(".")
 
     def _attributes(self, entries: Iterable[TreeEntry]) -> list[TreeEntry]:
         """Return the files of attributes in folders above `entries`, by which a checkout converts them."""
@@ -332,6 +344,7 @@ class RevisionFiles:
         names = "".join(f"{each.path}\0" for each in entries).encode("utf-8", "surrogateescape")
         command = ("checkout-index", "-f", "-q", "-z", "--stdin")
         answer = self.repo.ask(*command, environ=own, at=self.to, standard_input=names)
+        Path(own["GIT_INDEX_FILE"]).unlink(missing_ok=True)
         if answer.returncode == 0:
             return
         if len(entries) == 1:

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from syncengine.project import git_environment
 
 SECONDS = 120.0
-CURE = "run `git status` to see the cure"
-"""The advice in messages about a checkout that Git refuses to read."""
 FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
 NO_INDEX = {"GIT_INDEX_FILE": f"{os.sep}.no-index-of-git", "GIT_LITERAL_PATHSPECS": "1"}
 """An environment in which Git knows no file, and takes a path as it is written."""
@@ -65,6 +63,9 @@ def compare(top: Path, commit: str, places: Collection[str]) -> WorkTree | None:
     result.new = [path for path in _records(others) if path.rstrip("/") not in entries]
     unlike: list[TreeEntry] = []
     for entry in entries.values():
+        if entry.mode == SUBMODULE and (top / entry.path / ".git").exists():
+            _take_submodule(entry, result)
+            continue
         found = _there(top, entry)
         if found is None:
             result.deleted.append(entry.path)
@@ -116,7 +117,7 @@ def _there(top: Path, entry: TreeEntry) -> TreeEntry | None:
         if stat.S_ISLNK(kind):
             return entry._replace(mode=LINK, oid=object_id(b"blob", os.fsencode(path.readlink()), entry.oid))
         if stat.S_ISDIR(kind):
-            return _submodule(path, entry) if entry.mode == SUBMODULE else None
+            return entry if entry.mode == SUBMODULE else None  # without its files, as a clone leaves it
         if not stat.S_ISREG(kind):
             return entry._replace(oid="")
         oid = _hash_of_file(path, entry.oid)
@@ -136,14 +137,18 @@ def _hash_of_file(path: Path, like: str) -> str:
     return total.hexdigest()
 
 
-def _submodule(path: Path, entry: TreeEntry) -> TreeEntry:
-    """Return the commit that a submodule has checked out, or the expected one where it is not checked out at all."""
-    if not (path / ".git").exists():
-        return entry
+def _take_submodule(entry: TreeEntry, result: WorkTree) -> None:
+    """Add a submodule that is checked out, and its files, if it is at the commit that the entry names."""
+    path = result.top / entry.path
     answer = _ask(path, "rev-parse", "HEAD")
     oid = answer.stdout.decode().strip() if answer else ""
     inner = compare(path, "HEAD", ["."]) if oid == entry.oid else None
-    return entry if inner is not None and inner.is_clean else entry._replace(oid="" if oid == entry.oid else oid)
+    if inner is not None:
+        result.same |= {f"{entry.path}/{each}" for each in inner.same}
+    if inner is not None and inner.is_clean:
+        result.same.add(entry.path)
+    else:
+        result.changed.append(entry._replace(oid=oid))
 
 
 def _cleaned(top: Path, paths: Sequence[str]) -> list[str]:

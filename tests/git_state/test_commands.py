@@ -398,16 +398,28 @@ def test_settings_that_git_reads_anyway_are_not_passed_on(
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
 def test_a_repository_that_git_does_not_trust_is_told_in_its_words(clone: Clone, remote: Path) -> None:
-    """As in a container whose checkout is another user's."""
+    """With the command that has it trust the repository, whose hooks a push would run."""
+    project = clone("one")
+    project.wants(**ONE)
+    os.chown(remote, 12345, 12345)
+    done = project.run("plan")
+    assert (done.code, "dubious ownership" in done.err) == (1, True), done.err
+    assert f"run `git config --global --add safe.directory {remote}`" in done.err
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_remote_of_a_checkout_of_another_user_is_found(clone: Clone, remote: Path) -> None:
+    """By its name alone: what else is set there, such as a program to log in with, is left."""
     project = clone("one")
     project.wants(**ONE)
     git(project.folder, "init", "--quiet")
     git(project.folder, "remote", "add", "origin", str(remote))
+    git(project.folder, "config", "core.sshCommand", "false")
     project.settings("state: git+ref://origin/refs/syncengine/test")
-    os.chown(project.folder, 12345, 12345)
-    os.chown(project.folder / ".git", 12345, 12345)
-    done = project.run("plan")
-    assert (done.code, "dubious ownership" in done.err) == (1, True), done.err
+    for path in (project.folder, project.folder / ".git"):
+        os.chown(path, 12345, 12345)
+    assert project.run("apply", "-y", "--new-state").code == 0
+    assert Remote.of_name("origin", project.folder).settings == ()
 
 
 def test_a_command_that_the_user_sets_for_ssh_is_called(clone: Clone, tmp_path: Path) -> None:

@@ -211,6 +211,27 @@ def test_a_data_folder_beside_the_project_is_that_of_the_base(forge: Forge, plac
     assert "base-invalid" not in codes(plan)
 
 
+def test_the_files_of_a_submodule_are_those_that_each_side_names(two: Clone, tmp_path: Path) -> None:
+    """Committed with the submodule, they are no uncommitted inputs."""
+    rows = Clone(tmp_path / "rows")
+    rows.folder.mkdir()
+    rows.git("init", "-q", "-b", "main")
+    rows.write("m.csv", "n,t\nFenn,x\n")
+    rows.git("add", "-A")
+    rows.git("commit", "-q", "-m", "one")
+    two.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(rows.folder), "data")
+    two.commit(generated=FROM_CSV % "")
+    assert compared(two, "HEAD") == {}
+    assert "uncommitted" not in two.run("plan", "--out", "saved.plan").out
+    inner = Clone(two.folder / "data")
+    inner.write("m.csv", "n,t\nFenn,x\nGoss,x\n")
+    assert compared(two, "HEAD") == {"tag/Goss": "pull-request"}
+    assert "uncommitted files: data/m.csv" in two.run("plan", "--out", "saved.plan").out
+    inner.git("commit", "-q", "-a", "-m", "two")
+    two.commit()
+    assert compared(two, "HEAD~1") == {"tag/Goss": "pull-request"}
+
+
 def test_a_repository_of_another_object_format_is_compared(tmp_path: Path) -> None:
     """The ids of SHA-256 are longer, and an empty folder has another one."""
     clone = Clone(tmp_path / "clone")

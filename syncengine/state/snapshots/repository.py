@@ -301,7 +301,10 @@ class BareRepository:
                 f"state {self.name}: the repository does not exist, or this user may not see it ({words})",
                 code="state-unreachable",
             )
-        return SyncengineError(f"state {self.name}: the repository cannot be used: {words}", code="state-unreachable")
+        cure = f" ({git_environment.advice(errors)})" if "dubious ownership" in errors else ""
+        return SyncengineError(
+            f"state {self.name}: the repository cannot be used: {words}{cure}", code="state-unreachable"
+        )
 
 
 @dataclass(frozen=True, slots=True)
