@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -38,7 +39,11 @@ class Notebook(dict[DeliveryKey, str | None]):
 
 def deliver(to: JsonlSink, memo: str | None = None, notes: Notebook | None = None) -> Answer:
     notes = Notebook({KEY: memo}) if notes is None else notes
-    return asyncio.run(to.deliver(RenderedGroup("g1", "archive", 1, "digest", LINE, {}), memo, notes))
+    return asyncio.run(delivering(to, notes, memo))
+
+
+def delivering(to: JsonlSink, notes: Notebook, memo: str | None = None) -> Coroutine[Any, Any, Answer]:
+    return to.deliver(RenderedGroup("g1", "archive", 1, "digest", LINE, {}), memo, notes)
 
 
 @pytest.fixture(params=[b"", BEFORE], ids=["first", "second"])
@@ -90,3 +95,67 @@ def test_a_file_that_another_program_holds_is_trouble_until_it_lets_go(tmp_path:
     assert asyncio.run(archive.probe()) is None
     assert deliver(archive) == Took()
     assert (tmp_path / "time.jsonl").read_bytes() == LINE
+
+
+def rotated(file: Path) -> None:
+    file.rename(file.with_suffix(".1"))
+
+
+def removed(file: Path) -> None:
+    file.unlink()
+
+
+def replaced(file: Path) -> None:
+    file.with_suffix(".new").write_bytes(BEFORE)
+    file.with_suffix(".new").replace(file)
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
+def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_anew(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """As by a program that rotates it under its lock: the line is in the file that has the name."""
+    file = tmp_path / "time.jsonl"
+    with file.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        async def story() -> Answer:
+            writing = asyncio.ensure_future(delivering(sink(tmp_path), Notebook()))
+            await asyncio.sleep(0.2)
+            change(file)
+            fcntl.flock(other, fcntl.LOCK_UN)
+            return await writing
+
+        assert asyncio.run(story()) == Took()
+    assert file.read_bytes() == (BEFORE + LINE if change is replaced else LINE)
+
+
+@pytest.mark.parametrize("change", [rotated, removed, replaced, emptied])
+def test_a_file_that_is_replaced_as_it_is_written_is_trouble_where_the_line_is_lost(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """A line in a file that was only renamed, or emptied before it, is kept; any other is written again."""
+    file = tmp_path / "time.jsonl"
+    file.write_bytes(BEFORE)
+
+    class Meanwhile(Notebook):
+        """Notes that are taken just before the line is written."""
+
+        def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
+            super().keep(memos)
+            change(file)
+
+    notes = Meanwhile()
+    first = deliver(sink(tmp_path), notes=notes)
+    if change in (rotated, emptied):
+        kept = file.with_suffix(".1").read_bytes() if change is rotated else BEFORE + file.read_bytes()
+        assert (first, kept) == (Took(), BEFORE + LINE)
+        return
+    assert isinstance(first, Failed)
+    assert (first.kind, first.is_sure, first.has_answered) == (TroubleKind.UNREACHABLE, False, False)
+    assert deliver(sink(tmp_path), notes[KEY], Notebook(notes)) == Took()
+    assert file.read_bytes().count(LINE) == 1

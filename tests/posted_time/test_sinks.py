@@ -580,17 +580,21 @@ def test_a_line_can_be_what_the_project_says(tmp_path: Path) -> None:
     assert lines(tmp_path) == [{"id": "g1", "n": [1, None]}]
 
 
-TAILS = {
+TAILS: dict[str, tuple[str, list[Any]]] = {
     "torn": ('{"id": "x"}\n{"id": "to', [{"id": "x"}]),
     "torn at the beginning": ('{"id', []),
     "whole without its end": ('{"id": "x"}\n{"id": "y"}', [{"id": "x"}, {"id": "y"}]),
     "torn within a letter": ('{"id": "x"}\n{"id": "\udcc3', [{"id": "x"}]),
+    "a number, which may go on": ('{"id": "x"}\n12', [{"id": "x"}]),
+    "a number at the beginning": ("12.5", []),
+    "a text without its end": ('{"id": "x"}\n"ab', [{"id": "x"}]),
+    "a whole text": ('"ab"', ["ab"]),
     "long and torn": ('{"id": "' + "x" * 3_000_000, []),
 }
 
 
 @pytest.mark.parametrize(("tail", "before"), TAILS.values(), ids=TAILS.keys())
-def test_a_torn_line_is_repaired_before_the_next(tail: str, before: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_torn_line_is_repaired_before_the_next(tail: str, before: list[Any], tmp_path: Path) -> None:
     """Power went away while it was written."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out/time.jsonl").write_bytes(tail.encode("utf-8", "surrogateescape"))

@@ -34,7 +34,7 @@ from syncengine.posted_time.wire import document, reference
 from syncengine.state.inbox_entries import DeliveryKey
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK}
+_NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK, errno.ESTALE}
 """Errors of opening or locking a file. After any other error, a file that can be opened proves nothing."""
 PATIENCE, BREATH = 10.0, 0.005
 """How long to wait for a file that another process has locked, and how long between two attempts, in seconds."""
@@ -148,11 +148,12 @@ class JsonlSink:
         with _locked(self._path, self._patience) as file:
             _mend(file)
             if missing := self._missing(file, lines):
-                offset = os.fstat(file).st_size
-                places = list(_places(offset, missing))
+                places = list(_places(os.fstat(file).st_size, missing))
                 missing[0].notes.keep([(line.key, place.memo()) for line, place in zip(missing, places, strict=True)])
                 _write(file, b"".join(line.content for line in missing))
             os.fsync(file)
+            if os.fstat(file).st_nlink == 0 or (missing and not _is_kept(file, places[-1])):
+                raise OSError(errno.ESTALE, "the file was removed or cut while it was written")
 
     def _missing(self, file: int, lines: Sequence[_Line]) -> list[_Line]:
         """Return the lines that are not in the file. A place noted for several lines belongs to the last of them."""
@@ -187,12 +188,17 @@ def _write(file: int, content: bytes) -> None:
 def _locked(path: Path, patience: float) -> Iterator[int]:
     """Open the file (and create it if missing), locked for the block. Raise EWOULDBLOCK when it stays locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        _hold(file, patience)
-        yield file
-    finally:
-        os.close(file)
+    is_there = False
+    while not is_there:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            _hold(file, patience)
+            # Whoever held it may have replaced it, as a rotation of logs does.
+            is_there = path.exists() and os.path.samestat(path.stat(), os.fstat(file))
+            if is_there:
+                yield file
+        finally:
+            os.close(file)
 
 
 def _hold(file: int, patience: float) -> None:
@@ -207,14 +213,22 @@ def _hold(file: int, patience: float) -> None:
 
 
 def _is_there(file: int, line: LinePlace | None) -> bool:
-    if line is None:
+    if line is None or line.offset < 0:
         return False
     found = os.pread(file, line.length, line.offset)
     return sha256_of(found) == line.hash
 
 
+def _is_kept(file: int, line: LinePlace) -> bool:
+    """Return whether a line that was just written is in its place, or at the end, if the file was cut before it."""
+    return _is_there(file, line) or _is_there(file, replace(line, offset=os.fstat(file).st_size - line.length))
+
+
 def _mend(file: int) -> None:
-    """Make the file end in a whole line: complete a missing line end, or cut off a torn line."""
+    """Make the file end in a whole line: complete a missing line end, or cut off a torn line.
+
+    A number counts as torn, since `12` may be the beginning of `123`: if it is whole, its note brings it back.
+    """
     size = os.fstat(file).st_size
     if size == 0 or os.pread(file, 1, size - 1) == b"\n":
         return
@@ -225,8 +239,10 @@ def _mend(file: int) -> None:
         tail = os.pread(file, size - start, start)
     begin = start + tail.rfind(b"\n") + 1
     try:
-        orjson.loads(tail[begin - start :])
+        is_torn = type(orjson.loads(tail[begin - start :])) in (int, float)
     except orjson.JSONDecodeError:
+        is_torn = True
+    if is_torn:
         os.ftruncate(file, begin)
     else:
         os.write(file, b"\n")
