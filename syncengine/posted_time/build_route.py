@@ -146,9 +146,10 @@ class _Building:
     def _narrative(self, section: file.NarrativeSection) -> Narrative:
         ours = self.compiler.builtin(TEMPLATE)
         template = self._template(section.template) if section.template else ours
-        return Narrative(
-            template or ours, section.max_length or 0, "\n" if section.newline is None else section.newline
-        )
+        if section.template and section.summary is not None:
+            self._refuse(section.template, "`summary` is about the built-in narrative: leave it or `template` out")
+        newline = "\n" if section.newline is None else section.newline
+        return Narrative(template or ours, section.max_length or 0, newline, section.summary)
 
     def _template(self, written: Written) -> Text | None:
         return self.compiler.file(written.text, self.scope, written)

@@ -39,9 +39,11 @@ def objection(group: Group, settings: DurationSection) -> str | None:
 
     Call it before rounding: neither -5 s nor 0 s may become a unit of 6 minutes.
     """
-    posted = group.total_duration_secs
-    durations = [posted, *(row.duration_secs for row in group.time_rows)]
-    if any(seconds is not None and math.isnan(seconds) for seconds in durations):
+    posted = group.posted_seconds
+    rows = [row.duration_secs for row in group.time_rows]
+    if any(seconds is not None and math.isnan(seconds) for seconds in [posted, *rows]):
+        return UNREADABLE
+    if _counts_rows(group, settings) and (not rows or None in rows):
         return UNREADABLE
     base = _base(group, settings)
     if base < 0 or (posted is not None and posted < 0):
@@ -55,7 +57,7 @@ def duration_of(group: Group, settings: DurationSection) -> Duration:
     Raise `ValueError` for a duration that is not a number or cannot be rounded up, which `objection` finds first.
     """
     worked = half_up(_worked(group))
-    posted = group.total_duration_secs
+    posted = _posted(group)
     total = worked if posted is None else half_up(posted)
     edited = bool(group.time_rows) and total != worked
     base = half_up(_base(group, settings))
@@ -76,9 +78,20 @@ def _worked(group: Group) -> Decimal:
 
 def _base(group: Group, settings: DurationSection) -> Decimal:
     """Return the duration in seconds before weighting and rounding."""
-    from_rows = settings.from_ is DurationFrom.ROWS and group.time_rows
-    posted = group.total_duration_secs
-    return _worked(group) if from_rows or posted is None else decimal(posted)
+    return _worked(group) if _counts_rows(group, settings) else decimal(_posted(group) or 0)
+
+
+def _counts_rows(group: Group, settings: DurationSection) -> bool:
+    return group.posted_seconds is None or bool(settings.from_ is DurationFrom.ROWS and group.time_rows)
+
+
+def _posted(group: Group) -> Number | None:
+    """Return the total that was posted. Hours are rounded: rows that come to the same hours are exact."""
+    if group.total_duration_secs is None and group.time_rows and group.total_duration_hours is not None:
+        worked = _worked(group)
+        if hours(worked) == rounded(group.total_duration_hours, 2):
+            return worked
+    return group.posted_seconds
 
 
 def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decimal | None:

@@ -5,8 +5,10 @@ Every filter returns `None` for `None`, so that a group without rows, tag or use
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from functools import wraps
 from typing import Any
@@ -15,7 +17,10 @@ from syncengine.document.setting_types import span
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.durations import decimal, hours, in_words, round_up, rounded
 from syncengine.posted_time.group import unwrapped
-from syncengine.templating.filters import FilterTrouble
+from syncengine.templating.filters import FilterTrouble, numeric
+from syncengine.templating.values import Unknown
+
+_HAS_TIME = re.compile(r"\d[T ]\d")
 
 
 def unit_seconds(unit: object) -> float:
@@ -30,6 +35,8 @@ def instant(value: object) -> datetime:
     """Return the instant of a `datetime`, a date in ISO 8601, or milliseconds since the epoch."""
     if isinstance(value, datetime):
         return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 -- a day has no zone
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000, UTC)
     try:
@@ -45,21 +52,34 @@ def zone(name: str) -> tzinfo:
     return found
 
 
+def _exact(value: Any) -> Decimal:
+    """Return a number, or a text that is one, as a decimal number."""
+    found: Any = numeric(value)
+    if not math.isfinite(found):
+        raise FilterTrouble(f"{found} is not a number")
+    return decimal(found)
+
+
 def _hours(value: Any, precision: int = 2) -> Decimal:
-    return hours(decimal(value), precision)
+    return hours(_exact(value), precision)
 
 
 def _round(value: Any, precision: int = 0) -> int | Decimal:
-    found = rounded(decimal(value), precision)
+    found = rounded(_exact(value), precision)
     return int(found) if precision <= 0 else found
 
 
 def _round_up(value: Any, unit: object) -> int:
-    return round_up(decimal(value), decimal(unit_seconds(unit)))
+    return round_up(_exact(value), decimal(unit_seconds(unit)))
 
 
 def _local(value: object, name: str) -> datetime:
-    return instant(value).astimezone(zone(name))
+    """Return the time in a zone. A day begins there; a time without a zone is in UTC, as in the interface."""
+    found, there = instant(value), zone(name)
+    if found.tzinfo is not None:
+        return found.astimezone(there)
+    is_day = isinstance(value, str) and not _HAS_TIME.search(value)
+    return found.replace(tzinfo=there) if is_day else found.replace(tzinfo=UTC).astimezone(there)
 
 
 def _date(value: object, format: str = "%Y-%m-%d") -> str:
@@ -74,13 +94,13 @@ def _cut(value: object, length: int, end: str = "…") -> str:
 def _missing_goes_through(filter: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(filter)
     def wrapped(value: Any, *positional: Any, **named: Any) -> Any:
-        return None if value is None else filter(value, *positional, **named)
+        return value if value is None or isinstance(value, Unknown) else filter(value, *positional, **named)
 
     return wrapped
 
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
-    "duration": lambda value: in_words(decimal(value)),
+    "duration": lambda value: in_words(_exact(value)),
     "hours": _hours,
     "round": _round,
     "round_up": _round_up,
@@ -88,7 +108,7 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
     "date": _date,
     "time": lambda value, format="%H:%M": _date(value, format),
     "cut": _cut,
-    "unwrap": unwrapped,
+    "unwrap": lambda value: unwrapped(str(value)),
 }
 FILTERS: Mapping[str, Callable[..., Any]] = {name: _missing_goes_through(filter) for name, filter in _PLAIN.items()}
 

@@ -55,7 +55,9 @@ def _number(value: object) -> int | float | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if abs(value) < 1e18 else None  # also excludes NaN and infinities
+    if not abs(value) < 1e18:  # also excludes NaN and infinities
+        return None
+    return int(value) if value == int(value) else value  # 3600.0 is the same as 3600, in a digest too
 
 
 def _duration(value: object) -> int | float | None:
@@ -145,7 +147,7 @@ class Group:
     description: str | None = field(metadata=_wire(_description))
     formatted_narrative: str | None = field(metadata=_wire(_description))
     total_duration_secs: int | float | None = field(metadata=_wire(_duration))
-    total_duration_hours: int | float | None = field(metadata=_wire(_number))
+    total_duration_hours: int | float | None = field(metadata=_wire(_duration))
     tz_offset_mins: int | None = field(metadata=_wire(_integer))
     local_date: str | None = field(metadata=_wire(_text))
     timestamp: int | None = field(metadata=_wire(_integer))
@@ -159,6 +161,14 @@ class Group:
     user: User | None = field(metadata=_wire(_one(User)))
     originating_user: User | None = field(metadata=_wire(_one(User)))
     duration_split_strategy: str | None = field(metadata=_wire(_text))
+
+    @property
+    def posted_seconds(self) -> int | float | None:
+        """The total that was posted, in seconds: the hours if there are no seconds, and `nan` if it is unreadable."""
+        hours = self.total_duration_hours
+        if self.total_duration_secs is not None or hours is None:
+            return self.total_duration_secs
+        return hours if math.isnan(hours) else round(hours * 3600)
 
     @property
     def tag(self) -> PostedTag | None:
@@ -186,7 +196,9 @@ def read(kind: type[T], raw: Mapping[Any, object]) -> T:
 
 def read_group(raw: Mapping[str, object]) -> Group:
     """Return the group in a JSON object from the service."""
-    return read(Group, raw)
+    group = read(Group, raw)
+    is_known = group.total_duration_secs is not None
+    return replace(group, total_duration_hours=_number(group.total_duration_hours)) if is_known else group
 
 
 def without_descriptions(group: Group) -> Group:
@@ -238,7 +250,7 @@ def content(group: Group) -> Content:
     """
     user = group.user
     return {
-        "totalDurationSecs": group.total_duration_secs,
+        "totalDurationSecs": group.posted_seconds,
         "description": group.description,
         "groupName": group.group_name,
         "localDate": group.local_date,

@@ -15,17 +15,18 @@ from syncengine.posted_time.databases import Database, NotAsked, Statement, boun
 from syncengine.posted_time.sinks.contract import Failed, Refused
 from syncengine.posted_time.templates import Json, Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.templating.values import Unknown
 
 
 class Placeholder(dict[str, Any]):
-    """The row of a lookup in a rehearsal, in which every column has the value `<LOOKUP.COLUMN>`."""
+    """The row of a lookup in a rehearsal, in which every column has the unknown value `<LOOKUP.COLUMN>`."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
 
-    def __missing__(self, column: str) -> str:
-        return f"<{self.name}.{column}>"
+    def __missing__(self, column: str) -> Unknown:
+        return Unknown(f"<{self.name}.{column}>")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ TEMPLATE = """\
 
 {% endif %}
 {% endif %}
-{% if connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE != false %}
+{% if summary %}
 {% if tags | length > 1 %}
 Tags: {{ tags | map(attribute="name") | join(", ") }}
 {% endif %}
@@ -38,24 +38,34 @@ Charged: {{ duration.seconds | duration }}
 {% endif %}
 {% endif %}
 """
-"""The narrative template of projects without one of their own.
-
-The service's setting ADD_SUMMARY_TO_NARRATIVE (docs/interface.md 2.6) decides whether the narrative ends with a
-summary. Without the setting, or before the connector is registered, it does.
+"""The narrative template of projects without one of their own: what the person wrote and did, and a summary if it is
+wanted.
 """
+
+SUMMARY_SETTING = "ADD_SUMMARY_TO_NARRATIVE"
+"""The service's setting by which the narrative ends with a summary, unless the project file says whether it does."""
+_YES = ("true", "yes", "on", "1")
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Narrative:
-    """A narrative template, its line ending, and its longest text in characters; a `max_length` of 0 means no limit."""
+    """A narrative template, its line ending, and its longest text in characters; a `max_length` of 0 means no limit.
+
+    `summary`: whether the built-in template adds a summary of the durations; `None` leaves that to the service.
+    """
 
     template: Text
     max_length: int = 0
     newline: str = "\n"
+    summary: bool | None = None
 
     def render(self, variables: Variables) -> str:
         """Return the narrative without surrounding whitespace. Raise `RenderTrouble` when the template fails."""
-        text = _LINE_END.sub("\n", self.template.render(variables)).strip().replace("\n", self.newline)
+        summary = self.summary
+        if summary is None:  # settings may be texts
+            summary = str(variables["connectorConfiguration"][SUMMARY_SETTING]).strip().lower() in _YES
+        seen = {**variables, "summary": summary}
+        text = _LINE_END.sub("\n", self.template.render(seen)).strip().replace("\n", self.newline)
         return str(FILTERS["cut"](text, self.max_length)) if self.max_length else text

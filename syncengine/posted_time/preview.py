@@ -7,9 +7,9 @@ from typing import Any
 
 from syncengine.posted_time.audit import PENDING
 from syncengine.posted_time.group import NO_ID, read_group
-from syncengine.posted_time.route import Route
+from syncengine.posted_time.route import Prepared, Route
 from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
-from syncengine.posted_time.templates import Variables, plain
+from syncengine.posted_time.templates import NeedsRow, Variables, plain
 from syncengine.service.posted_time import group_id
 from syncengine.state.inbox_states import PostedTimeStatus
 
@@ -62,14 +62,26 @@ SAMPLE: Mapping[str, Any] = {
 
 
 async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
-    """Return the preview of a group. Its `outcome` is the verdict if every target took the group."""
+    """Return the preview of a group. Its `outcome` is the verdict if every target took the group.
+
+    It is `None` if the verdict depends on the row of a lookup.
+    """
     group = read_group(raw)
     has_id = group_id(raw) is not None
-    prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
+    prepared: Prepared | Refused | Failed | NeedsRow
+    try:
+        prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
+    except NeedsRow as error:
+        prepared = error
     document: dict[str, Any] = {"groupId": group.group_id, "outcome": PostedTimeStatus.SUCCESS, "message": None}
-    if isinstance(prepared, Refused | Failed):
-        document["outcome"] = PostedTimeStatus.REFUSED if isinstance(prepared, Refused) else PostedTimeStatus.TROUBLE
-        document["message"] = (prepared.detail if isinstance(prepared, Failed) else None) or prepared.message
+    if isinstance(prepared, Refused | Failed | NeedsRow):
+        match prepared:
+            case NeedsRow():
+                document |= {"outcome": None, "message": str(prepared)}
+            case Refused(message):
+                document |= {"outcome": PostedTimeStatus.REFUSED, "message": message}
+            case Failed():
+                document |= {"outcome": PostedTimeStatus.TROUBLE, "message": prepared.detail or prepared.message}
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}
     seen = prepared.variables
     shown = [_shown(sink, parcel, seen) for sink, parcel in prepared.parcels]

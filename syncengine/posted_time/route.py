@@ -5,7 +5,7 @@ Every reason to refuse a group is found here, before any sink gets it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
@@ -18,9 +18,9 @@ from syncengine.posted_time.durations import duration_of, objection
 from syncengine.posted_time.group import Group, PostedTag, digest, without_descriptions
 from syncengine.posted_time.lookups import Lookup, Placeholder
 from syncengine.posted_time.narrative import Narrative
-from syncengine.posted_time.shares import has_several, shares
+from syncengine.posted_time.shares import divided, has_several, shares
 from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
-from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables
+from syncengine.posted_time.templates import NeedsRow, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.project.delivery_schema import DurationSection, Unmatched
 
 NO_SINK = "This time has nowhere to go: no rule of the connector accepts it."
@@ -120,16 +120,26 @@ class Route:
         """Return the sinks and lookups, which can be down, by name."""
         return {**{sink.name: sink for sink in self.sinks}, **{lookup.part: lookup for lookup in self.lookups}}
 
-    async def prepare(self, group: Group, revision: int, *, rehearse: bool = False) -> Prepared | Refused | Failed:
-        """Return the deliveries of a group, or the reason why there are none. A rehearsal reads no target."""
+    async def prepare(
+        self, group: Group, revision: int, *, rehearse: bool = False, heard: Callable[[str], None] = lambda part: None
+    ) -> Prepared | Refused | Failed:
+        """Return the deliveries of a group, or the reason why there are none. A rehearsal reads no target.
+
+        `heard` is called with each lookup that answered, whether it found a row or not. Raise `NeedsRow` in a rehearsal
+        in which a template decides by a row.
+        """
         try:
-            return await self._prepared(group, revision, rehearse)
+            return await self._prepared(group, revision, rehearse, heard)
         except Undeliverable as error:
             return Refused(error.user_message, str(error))
         except RenderTrouble as error:
+            if isinstance(error, NeedsRow):
+                raise
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
 
-    async def _prepared(self, group: Group, revision: int, rehearse: bool) -> Prepared | Refused | Failed:
+    async def _prepared(
+        self, group: Group, revision: int, rehearse: bool, heard: Callable[[str], None]
+    ) -> Prepared | Refused | Failed:
         why_not = objection(group, self.settings.duration)
         if why_not is not None:
             return Refused(why_not)
@@ -141,11 +151,14 @@ class Route:
         if isinstance(parts, Refused):
             return parts
         for part in self._looked_at(whole, parts):
-            trouble = await self._completed(part.variables, rehearse)
+            trouble = await self._completed(part.variables, rehearse, heard)
             if trouble is not None:
                 return trouble
         taking = self._taking(whole, parts)
-        return taking if isinstance(taking, Refused) else self._rendered(group, revision, whole, taking)
+        if isinstance(taking, Refused):
+            return taking
+        self._divide_anew(whole, parts, [part for _, part in taking])
+        return self._rendered(group, revision, whole, taking)
 
     def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
         """Return the parts of a group for sinks with `each: tag`, sorted by tag name; else the whole group."""
@@ -170,11 +183,15 @@ class Route:
                     return Refused(rule.message.render(seen))
         return None
 
-    async def _completed(self, variables: dict[str, Any], rehearse: bool) -> Refused | Failed | None:
+    async def _completed(
+        self, variables: dict[str, Any], rehearse: bool, heard: Callable[[str], None]
+    ) -> Refused | Failed | None:
         """Add the lookups' rows and any narrative needed to `variables`, or return the reason why that failed."""
         rows = variables["lookup"] = dict[str, Any]()
         for lookup in self.lookups:
             row = Placeholder(lookup.name) if rehearse else await lookup.find(variables)
+            if row is not None and not isinstance(row, Failed):
+                heard(lookup.part)
             if isinstance(row, Refused | Failed):
                 return row
             rows[lookup.name] = row
@@ -199,6 +216,20 @@ class Route:
             return taking
         rest = [part.variables["tag"] for part in parts if part not in takers]
         return Refused(_nowhere(rest, taking)) if rest else taking
+
+    def _divide_anew(self, whole: Part, parts: tuple[Part, ...], takers: Sequence[Part]) -> None:
+        """Divide the duration between the tags that a sink with `each: tag` takes, if there are others.
+
+        The share of a tag that goes nowhere would be lost. Connectors leave such tags out before they divide.
+        """
+        kept = [part for part in parts if part is not whole and part in takers]
+        if len(kept) in (0, len(parts)):
+            return
+        durations = divided(whole.variables["group"], whole.variables["duration"], len(kept))
+        for part, duration in zip(kept, durations, strict=True):
+            part.variables["duration"] = duration
+            if "narrative" in part.variables:
+                part.variables["narrative"] = self.narrative.render(part.variables)
 
     def _rendered(self, group: Group, revision: int, whole: Part, taking: Sequence[tuple[Sink, Part]]) -> Prepared:
         group_id, content = group.group_id or "", digest(group)

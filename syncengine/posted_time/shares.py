@@ -48,9 +48,16 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
     strategy = group.duration_split_strategy or DIVIDE
     if strategy not in (DIVIDE, WHOLE):
         return UNKNOWN_STRATEGY.format(strategy=strategy)
-    seconds = _divide(whole.seconds, len(tags)) if strategy == DIVIDE else [whole.seconds] * len(tags)
     keys = suffixes(tags)
-    return tuple(Share(tags[name], _of(whole, part), keys[name]) for name, part in zip(keys, seconds, strict=True))
+    durations = divided(group, whole, len(tags))
+    return tuple(Share(tags[name], part, keys[name]) for name, part in zip(keys, durations, strict=True))
+
+
+def divided(group: Group, whole: Duration, parts: int) -> list[Duration]:
+    """Return the duration of each part of a group that is divided by a known strategy."""
+    if group.duration_split_strategy == WHOLE:
+        return [whole] * parts
+    return [_of(whole, seconds) for seconds in _divide(whole.seconds, parts)]
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:

@@ -36,15 +36,13 @@ class Handover:
     async def answers(self, entry: InboxEntry, group: Group) -> HandoverResult:
         """Deliver the group to its sinks in order, until one does not take it, and return the last sink's answer."""
         try:
-            prepared = await self._route.prepare(group, entry.revision)
+            prepared = await self._route.prepare(group, entry.revision, heard=self._well.worked)
         except Exception as error:  # an error in one group must not stop the others
             return HandoverResult(_defect(error))
         if not isinstance(prepared, Prepared):
             if isinstance(prepared, Failed) and prepared.where and not prepared.is_echo:
                 self._well.failed(prepared.where, prepared)
             return HandoverResult(prepared)
-        for lookup in self._route.lookups:
-            self._well.worked(lookup.part)
         if any(is_divided_otherwise(entry, name, keys) for name, keys in prepared.keys().items()):
             return HandoverResult(Differs(divided=True))
         references = dict[str, str | None]()

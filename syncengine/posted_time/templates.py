@@ -26,6 +26,7 @@ from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.templating.deliveries import DeliverySandbox, deliverable, limited
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
 from syncengine.templating.troubles import SURPRISES, named_trouble, syntax_trouble
+from syncengine.templating.values import NotKnown, Unknown
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     **group.NAMES,
@@ -50,6 +51,10 @@ _MARKS = ("{{", "{%", "{#")
 
 class RenderTrouble(Exception):
     """Raised when a valid template fails with a group's data. An error of the project, not of the posted time."""
+
+
+class NeedsRow(RenderTrouble):
+    """Raised when a template decides by the row of a lookup, which a preview does not read."""
 
 
 class Undeliverable(RenderTrouble):
@@ -108,6 +113,8 @@ class Text:
             raise Undeliverable(
                 str(error), f"the template at {self.place} rounds up a value that is not positive"
             ) from None
+        except NotKnown as error:
+            raise NeedsRow(f"the template at {self.place} cannot be previewed: {error}") from None
         except SURPRISES as error:
             raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None
 
@@ -295,6 +302,8 @@ def _names_of_path(expression: nodes.Expr) -> list[str]:
 def plain(value: Any) -> Any:
     """Return a value in a form that JSON can hold: numbers remain numbers, and values without a JSON form are text."""
     match value:  # the most frequent types first
+        case Unknown():
+            return str(value)
         case str() | None:
             return value
         case int() if abs(value) >= 1 << 63:

@@ -293,6 +293,13 @@ class NarrativeSection(Model, frozen=True):
         Meta(description="Maximum characters; longer text is cut. 0 (default) means no limit."),
     ] = None
     newline: Annotated[Newline | None, Meta(description="Text that replaces each line break.")] = None
+    summary: Annotated[
+        Flag | None,
+        Meta(
+            description="Whether the built-in narrative ends with a summary of the durations;"
+            " by default, ADD_SUMMARY_TO_NARRATIVE of the registration decides."
+        ),
+    ] = None
 
 
 class DurationSection(Model, frozen=True):

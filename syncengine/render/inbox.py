@@ -219,7 +219,8 @@ def _content_value(value: object) -> str:
 def preview_text(document: Document) -> str:
     """Return a preview for people: the narrative line by line, all other content as names and values."""
     id = document["groupId"]
-    lines = [f"{'A group without an id' if id is None else visible(str(id))}: {document['outcome']}"]
+    outcome = document["outcome"] or "not known before a lookup is read"
+    lines = [f"{'A group without an id' if id is None else visible(str(id))}: {outcome}"]
     if document["message"]:
         lines.append(f"  {visible(str(document['message']))}")
     if document["narrative"] is not None:

@@ -73,7 +73,7 @@ def deliverable(value: Any) -> Any:
         value = list(spent().turns(value, 0))
     if callable(value) and not isinstance(value, Undefined):
         raise FilterTrouble("the value is a function: call it with `()`")
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
         raise FilterTrouble("a number must be finite")
     spent().weigh(value)  # raises for an undefined value
     return value

@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,13 +17,18 @@ from jinja2 import filters as theirs
 from jinja2.runtime import Undefined
 
 from syncengine.document.text import with_line_feeds
-from syncengine.templating.budget import MAX_SOUGHT, MAX_TEXT, TooMuch
+from syncengine.templating.budget import MAX_SOUGHT, MAX_TEXT, TooMuch, check_number
+from syncengine.templating.values import Unknown
 
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
 ACCENTS_AT_ONCE = 256
 """The number of characters from which accents are removed at a time."""
 LONGEST_DATE = 200
 MAX_PRECISION = 100
+LONGEST_NUMBER = 1000
+"""The most characters of a text that is read as a number."""
+NOTHING: Any = object()
+"""The default of a filter that was given none."""
 _DATE_FORMAT = re.compile(r"(?:[^%]|%[aAbBdHIjmMpSUwWyYzZfGVu%]){0,100}")
 
 
@@ -192,14 +198,89 @@ def _json_name(key: Any) -> str:
     return with_line_feeds(key) if isinstance(key, str) else as_json(key)
 
 
-def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
-    """Return the sum of numbers, or of one attribute of all items."""
-    result: Any = start
-    for item in value:
-        number = item[attribute] if attribute is not None else item
+def numeric(value: Any) -> Any:
+    """Return a number, or the number that a text is. Raise `FilterTrouble` for anything else."""
+    if isinstance(value, int | float | Decimal | Unknown):
+        return value
+    try:
+        if not isinstance(value, str) or len(value) > LONGEST_NUMBER or "_" in value:
+            raise ValueError
+        text = value.strip()
+        return int(text) if text.lstrip("+-").isdecimal() else _finite(Decimal(text))
+    except (ValueError, ArithmeticError):
+        raise FilterTrouble(f"{_shown(value)} is not a number") from None
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else repr(plain_text(value)[:60])  # raises for an undefined value
+
+
+def _finite(value: Any) -> Any:
+    if not math.isfinite(value):
+        raise FilterTrouble(f"{value} is not a number")
+    check_number(value)
+    return value
+
+
+def whole(value: Any, default: Any = NOTHING, base: int = 10) -> Any:
+    """Return a number, or a text that is one, without its decimals; else the default, or raise `FilterTrouble`."""
+    if isinstance(value, str) and base != 10:
+        with suppress(ValueError):
+            return int(value, base)
+    return _converted("int", int, value, default)
+
+
+def real(value: Any, default: Any = NOTHING) -> Any:
+    """Return a number, or a text that is one, as a floating-point number; else as `whole` does."""
+    return _converted("float", float, value, default)
+
+
+def _converted(filter: str, kind: type[int] | type[float], value: Any, default: Any) -> Any:
+    try:
+        number = numeric(value)
+        return number if isinstance(number, Unknown) else _finite(kind(_finite(number)))
+    except (FilterTrouble, OverflowError):
+        if default is NOTHING:
+            raise FilterTrouble(f"{_shown(value)} is not a number: `| {filter}(0)` says a default") from None
+        return default
+
+
+def magnitude(value: Any) -> Any:
+    return value if isinstance(value, Unknown) else abs(_number_of("abs", value))
+
+
+def file_size(value: Any, binary: bool = False) -> str:
+    return value if isinstance(value, Unknown) else theirs.do_filesizeformat(_finite(numeric(value)), binary)
+
+
+def _number_of(filter: str, value: Any) -> Any:
+    if isinstance(value, str):
+        raise FilterTrouble(f"`{filter}` takes numbers: write `| float | {filter}` for a text")
+    if not isinstance(value, int | float | Decimal):
+        raise FilterTrouble(f"`{filter}` takes numbers, not {_shown(value)}")
+    return value
+
+
+def alike(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two values with which Python can calculate: a fraction beside a decimal number as such a number, too."""
+    if isinstance(one, float) and isinstance(other, Decimal):
+        return Decimal(str(one)), other
+    if isinstance(one, Decimal) and isinstance(other, float):
+        return one, Decimal(str(other))
+    return one, other
+
+
+def total(numbers: Iterable[Any], start: Any = 0) -> Any:
+    """Return the sum of numbers."""
+    result = start
+    for number in numbers:
+        if isinstance(number, Unknown) or isinstance(result, Unknown):
+            result = Unknown(f"{result} + {number}")
+            continue
         if not isinstance(number, int | float | Decimal):
-            raise FilterTrouble("`sum` takes numbers")
-        result += number
+            raise FilterTrouble(f"`sum` takes numbers, not {_shown(number)}")
+        before, added = alike(result, number)
+        result = before + added
     return result
 
 
@@ -222,6 +303,6 @@ def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
     """Return a number rounded to `precision` decimal places, as Jinja2 does."""
     if not -MAX_PRECISION <= precision <= MAX_PRECISION:
         raise TooMuch(f"`round` takes at most {MAX_PRECISION} digits")
-    if isinstance(value, str):
-        raise FilterTrouble("`round` takes numbers: write `| float | round` for a text")
-    return theirs.do_round(value, precision, method)  # type: ignore[arg-type] # it refuses any other method
+    if isinstance(value, Unknown):
+        return value
+    return theirs.do_round(_number_of("round", value), precision, method)  # type: ignore[arg-type] # it refuses others

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from datetime import date, time
+from decimal import Decimal
 from functools import wraps
 from typing import Any, NamedTuple
 
+from jinja2 import Environment, pass_environment
 from jinja2 import filters as theirs
 from jinja2 import tests as questions
 from jinja2.runtime import Undefined
@@ -35,9 +38,28 @@ def _jinja(*names: str) -> dict[str, Filter]:
     return {name: theirs.FILTERS[name] for name in names}
 
 
-TEXT = _jinja("capitalize", "lower", "title", "truncate", "upper", "urlencode", "wordcount")
+def _text_of(value: Any) -> Any:
+    """Return a number or a date as the text that a template would write; any other value as it is."""
+    return str(value) if isinstance(value, int | float | Decimal | date | time) else value
+
+
+def _of_numbers_too(filter: Filter) -> Filter:
+    """Return one of Jinja2's filters of texts, extended to numbers and dates."""
+    first = int(hasattr(filter, "jinja_pass_arg"))
+
+    @wraps(filter)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        return filter(*arguments[:first], _text_of(arguments[first]), *arguments[first + 1 :], **options)
+
+    return wrapped
+
+
+TEXT = {
+    **_jinja("capitalize", "lower", "title", "upper", "urlencode", "wordcount"),
+    "truncate": _of_numbers_too(theirs.FILTERS["truncate"]),
+}
 ITEMS = _jinja(
-    *("abs", "count", "first", "float", "int", "items", "last", "length", "list", "map"),
+    *("count", "first", "items", "last", "length", "list", "map"),
     *("reject", "rejectattr", "reverse", "select", "selectattr"),
 )
 OF_A_TEXT: Mapping[str, Filter] = {
@@ -162,10 +184,10 @@ def _weighing(spent: Spent, test: Filter) -> Filter:
 def _of_several_texts(spent: Spent) -> dict[str, Filter]:
     """Return the filters that join several texts, after charging the size of the result."""
 
-    def replace(value: Any, old: str, new: str) -> str:
+    def replace(value: Any, old: Any, new: Any) -> str:
         budget = spent()
         budget.weigh(value)
-        text = plain_text(value)
+        text, old, new = plain_text(value), plain_text(old), plain_text(new)
         budget.fits(_replaced(text, old, new))
         return text.replace(old, new)
 
@@ -181,11 +203,16 @@ def _of_several_texts(spent: Spent) -> dict[str, Filter]:
     return {"replace": replace, "join": join}
 
 
-FILTERS_OF_MANIFESTS = FilterTable(OF_A_TEXT, {"round": ours.rounded, "sum": ours.total}, _of_several_texts)
+def _total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
+    return ours.total(value if attribute is None else (item[attribute] for item in value), start)
 
 
-def _replaced(value: Any, old: str, new: str, count: object = None) -> int:
-    text = str(value)
+NUMBERS: Mapping[str, Filter] = {"abs": ours.magnitude, "float": ours.real, "int": ours.whole, "round": ours.rounded}
+FILTERS_OF_MANIFESTS = FilterTable(OF_A_TEXT, {**NUMBERS, "sum": _total}, _of_several_texts)
+
+
+def _replaced(value: Any, old: Any, new: Any, count: object = None) -> int:
+    text, old, new = str(value), str(old), str(new)
     return len(text) + (text.count(old) if old else len(text) + 1) * len(new)
 
 
@@ -220,6 +247,9 @@ def check_method(budget: Budget, name: str, text: str, arguments: tuple[Any, ...
         budget.fits(_SIZES[name](text, *arguments, **options))
 
 
+OF_LISTS = ("batch", "slice")
+
+
 def _sized(spent: Spent, name: str) -> Filter:
     """Return one of Jinja2's filters, extended to charge the size of its result before creating it."""
     filter = theirs.FILTERS[name]
@@ -227,6 +257,8 @@ def _sized(spent: Spent, name: str) -> Filter:
 
     @wraps(filter)
     def wrapped(*arguments: Any, **options: Any) -> Any:
+        if name not in OF_LISTS:
+            arguments = (*arguments[:first], _text_of(arguments[first]), *arguments[first + 1 :])
         spent().fits(_SIZES[name](*arguments[first:], **options))
         return filter(*arguments, **options)
 
@@ -246,12 +278,29 @@ def _of_jinja(spent: Spent) -> dict[str, Filter]:
     return {**_jinja("attr", "items", "pprint"), **sized, "join": join}
 
 
+def _or_none(filter: Filter) -> Filter:
+    """Return a filter of numbers for which a missing value stays missing, unless it is given a default."""
+
+    @wraps(filter)
+    def wrapped(value: Any, *arguments: Any, **options: Any) -> Any:
+        is_missing = value is None and not (arguments or options)
+        return None if is_missing else filter(value, *arguments, **options)
+
+    return wrapped
+
+
+@pass_environment
+def _total_of(environment: Environment, value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
+    return ours.total(value if attribute is None else map(theirs.make_attrgetter(environment, attribute), value), start)
+
+
 FILTERS_OF_JINJA = FilterTable(
-    _jinja(
-        *("e", "escape", "filesizeformat", "forceescape", "safe", "string", "striptags", "tojson", "trim"),
-        *("urlize", "wordwrap", "xmlattr"),
-    ),
-    _jinja("random", "round", "sum"),
+    {
+        **_jinja("e", "escape", "forceescape", "safe", "string", "striptags", "tojson", "trim", "urlize", "xmlattr"),
+        "filesizeformat": _or_none(ours.file_size),
+        "wordwrap": _of_numbers_too(theirs.FILTERS["wordwrap"]),
+    },
+    {**_jinja("random"), **{name: _or_none(filter) for name, filter in NUMBERS.items()}, "sum": _total_of},
     _of_jinja,
 )
 """The filters of templates for deliveries, which are all filters of Jinja2."""

@@ -20,9 +20,10 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from syncengine.templating.budget import MAX_SOUGHT, TooMuch, bounded_range, check_number, check_operation
+from syncengine.templating.filters import alike
 from syncengine.templating.metering import Filter, FilterTable, Spent, check_method, comparable, filters_of, tests_of
 from syncengine.templating.rewriting import Bounded, is_internal
-from syncengine.templating.values import Named, Record
+from syncengine.templating.values import Named, Record, Unknown
 
 _OF_JINJA = (LoopContext, Macro, BlockReference, TemplateModule, Namespace)
 _LOOP = frozenset(
@@ -33,7 +34,7 @@ _LOOP = frozenset(
 class TemplateSandbox(ImmutableSandboxedEnvironment):
     """The base of the sandboxes in which templates run. `spent` returns the current budget."""
 
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     attributes: ClassVar[Mapping[type, frozenset[str]]]
     """The attributes that templates can use, by type. Subclasses inherit them."""
     rewritings: ClassVar[tuple[type[NodeTransformer], ...]] = (Bounded,)
@@ -108,6 +109,10 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return self.undefined(obj=obj, name=argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        left, right = alike(left, right)
+        is_joined = operator == "+" and isinstance(left, str) and isinstance(right, str)
+        if not is_joined and (isinstance(left, Unknown) or isinstance(right, Unknown)):
+            return Unknown(f"{left} {operator} {right}")
         check_operation(self.spent(), operator, left, right)
         result = super().call_binop(context, operator, left, right)
         check_number(result)

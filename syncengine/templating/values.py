@@ -17,6 +17,25 @@ def is_template(text: str) -> bool:
     return "{" in text and any(mark in text for mark in MARKS)
 
 
+class Unknown(str):
+    """The value of a column that is not read, as text that names it. A result that depends on it is as unknown.
+
+    Only what would decide with it is an error.
+    """
+
+    def __neg__(self) -> Unknown:
+        return Unknown(f"-{self}")
+
+    def _decides(self, _: object) -> bool:
+        raise NotKnown(f"it depends on {self}, and a preview reads no lookup")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _decides
+
+
+class NotKnown(Exception):
+    """Raised when a template would decide by a value that is not known."""
+
+
 class Record(dict[str, Any]):
     """The values of a row by name. `row` is the place of the row in its source."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -21,10 +23,10 @@ from syncengine.state.inbox_entries import DeliveryStatus
 from syncengine.state.inbox_states import EventKind as Kind
 from syncengine.state.inbox_states import GroupState, PostedTimeStatus
 from syncengine.state.inbox_writes import Acknowledge
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
-from tests.posted_time.test_sinks import JSONL, lines, run
+from tests.posted_time.test_sinks import JSONL, lines, run, taking
 from tests.settings.test_schema import judge
 from tests.support import warm
 
@@ -272,6 +274,62 @@ def test_a_preview_tells_which_template_fails(folder: Path) -> None:
     (folder / "group.json").write_text(json.dumps(raw()))
     document = program(folder, "preview", "group.json", "--format", "json").document
     assert (document["outcome"], "syncengine.yaml:7" in document["message"]) == ("RETRIABLE_FAILURE", True)
+
+
+BILLED = """\
+lookups:
+  - name: person
+    sql: {source: ledger, query: "SELECT * FROM matter WHERE no = :no", params: {no: "{{ tag.name }}"}}
+deliver:
+  - name: ledger
+    WHEN
+    sql: {source: ledger, statement: "INSERT INTO time VALUES (:id, 7, :secs, NULL)",
+          params: {id: "{{ group.groupId }}", secs: "AMOUNT"}}
+"""
+DEPENDING = {
+    "duration.hours * lookup.person.rate": "2.7778 * <person.rate>",
+    "(duration.hours * lookup.person.rate) | round(2)": "2.7778 * <person.rate>",
+    "lookup.person.rate | int": "<person.rate>",
+    "-(lookup.person.rate | float)": "-<person.rate>",
+    "[lookup.person.rate, 1] | sum": "0 + <person.rate> + 1",
+    "lookup.person.since | local('UTC') | date": "<person.since>",
+    "'no. ' + lookup.person.no": "no. <person.no>",
+}
+
+
+@pytest.mark.parametrize(("expression", "expected"), DEPENDING.items())
+def test_a_preview_says_what_depends_on_a_lookup(expression: str, expected: str, tmp_path: Path) -> None:
+    """It reads none: the value is named, and whatever is made of it says so."""
+    project(tmp_path, BILLED.replace("    WHEN\n", "").replace("AMOUNT", f"{{{{ {expression} }}}}"))
+    document = program(tmp_path, "preview", "--sample", "--format", "json").document
+    assert (document["outcome"], document["sinks"][0]["content"]["params"]["secs"]) == ("SUCCESS", expected)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expression"), [("lookup.person.rate > 100", "1"), ("true", "1 if lookup.person.rate <= 100 else 2")]
+)
+def test_a_preview_has_no_outcome_where_a_lookup_decides(condition: str, expression: str, tmp_path: Path) -> None:
+    """Neither a success nor trouble: it says what it would have to know."""
+    text = BILLED.replace("WHEN", f"when: {condition}").replace("AMOUNT", f"{{{{ {expression} }}}}")
+    project(tmp_path, text)
+    document = program(tmp_path, "preview", "--sample", "--format", "json").document
+    judge("preview.schema.json").validate(document)
+    assert (document["outcome"], document["sinks"]) == (None, [])
+    assert "it depends on <person.rate>, and a preview reads no lookup" in document["message"]
+    assert ": not known before a lookup is read" in program(tmp_path, "preview", "--sample").out
+
+
+@pytest.mark.parametrize(("kind", "rate"), [("REAL", 250.5), ("INTEGER", 250), ("NUMERIC", 250.5), ("TEXT", "250.5")])
+def test_hours_times_a_rate_is_the_same_whatever_kind_of_number_it_is(kind: str, rate: object, tmp_path: Path) -> None:
+    """Of a column of fractions, of whole numbers, of decimals; a text has to be made a number."""
+    with closing(sqlite3.connect(ledger(tmp_path))) as database, database:
+        database.execute(f"ALTER TABLE matter ADD rate {kind}")
+        database.execute("UPDATE matter SET rate = ?", (rate,))
+    number = "(lookup.person.rate | float)" if kind == "TEXT" else "lookup.person.rate"
+    text = BILLED.replace("    WHEN\n", "").replace("AMOUNT", f"{{{{ duration.hours * {number} * 100 }}}}")
+    opened = Delivery.of(project(tmp_path, text), {})
+    (verdict,) = taking(opened, raw(totalDurationSecs=900))
+    assert (verdict.outcome, rows(tmp_path)) == ("SUCCESS", [("g1", 7, 6250 if kind == "INTEGER" else 6262.5)])
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '[{"a": 1}, {"a": 2}]', "\x00"])

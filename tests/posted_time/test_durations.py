@@ -21,7 +21,7 @@ from syncengine.posted_time.durations import (
     round_up,
     rounded,
 )
-from syncengine.posted_time.group import read_group, stored
+from syncengine.posted_time.group import digest, read_group, stored
 from syncengine.project.delivery_schema import DurationFrom, DurationSection, Weighting
 from tests.posted_time.samples import group, raw, row
 
@@ -43,10 +43,59 @@ def test_total_is_what_was_posted_and_worked_is_the_rows() -> None:
 
 
 def test_what_is_missing_is_made_up_for() -> None:
-    """No total: the rows. No rows: the total, even if rows were asked for. Neither: nothing."""
+    """No total: the rows. No rows: the total, even if rows were asked for."""
     assert duration_of(group(totalDurationSecs=None), settings()).seconds == 3600
     assert duration_of(group(timeRows=[]), settings(from_=DurationFrom.ROWS)).seconds == 3600
-    assert duration_of(group(totalDurationSecs=None, timeRows=[]), settings()).seconds == 0
+
+
+HOURS = {
+    "hours alone": ({"totalDurationHours": 1.5, "timeRows": []}, 5400),
+    "hours as text": ({"totalDurationHours": "1.5", "timeRows": []}, 5400),
+    "hours that are no whole seconds": ({"totalDurationHours": 1.1001, "timeRows": []}, 3960),
+    "hours that were changed": ({"totalDurationHours": 2, "timeRows": [row(durationSecs=3600)]}, 7200),
+    "hours that are the rows', rounded": ({"totalDurationHours": 2.78, "timeRows": [row(durationSecs=10000)]}, 10000),
+    "seconds and hours": ({"totalDurationSecs": 10000, "totalDurationHours": 2.78, "timeRows": []}, 10000),
+    "seconds, and hours that cannot be read": ({"totalDurationSecs": 60, "totalDurationHours": "x"}, 60),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), HOURS.values(), ids=HOURS.keys())
+def test_hours_are_the_total_where_there_are_no_seconds(given: dict[str, Any], expected: int) -> None:
+    """As exact as they can be, and part of what was posted: other hours are other content."""
+    posted = group(**{"totalDurationSecs": None, **given})
+    found = duration_of(posted, settings())
+    assert objection(posted, settings()) is None
+    assert (found.seconds, found.total_seconds) == (expected, expected)
+    other = group(**{"totalDurationSecs": None, **given, "totalDurationHours": 7})
+    assert (digest(other) == digest(posted)) is ("totalDurationSecs" in given)
+
+
+UNKNOWN = {
+    "nothing": {"timeRows": []},
+    "hours that are no number": {"totalDurationHours": "x", "timeRows": []},
+    "hours that are no number, beside rows": {"totalDurationHours": "1,5"},
+    "rows without a duration": {"timeRows": [row(durationSecs=None)]},
+    "one of the rows": {"timeRows": [row(), row(durationSecs=None)]},
+}
+
+
+@pytest.mark.parametrize("given", UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_a_duration_that_nobody_gave_is_not_zero(given: dict[str, Any]) -> None:
+    """It is unknown, and so is a sum with an unknown part."""
+    assert objection(group(**{"totalDurationSecs": None, **given}), settings()) == UNREADABLE
+
+
+def test_a_row_of_unknown_length_is_unknown_only_where_rows_count() -> None:
+    """The posted total counts without them, unless the project counts rows."""
+    posted = group(timeRows=[row(), row(durationSecs=None)])
+    assert objection(posted, settings()) is None
+    assert objection(posted, settings(from_=DurationFrom.ROWS)) == UNREADABLE
+
+
+@pytest.mark.parametrize("hours", [-1.5, "-1"])
+def test_hours_below_zero_are_refused(hours: object) -> None:
+    """As seconds below zero are."""
+    assert objection(group(totalDurationSecs=None, totalDurationHours=hours, timeRows=[]), settings()) == NEGATIVE
 
 
 @pytest.mark.parametrize(

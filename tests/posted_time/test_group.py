@@ -120,6 +120,15 @@ def test_what_the_service_adds_does_not_make_another_content(change: dict[str, A
     assert digest(group(**change)) == digest(group())
 
 
+@pytest.mark.parametrize("number", [3600.0, "3600", "3600.0"])
+def test_a_number_is_the_same_in_any_form(number: object) -> None:
+    """In the total, in a row and in hours: JSON has one kind of number."""
+    assert digest(group(totalDurationSecs=number)) == digest(group())
+    assert digest(group(timeRows=[row(durationSecs=number)])) == digest(group())
+    hours = [digest(group(totalDurationSecs=None, totalDurationHours=hours)) for hours in (1, 1.0, "1.0")]
+    assert len(set(hours)) == 1
+
+
 @pytest.mark.parametrize("change", OTHER)
 def test_what_the_user_changed_makes_another_content(change: dict[str, Any]) -> None:
     """Each of these is another piece of work."""

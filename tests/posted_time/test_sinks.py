@@ -194,6 +194,24 @@ def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path:
     run(delivery, story)
 
 
+@pytest.mark.parametrize("tag", ["ACME-0043", "ACME-0042", "NO"])
+def test_a_lookup_that_is_down_is_well_again_only_once_it_was_asked(tag: str, tmp_path: Path) -> None:
+    """A group for which it is not asked proves nothing; one that it does not know proves that it answers."""
+    lookups = LOOKUPS.replace("- name: matter", "- name: matter\n    when: tag.name != 'ACME-0043'")
+    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), lookups)
+
+    async def story(opened: Delivery) -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+            other.execute("ALTER TABLE matter RENAME TO away")
+        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+            other.execute("ALTER TABLE away RENAME TO matter")
+        await opened.take(raw("g2", tags=[{"name": tag}]), mechanism="fetch")
+        assert opened.is_cautious is (tag == "ACME-0043")
+
+    run(delivery, story)
+
+
 # --- HTTP
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -205,8 +206,30 @@ def test_a_tag_that_no_sink_takes(unmatched: str, outcome: PostedTimeStatus, tmp
     sink = SQL_SINK + EACH + "  when: tag.name == 'ACME-0043'\n"
     (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + f"unmatched: {unmatched}\n"), several())
     assert verdict.outcome is outcome
-    assert rows(tmp_path) == ([("g1", 8, 1800)] if unmatched == "accept" else [])
+    assert rows(tmp_path) == ([("g1", 8, 3600)] if unmatched == "accept" else [])
     assert unmatched == "accept" or "ACME-0042" in (verdict.message or "")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seconds"), [("DIVIDE_BETWEEN_TAGS", [1801, 1800]), ("WHOLE_DURATION_TO_EACH_TAG", [3601, 3601])]
+)
+def test_no_part_of_the_time_is_lost_with_a_tag_that_no_sink_takes(
+    strategy: str, seconds: list[int], tmp_path: Path
+) -> None:
+    """It is left out before the time is divided, also beside a sink that takes the whole; narratives say the same."""
+    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7") + EACH + "  when: tag.path == '/law/'\n"
+    tags = [{"name": name, "path": "/law/"} for name in "ac"] + [{"name": "b", "path": "/internal/"}]
+    group = raw(tags=tags, totalDurationSecs=3601, timeRows=[], durationSplitStrategy=strategy)
+    for deliver, more in ((sink, "unmatched: accept\n"), (sink + JSONL, "")):
+        for old in (tmp_path / ".syncengine", tmp_path / "ledger.db"):
+            shutil.rmtree(old, ignore_errors=True) if old.is_dir() else old.unlink(missing_ok=True)
+        more += "narrative: {summary: true}\n"
+        assert taking(delivering(tmp_path, deliver, more), group)[0].outcome is PostedTimeStatus.SUCCESS
+        assert sorted((secs for _, _, secs in rows(tmp_path)), reverse=True) == seconds
+        charged = {"Charged: 30m 1s", "Charged: 30m"} if strategy.startswith("D") else set()
+        notes = [note for (note,) in rows(tmp_path, "SELECT note FROM time")]
+        assert {line for note in notes for line in note.splitlines() if line.startswith("Charged")} == charged
+    assert [line["seconds"] for line in lines(tmp_path)] == [3601]
 
 
 def test_tags_can_go_to_sinks_of_their_own(tmp_path: Path) -> None:

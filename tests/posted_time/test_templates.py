@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
@@ -15,7 +17,7 @@ from syncengine.document.template_types import Written
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.templates import SCOPE, Compiler, PathLookup, RenderTrouble, Text, plain
 from syncengine.templating.names import Shape
-from tests.posted_time.projects import bare_route
+from tests.posted_time.projects import bare_route, problems
 from tests.posted_time.samples import group, row
 
 ROUTE = bare_route()
@@ -75,6 +77,83 @@ def test_what_a_template_comes_to(text: str, expected: object) -> None:
     """An expression alone keeps its type; decimals are compared as they are written."""
     found = value(text)
     assert (str(found) if isinstance(expected, str) else found) == expected
+
+
+NUMBERS: dict[str, Any] = {
+    "{{ '12' | int }}": 12,
+    "{{ ' -12.9 ' | int }}": -12,
+    "{{ '1e3' | float }}": 1000.0,
+    "{{ user.externalId | int(0) }}": 0,
+    "{{ user.externalId | float(default=-1) }}": -1,
+    "{{ tag.externalId | int }}": None,
+    "{{ tag.externalId | int(0) }}": 0,
+    "{{ tag.externalId | float }}": None,
+    "{{ tag.externalId | abs }}": None,
+    "{{ tag.externalId | filesizeformat }}": None,
+    "{{ '10000' | hours }}": "2.78",
+    "{{ [duration.hours, 0.5] | sum }}": "3.2778",
+    "{{ duration.hours * 250.5 }}": "695.83890",
+    "{{ 250.5 * duration.hours }}": "695.83890",
+    "{{ duration.hours - 0.7778 }}": "2.0000",
+    "{{ duration.hours / 0.5 }}": "5.5556",
+    "{{ duration.hours // 0.5 }}": "5",
+    "{{ 12345 | center(9) }}": "  12345  ",
+    "{{ 12345 | truncate(4, true, '', 0) }}": "1234",
+    "{{ 12345 | wordwrap(3) }}": "123\n45",
+    "{{ 12345 | indent(2, true) }}": "  12345",
+    "{{ 12345 | replace(3, 0) }}": "12045",
+    "{{ 12345 | unwrap }}": "12345",
+    "{{ start | center(27) }}": " 2024-05-02 09:05:00+02:00 ",
+    "{{ '2024-05-02' | local('America/New_York') }}": "2024-05-02 00:00:00-04:00",
+    "{{ '2024-05-02T07:05' | local('Europe/Vienna') }}": "2024-05-02 09:05:00+02:00",
+    "{{ '2024-05-02T07:05Z' | local('Europe/Vienna') }}": "2024-05-02 09:05:00+02:00",
+}
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
+@pytest.mark.parametrize(("text", "expected"), NUMBERS.items())
+def test_what_filters_and_sums_come_to(text: str, expected: object, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of any kind may be mixed, filters of texts take them too, and the host's time zone is no part of it."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        found = value(text)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert (str(found) if isinstance(expected, str) else found) == expected
+
+
+NO_NUMBERS = [
+    "{{ user.externalId | int }}",
+    "{{ user.externalId | float }}",
+    "{{ '' | int }}",
+    "{{ '1,5' | float }}",
+    "{{ '1_000' | int }}",
+    "{{ '12 h' | int }}",
+    "{{ 'nan' | float }}",
+    "{{ 'inf' | float }}",
+    "{{ '1e999' | float }}",
+    "{{ [1] | int }}",
+    "{{ [user.externalId] | map('int') | list }}",
+    "{{ user.externalId | round }}",
+    "{{ 'nan' | round(2) }}",
+    "{{ user.externalId | hours }}",
+    "{{ user.externalId | duration }}",
+    "{{ user.externalId | round_up('6m') }}",
+    "{{ user.externalId | abs }}",
+    "{{ user.externalId | filesizeformat }}",
+    "{{ tags | sum(attribute='name') }}",
+    "{{ tags | sum(attribute='externalId') }}",
+]
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_what_is_no_number_is_never_taken_for_one(text: str) -> None:
+    """Not for 0 either, which may be somebody's id; and it is told in our words."""
+    with pytest.raises(RenderTrouble, match=r"(is not a number|takes numbers)") as told:
+        value(text)
+    assert not re.search(r"Error|Operation|operand|NoneType", str(told.value))
 
 
 MISSING = [
@@ -404,8 +483,8 @@ def test_a_setting_includes_only_what_is_in_the_project(tag: str, name: str, tmp
     assert [(d.file, d.code) for d in compiling.found] == [(name, "unreadable-file")]
 
 
-def test_our_narrative_tells_rows_and_durations() -> None:
-    """Local times, names, what was worked, posted and charged."""
+def test_our_narrative_tells_what_was_done() -> None:
+    """What the person wrote, and did at which local time."""
     variables = ROUTE.variables(
         group(
             description="Reply to the examiner",
@@ -414,32 +493,48 @@ def test_our_narrative_tells_rows_and_durations() -> None:
         )
     )
     assert ROUTE.narrative.render(variables) == (
-        "Reply to the examiner\n\n09:05 Word: Reply.docx (1h)\n11:05 Call (1h)\n\nWorked: 2h\nPosted: 2h 30m"
+        "Reply to the examiner\n\n09:05 Word: Reply.docx (1h)\n11:05 Call (1h)"
     )
 
 
-SUMMARIES = {
-    "never registered": ({}, "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h"),
-    "wanted": ({"ADD_SUMMARY_TO_NARRATIVE": True}, "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h"),
-    "not wanted": ({"ADD_SUMMARY_TO_NARRATIVE": False}, ""),
-    "not named": ({"OTHER": False}, "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h"),
+SUMMARIES: dict[str, tuple[dict[str, Any], bool | None, bool]] = {
+    "never registered": ({}, None, False),
+    "wanted by the service": ({"ADD_SUMMARY_TO_NARRATIVE": True}, None, True),
+    "wanted, as text": ({"ADD_SUMMARY_TO_NARRATIVE": " True "}, None, True),
+    "not wanted by the service": ({"ADD_SUMMARY_TO_NARRATIVE": False}, None, False),
+    "not wanted, as text": ({"ADD_SUMMARY_TO_NARRATIVE": "false"}, None, False),
+    "no answer": ({"ADD_SUMMARY_TO_NARRATIVE": None}, None, False),
+    "not named": ({"OTHER": True}, None, False),
+    "wanted by the project": ({"ADD_SUMMARY_TO_NARRATIVE": False}, True, True),
+    "not wanted by the project": ({"ADD_SUMMARY_TO_NARRATIVE": True}, False, False),
 }
 
 
-@pytest.mark.parametrize(("configuration", "end"), SUMMARIES.values(), ids=SUMMARIES.keys())
-def test_the_service_decides_whether_our_narrative_ends_in_a_summary(configuration: dict[str, Any], end: str) -> None:
+@pytest.mark.parametrize(("configuration", "setting", "expected"), SUMMARIES.values(), ids=SUMMARIES.keys())
+def test_our_narrative_ends_in_a_summary_where_it_is_wanted(
+    configuration: dict[str, Any], setting: bool | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the duration, and of the tags where there are several; what was done is told either way."""
     route = bare_route()
-    route.configuration = configuration
+    monkeypatch.setattr(route, "configuration", configuration)
     tags = [{"name": "ACME-0042"}, {"name": "ACME-0043"}]
     variables = route.variables(group(description="Reply", totalDurationSecs=7200, tags=tags))
-    assert route.narrative.render(variables) == "Reply\n\n09:05 Word: Reply.docx (1h)" + end
+    end = "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h" if expected else ""
+    narrative = replace(route.narrative, summary=setting)
+    assert narrative.render(variables) == "Reply\n\n09:05 Word: Reply.docx (1h)" + end
+
+
+def test_a_summary_is_a_setting_of_our_narrative_only(tmp_path: Path) -> None:
+    """A template of the project says itself how it ends."""
+    (tmp_path / "n.j2").write_text("x")
+    (told,) = problems(tmp_path, "narrative: {template: n.j2, summary: true}")
+    assert "`summary` is about the built-in narrative" in told.message
 
 
 def test_our_narrative_respects_narrative_only() -> None:
     """And so does any other, since rows have lost what they were about."""
     only = ROUTE.variables(group(description="Reply", narrativeType="NARRATIVE_ONLY"))
-    assert ROUTE.narrative.render(only) == "Reply\n\nWorked: 1h"
+    assert ROUTE.narrative.render(only) == "Reply"
     assert value("{% for r in rows %}{{ r.activity }}{{ r.description }}{% endfor %}", only) == ""
     assert value("{{ group.timeRows[0].description }}", only) is None
 
@@ -451,4 +546,5 @@ def test_a_number_of_any_length_is_json() -> None:
 
 def test_our_narrative_of_nothing_is_no_failure() -> None:
     """A group without anything."""
-    assert ROUTE.narrative.render(EMPTY) == "Worked: 0s"
+    assert ROUTE.narrative.render(EMPTY) == ""
+    assert replace(ROUTE.narrative, summary=True).render(EMPTY) == "Worked: 0s"

@@ -117,7 +117,7 @@ class PreviewFormat(Format):
     model_config = ConfigDict(title="syncengine preview")
     format: Literal["syncengine.preview/v1"]
     group_id: str | None
-    outcome: Answer
+    outcome: Answer | None = Field(description="The verdict; null if it depends on the row of a lookup.")
     message: str | None
     narrative: str | None
     duration: PreviewedDuration | None
