@@ -109,9 +109,13 @@ def open_engine(url: str, name: str) -> sa.Engine:
 
 
 def _leave_behind(context: sa.ExceptionContext) -> None:
-    """Throw the pool's connections away after an error that a new connection may not meet, as after a failover."""
+    """Throw the pool's connections away after an error that a new connection may not meet, as after a failover.
+
+    A transaction that is to be read-only is not meant.
+    """
     error = context.sqlalchemy_exception or context.original_exception
-    if isinstance(error, Exception) and is_left_behind(error):
+    writes = context.connection and context.connection.get_execution_options().get("writes")
+    if writes and isinstance(error, Exception) and is_left_behind(error):
         context.is_disconnect = True
 
 

@@ -79,7 +79,9 @@ def test_a_webhook_call_may_be_so_large(setting: str, limit: int, tmp_path: Path
     answers: list[int] = []
 
     def call(id: str, size: int) -> None:
-        body = f'{{"groupId": "{id}", "callerKey": "{CALLER_KEY}", "tags": [], "description": "'
+        body = (
+            f'{{"groupId": "{id}", "callerKey": "{CALLER_KEY}", "tags": [], "totalDurationSecs": 60, "description": "'
+        )
         content = body + "x" * (size - len(body) - 2) + '"}'
         answers.append(loopback.post(url, content=content).status_code)
 
