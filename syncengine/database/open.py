@@ -89,7 +89,6 @@ def open_engine(url: str, name: str) -> sa.Engine:
         if parsed.drivername in ("postgres", "postgresql"):
             parsed = parsed.set(drivername="postgresql+psycopg")
         engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
-        end_idle_transactions(engine)
         event.listen(engine, "handle_error", _leave_behind)
         if engine.dialect.name == "postgresql":
             event.listen(engine, "begin", _begin_in_postgresql)
@@ -219,12 +218,15 @@ def _forget(connection: sqlite3.Connection, _record: object, _state: object) -> 
 
 
 def _begin_in_postgresql(connection: sa.Connection) -> None:
-    """Set a limit for statements where there is none, and have what is written on the disk when it is committed.
+    """Set limits where there are none, and have what is written on the disk when it is committed, in one round trip.
 
     A server's crash must not take back row and receipt after they were answered. The settings end with the transaction,
     since a pooler may share the connection.
     """
-    settings = [("statement_timeout", "0", f"{STATEMENT_SECONDS}s")]
+    settings = [
+        ("statement_timeout", "0", f"{STATEMENT_SECONDS}s"),
+        ("idle_in_transaction_session_timeout", "0", f"{IDLE_SECONDS}s"),
+    ]
     if connection.get_execution_options().get("writes"):
         settings.append(("synchronous_commit", "off", "on"))
     connection.exec_driver_sql(
