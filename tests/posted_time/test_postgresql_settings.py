@@ -21,7 +21,7 @@ from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
 from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw, row
-from tests.posted_time.test_postgresql import delivery, do, ids, receipts
+from tests.posted_time.test_postgresql import DELIVER, delivery, do, ids, receipts
 from tests.posted_time.test_sinks import run, taking
 from tests.support.ports import unused_port
 
@@ -134,6 +134,28 @@ def test_a_row_and_its_receipt_are_on_the_disk_before_they_are_answered(
 
     run(delivery(tmp_path, url), story)
     assert ids(server, column="durable") == ["on"] * 9
+
+
+@pytest.mark.parametrize("code", ["P0001", "P0002", "45000", "U0001", "22023", "23514", "44000"])
+def test_what_a_trigger_raises_is_a_refusal_whatever_its_code(
+    code: str, server: postgresql.Server, tmp_path: Path
+) -> None:
+    """In the project's words, and with none of the trigger's; the sink is well."""
+    raised = f"RAISE EXCEPTION ''closed since 1815'' USING ERRCODE = ''{code}''"
+    body = f"BEGIN IF NEW.id = ''g1'' THEN {raised}; END IF; RETURN NEW; END"
+    do(server, f"CREATE FUNCTION closed() RETURNS trigger LANGUAGE plpgsql AS '{body}'")
+    do(server, "CREATE TRIGGER closed BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION closed()")
+    deliver = DELIVER + "    refused: The period is closed.\n"
+
+    async def story(opened: Delivery) -> None:
+        first = await opened.take(raw("g1"), mechanism="fetch")
+        assert (first.outcome, first.message) == (REFUSED, "The period is closed.")
+        assert "1815" not in (first.detail or "")
+        assert opened.troubles == ()
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is SUCCESS
+
+    run(delivery(tmp_path, server.url(), deliver), story)
+    assert ids(server) == ["g2"]
 
 
 def settle(server: postgresql.Server, change: str) -> None:

@@ -25,8 +25,8 @@ SLOW: dict[str, str] = {
     "operate": "deployment many_runners standby",
     "packaging": "ci_files wheel",
     "planning": "data_rows increment lint_levels properties shrinking",
-    "posted_time": "audit commands drift drift_reading fetch_by_hand kill postgresql properties side_by_side sinks tags"
-    " unreadable webhook_receiver",
+    "posted_time": "audit commands drift drift_reading fetch_by_hand kill mariadb postgresql"
+    " postgresql_settings properties side_by_side sinks tags unreadable webhook_receiver",
     "publish": "pipeline publish reviewed",
     "pull_requests": "policy two_sides",
     "quarantine": "killed other_states quarantine",
