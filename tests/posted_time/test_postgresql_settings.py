@@ -136,6 +136,41 @@ def test_a_row_and_its_receipt_are_on_the_disk_before_they_are_answered(
     assert ids(server, column="durable") == ["on"] * 9
 
 
+UPDATES = {
+    "update": ("UPDATE matter SET secs = secs + 1 WHERE no = :no", REFUSED),
+    "update that returns": ("UPDATE matter SET secs = secs + 1 WHERE no = :no RETURNING no", REFUSED),
+    "insert of what is selected": ("INSERT INTO time SELECT no, 1 FROM matter WHERE no = :no", REFUSED),
+    "a procedure, which does not say": ("CALL book(:no)", SUCCESS),
+    "a function, which does not say": ("SELECT FROM booked(:no)", SUCCESS),
+}
+
+
+@pytest.mark.parametrize(("statement", "expected"), UPDATES.values(), ids=UPDATES.keys())
+def test_one_that_finds_no_row_is_refused_among_others_that_find_theirs(
+    statement: str, expected: PostedTimeStatus, server: postgresql.Server, tmp_path: Path
+) -> None:
+    """Groups that share a transaction and a round trip are told apart."""
+    do(
+        server,
+        "CREATE TABLE matter (no text, secs int)",
+        "INSERT INTO matter SELECT 'M' || n, 0 FROM generate_series(0, 19) n",
+    )
+    update = "UPDATE matter SET secs = secs + 1 WHERE matter.no = $1"
+    do(server, f"CREATE PROCEDURE book(text) LANGUAGE sql AS '{update}'")
+    do(server, f"CREATE FUNCTION booked(text) RETURNS SETOF text LANGUAGE sql AS '{update} RETURNING matter.no'")
+    params = '{no: "{{ tag.name }}"}'
+    deliver = f'deliver:\n  - {{name: ledger, sql: {{source: ledger, statement: "{statement}", params: {params}}}}}\n'
+
+    async def story(opened: Delivery) -> None:
+        tags = ["NO" if number == 7 else f"M{number}" for number in range(20)]
+        groups = (raw(f"g{number:02}", tags=[{"name": name}]) for number, name in enumerate(tags))
+        verdicts = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert [v.outcome for v in verdicts] == [expected if n == 7 else SUCCESS for n in range(20)]
+
+    run(delivery(tmp_path, server.url(), deliver), story)
+    assert receipts(server) == [f"g{n:02}" for n in range(20) if n != 7 or expected is SUCCESS]
+
+
 @pytest.mark.parametrize("code", ["P0001", "P0002", "45000", "U0001", "22023", "23514", "44000"])
 def test_what_a_trigger_raises_is_a_refusal_whatever_its_code(
     code: str, server: postgresql.Server, tmp_path: Path
