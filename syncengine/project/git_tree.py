@@ -128,9 +128,11 @@ class Repository:
         kept = [each for each in work_tree.changed if each.mode == SUBMODULE and each.oid]
         added = [TreeEntry(FILE, "", path) for path in work_tree.new if not path.endswith("/")]  # or a repository in it
         entries = [*kept, *self._stored([*(each for each in work_tree.changed if each.mode != SUBMODULE), *added])]
-        gone = [TreeEntry(GONE, "0" * len(self.text("rev-parse", "HEAD").strip()), path) for path in work_tree.deleted]
+        removals = [
+            TreeEntry(GONE, "0" * len(self.text("rev-parse", "HEAD").strip()), path) for path in work_tree.deleted
+        ]
         self.text("read-tree", "HEAD", environ=own)
-        self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines([*gone, *entries]))
+        self.text("update-index", "-z", "--index-info", environ=own, standard_input=index_lines([*removals, *entries]))
         tree = self.text("write-tree", environ=own).strip()
         return self.text("commit-tree", tree, "-p", "HEAD", "-m", "work tree", environ=own).strip()
 
@@ -191,8 +193,8 @@ def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
     """Open the Git repository of a project's folder. Raise `Usage`, which names `option`, when there is none."""
     with _temporary_folder(option) as objects:
         repo = Repository(root, root, "", objects, option=option)
-        asked = ("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects", "--absolute-git-dir")
-        answer = repo.ask(*asked)
+        arguments = ("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects", "--absolute-git-dir")
+        answer = repo.ask(*arguments)
         if answer.returncode != 0:
             errors = answer.stderr.decode("utf-8", "replace")
             cure = f" ({git_environment.advice(errors)})" if git_environment.is_in_repository(root) else ""

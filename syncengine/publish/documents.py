@@ -152,9 +152,9 @@ def _of_report(report: Report, name: str) -> Publication:
     counts = {"create": applied["create"], "update": applied["update"], "remove": removals}
     is_closed = any(diagnostic.code == "gate" for diagnostic in report.diagnostics)
     outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
-    told = report.status is not RunStatus.REFUSED  # else the project may have been unreadable, with its commit
+    has_commit = report.status is not RunStatus.REFUSED  # else the project may have been unreadable, with its commit
     return Publication(
-        lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit, has_commit=told
+        lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit, has_commit=has_commit
     )
 
 
