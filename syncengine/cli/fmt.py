@@ -17,6 +17,7 @@ from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError
 from syncengine.project.atomic_write import write_whole
+from syncengine.project.content import refuse_missing
 from syncengine.render.escape import file_name, visible
 
 FMT_FORMAT = "syncengine.fmt/v1"
@@ -92,6 +93,8 @@ def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], s
     if not paths:
         project = options.project()
         return project.root, list(project.manifests), project.secret_files()
+    for path in paths:
+        refuse_missing(options.folder / path, path)
     secrets: set[Path] = set()
     with suppress(SyncengineError):
         secrets = options.project().secret_files()

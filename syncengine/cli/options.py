@@ -123,6 +123,7 @@ class Globals:
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.files import where_to_go
+        from syncengine.project.content import refuse_missing
         from syncengine.project.load import project_folder
         from syncengine.project.model import FILE_NAME
         from syncengine.project.references import setting_problem
@@ -132,6 +133,8 @@ class Globals:
         if not self.config and not any(os.path.lexists(place / name) for name in (FILE_NAME, "manifests")):
             message = f"this folder has neither {FILE_NAME} nor manifests/{where_to_go(place)}"
             raise setting_problem("no-project", message)
+        for name in (*([self.config] if self.config else ()), *self.variable_files):
+            refuse_missing(self.folder / name, name)
         files = (self.folder / name for name in self.variable_files)
         return self._load(place, self.folder / self.config if self.config else None, files)
 

@@ -74,6 +74,8 @@ def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[st
     names = [PurePosixPath(file.name) for file in find(project.manifests, project.files).files]
     for path, selected in paths:
         if selected != "." and not any(name.is_relative_to(selected) for name in names):
+            if (file := project.root / selected).is_file() and not file.stat().st_size:
+                raise click.UsageError(f"{path} is empty: the command that writes it may have been stopped early")
             expected = "neither a saved plan nor a manifest" if command == "apply" else "no manifest"
             raise click.UsageError(f"{path} is {expected} of this project")
 

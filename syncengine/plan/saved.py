@@ -27,6 +27,7 @@ from syncengine.plan.model import Plan, Tree
 from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
+from syncengine.project.content import refuse_missing
 
 FORMAT = "syncengine.plan/v1"
 START = f'{{"format":"{FORMAT}",'.encode()
@@ -157,9 +158,10 @@ def load(path: Path, display: Shown) -> Plan:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
+    refuse_missing(path)
     try:
         if not path.is_file():
-            raise _unfit(f"the plan {path} cannot be read: it {'is not a file' if path.exists() else 'does not exist'}")
+            raise _unfit(f"the plan {path} cannot be read: it is not a file")
         with path.open("rb") as file:
             yield file
     except OSError as error:
@@ -216,6 +218,8 @@ def _of_before(path: Path) -> SyncengineError:
 
 def _none(path: Path, whole: bytes) -> SyncengineError:
     """Return the error for a file that `save` did not write."""
+    if not whole:
+        return _unfit(f"{path} is empty: the command that writes it may have been stopped early")
     try:
         printed = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -19,6 +19,7 @@ from syncengine.plan import saved
 from syncengine.plan.diff import Change
 from syncengine.plan.judgement import POLICY_DENIED
 from syncengine.plan.review import ReviewedPlan
+from syncengine.project.content import refuse_missing
 from syncengine.render.documents import change_of
 from syncengine.render.formats import Diagnostics, PlanBasis, PlanFormat
 from syncengine.resource import Key
@@ -48,9 +49,10 @@ def reviewed_in(data: bytes, file: str) -> ReviewedPlan:
 
 
 def _content(path: Path, file: str) -> bytes:
+    refuse_missing(path, file)
     try:
         if not path.is_file():
-            raise _unfit(f"{file} {'is not a file' if path.exists() else 'does not exist'}")
+            raise _unfit(f"{file} is not a file")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

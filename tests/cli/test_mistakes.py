@@ -19,6 +19,32 @@ def test_how_far_back_has_a_unit(project: Project, command: str) -> None:
     assert (done.code, "'7' has no unit: write 7d or 7h" in done.err) == (64, True)
 
 
+MISSING = (
+    *("apply -y nope.json", "plan nope.json", "validate nope.json", "render nope.json", "show nope.json"),
+    *("fmt nope.json", "adopt nope.json", "plan --since nope.json", "state import nope.json", "test nope.json"),
+    *("init --from-csv nope.json new", "--config nope.json validate", "validate --var-file nope.json"),
+)
+
+
+@pytest.mark.parametrize("words", MISSING)
+def test_a_file_that_is_not_there_is_told_alike_by_all_commands(project: Project, words: str) -> None:
+    """In one sentence with the name that was given, as a mistake on the command line."""
+    project.wants(tags=NEW)
+    done = project.run(*words.split())
+    assert (done.code, "error[usage]: nope.json: no such file or folder\n" in done.out + done.err) == (64, True), (
+        done.err
+    )
+
+
+def test_an_empty_file_in_place_of_a_plan_is_told_as_empty(project: Project) -> None:
+    """A plan that was not written to its end, rather than no plan."""
+    project.wants(tags=NEW)
+    (project.folder / "plan.json").touch()
+    for command in ("apply -y", "show"):
+        done = project.run(*command.split(), "plan.json")
+        assert (done.code != 0, "plan.json is empty: " in done.err) == (True, True), done.err
+
+
 def test_a_name_without_its_kind_leaves_out_nothing_of_drift(project: Project) -> None:
     """As `plan` refuses one that selects nothing."""
     done = project.run("drift", "--exclude", "HR-*")

@@ -387,7 +387,7 @@ def test_messages_as_json_have_code_and_place(project: Project) -> None:
     assert (line["level"], line["code"], line["file"]) == ("error", "unknown-category", "manifests/all.yaml")
     assert line["line"] > 0
     done = project.run("plan", "--log-format", "json", "--var-file", os.fsdecode(b"x\xff.yaml"))
-    assert done.code == 8
+    assert done.code == 64
     assert [json.loads(each)["level"] for each in done.err.splitlines()] == ["error"]
 
 

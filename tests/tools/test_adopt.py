@@ -159,7 +159,7 @@ def test_a_column_that_is_wrong_is_told_with_its_place(project: Project) -> None
     ]
 
 
-@pytest.mark.parametrize(("name", "code"), [("missing.csv", 1), ("there.txt", 64)])
+@pytest.mark.parametrize(("name", "code"), [("missing.csv", 64), ("there.txt", 64)])
 def test_a_file_that_cannot_be_read_is_named(project: Project, name: str, code: int) -> None:
     """Missing, or of another kind."""
     done = project.run("adopt", name)
