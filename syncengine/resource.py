@@ -107,7 +107,8 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
 
     `column` is the column of its first key; plans and states keep only the line. When `sound` is false, only key,
     place, category and former names are known, and nothing is planned. `status` differs from active only in the undo of
-    a run, which first restores the body, and then releases or retires the resource as before the run.
+    a run, which first restores the body, and then releases or retires the resource as before the run. A tag that is
+    `outside` leaves any category that people may have put it in (`policy.keep_out`).
     """
 
     key: Key
@@ -118,10 +119,13 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
     column: int = 1
     sound: bool = True
     status: Status = Status.ACTIVE
+    outside: bool = False
 
 
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
 """The two alternative fields for a tag's category, each mapped to the other."""
+ANY_CATEGORY = "*"
+"""The reference of a tag whose category is unknown, since it was recorded without one and never sent with one."""
 
 
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
@@ -163,7 +167,7 @@ class Recorded(Struct, frozen=True, gc=False):
     `doubtful` means that a call for the resource failed or has no known outcome. `confirmed` means that a call with the
     whole resource was acknowledged since it was last deleted. A DELETED and doubtful row may or may not be gone.
     `former_categories` are references to categories that a tag may still be in, because no call that moves it away was
-    acknowledged yet. `run` and `plan` are the ids of the last writer.
+    acknowledged yet, or `ANY_CATEGORY`. `run` and `plan` are the ids of the last writer.
     """
 
     key: Key

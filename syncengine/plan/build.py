@@ -55,7 +55,7 @@ def plan(
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     verdict = _verdict(options, desired, recorded)
-    target = aim(rows, desired.resources, desired.removed, options.rules, options.scope, verdict.entries)
+    target = aim(rows, desired.resources, desired.removed, options.rules, options.scope, verdict.entries, recorded)
     suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     set_aside = _of_quarantine(verdict, target, options, desired, recorded)
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels), *set_aside)

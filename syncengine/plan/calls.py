@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from syncengine.document.text import folded
 from syncengine.effects import Effect
 from syncengine.plan.aim import PlannedRemoval, RemovalKind
-from syncengine.plan.diff import Change, Difference, is_new, needs_upsert
-from syncengine.resource import Key, Kind, Resource, Source, Status
+from syncengine.plan.diff import OUTSIDE, Change, Difference, is_new, needs_upsert
+from syncengine.resource import Key, Kind, Resource, Source, Status, Value
 from syncengine.service.operations import (
     ADD_KEYWORDS,
     DELETE_KEYWORD,
@@ -126,7 +126,7 @@ def whole(difference: Difference, former: Key | None = None) -> Effect:
     return Effect(
         key=resource.key,
         fields=resource.body.fields,
-        cleared=tuple(name for name in before if name not in resource.body.fields) if before else (),
+        cleared=_cleared(resource, before or {}),
         keywords=resource.body.keywords,
         metadata=resource.body.metadata,
         status=resource.status,
@@ -135,6 +135,12 @@ def whole(difference: Difference, former: Key | None = None) -> Effect:
         source=resource.source,
         protect=resource.protect,
     )
+
+
+def _cleared(resource: Resource, before: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the fields to send empty: recorded ones that are gone, and the category of a tag that leaves any."""
+    cleared = tuple(name for name in before if name not in resource.body.fields)
+    return (*cleared, OUTSIDE.name) if resource.outside else cleared
 
 
 def _resource(difference: Difference) -> Resource:

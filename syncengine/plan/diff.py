@@ -154,6 +154,9 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
 """The change of a tag from private (readable for authorized members) to public (readable for the whole team)."""
 
+OUTSIDE = FieldChange("category", None, "")
+"""The change of a tag that leaves whatever category people may have put it in."""
+
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: whether the service has it is unknown"
 RESTORED = "recorded by `state restore` from an earlier version: the service may have other content now"
@@ -192,6 +195,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
     for key, resource in aim.desired.items():
         if key.kind is Kind.TAG and key not in recorded and key not in aim.renames:  # as most are in a large plan
             new = appearance(key, resource.body, resource.source)
+            new = replace(new, fields=(*new.fields, OUTSIDE)) if resource.outside else new
             differences.append(Difference(same(new), None, resource))
             continue
         row = row_to_compare(key, recorded, aim.renames)
@@ -353,7 +357,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
         replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
         change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, new=is_new(row)), replaced)
         (unsaid if _means_the_same(resource.key.kind, change) else visible).append(change)
-    return visible, unsaid
+    return [*visible, OUTSIDE] if resource.outside else visible, unsaid
 
 
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:

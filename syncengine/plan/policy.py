@@ -18,6 +18,8 @@ from syncengine.plan.companions import Estate, keeper_of_types, with_companions
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import (
+    ALTERNATIVES,
+    ANY_CATEGORY,
     Body,
     Key,
     Kind,
@@ -45,6 +47,7 @@ class _Judgement:
     removed: Mapping[Key, Removed]
     rules: Rules
     scope: Scope
+    before: Mapping[Key, Recorded]
     aim: Aim = field(default_factory=Aim)
     taken_over: dict[Key, Key] = field(default_factory=dict)
 
@@ -69,15 +72,20 @@ def aim(
     rules: Rules,
     scope: Scope,
     quarantined: Iterable[Key] = (),
+    before: Mapping[Key, Recorded] | None = None,
 ) -> Aim:
-    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected and never raised."""
-    judgement = _Judgement(recorded, desired, statements, rules, scope)
+    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected and never raised.
+
+    `before` are the rows without the doubts that only this plan has, if it has any.
+    """
+    judgement = _Judgement(recorded, desired, statements, rules, scope, before or recorded)
     _find_renames(judgement)
     _set_aside(judgement, quarantined)
     _choose_wanted(judgement)
     _judge_categories(judgement)
     _judge_activity_types(judgement)
     _judge_tags(judgement)
+    keep_out(judgement.aim, judgement.before)
     return judgement.aim
 
 
@@ -282,7 +290,37 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
             return "left-out", f"not deleted: tag {member.key.name} moves out of it and is not selected"
         if not is_desired and not j.scope.selects((member.key, member.source)):
             return "left-out", f"not deleted: tag {member.key.name} is in it and is not selected"
+    unsent = (key for key in j.desired if key not in j.aim.desired and may_be_anywhere(key, j.before))
+    if (hidden := next(unsent, None)) is not None:
+        cause = j.aim.aside.get(hidden)
+        why = "is not selected" if cause is None else "is in quarantine" if cause == hidden else f"waits for {cause}"
+        return "left-out", f"not deleted: tag {hidden.name} may be in it and {why}"
     return None
+
+
+def may_be_anywhere(key: Key, recorded: Mapping[Key, Recorded]) -> bool:
+    """Return whether the service may hold a tag of this name in a category that is recorded nowhere.
+
+    People may have made a tag that is not recorded, and moved one that was not managed.
+    """
+    row = recorded.get(key)
+    if key.kind is not Kind.TAG or row is None:
+        return key.kind is Kind.TAG
+    is_known = row.confirmed and not row.doubtful and ANY_CATEGORY not in row.former_categories
+    return not is_known or row.status is not Status.ACTIVE
+
+
+def keep_out(aim: Aim, recorded: Mapping[Key, Recorded]) -> None:
+    """Have each desired tag that may be in a deleted category sent first; one without a category leaves any."""
+    if not aim.movers:
+        return
+    hidden = [key for key in aim.desired if may_be_anywhere(key, recorded)]
+    for key in hidden:
+        fields, row = aim.desired[key].body.fields, recorded.get(key)
+        if not fields.keys() & ALTERNATIVES.keys() and not (row and category_references(row.body.fields)):
+            aim.desired[key] = replace(aim.desired[key], outside=True)
+    for category, movers in aim.movers.items():
+        aim.movers[category] = list(dict.fromkeys((*movers, *hidden)))
 
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:

@@ -18,7 +18,7 @@ from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.calls import Item, Step
 from syncengine.plan.diff import AGAIN, Action, Change
 from syncengine.plan.model import Plan
-from syncengine.plan.policy import members_of
+from syncengine.plan.policy import keep_out, may_be_anywhere, members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
 
 INCONSISTENT = "plan-inconsistent"
@@ -75,6 +75,7 @@ class _Reading:
         self._read_renames()
         self._read_leaving()
         self._read_cascades()
+        keep_out(self.aim, self.rows)
         self._read_rest()
 
     def _items(self, steps: frozenset[Step]) -> Iterator[Item]:
@@ -219,7 +220,7 @@ class _Reading:
         movers = [key for key in needs if key not in own]
         visible = {*self.aim.movers[category]}
         for key in movers:
-            if key not in visible:
+            if key not in visible and not may_be_anywhere(key, self.rows):
                 self._refuse_hidden_rename(category, key)
         if visible <= {*movers}:
             self.aim.movers[category] = movers

@@ -415,7 +415,7 @@ class House:
         assert plan is not None
         if operation is DELETE_TAG_CATEGORY:
             kind, lost = Kind.TAG, {name for name, row in changes.get("tags", {}).items() if row is None}
-            lost -= self.others.tags
+            lost -= self.others.tags - {key.name for key in manifest.resources}
             self.others.tags -= {name for name, row in changes.get("tags", {}).items() if row is None}
         else:
             kind = Kind.ACTIVITY_TYPE

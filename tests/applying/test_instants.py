@@ -71,15 +71,17 @@ AFTER = manifest(
     tag("gains", "more", category="renamed"),
     tag("cased", "words"),
     tag("new-name", was="old-name"),
+    tag("X-taken"),
     deleted=Removal.DELETE,
     retired=Removal.RETIRE,
 )
 
 
 def begun(home: House) -> None:
-    """Where the plan begins, with a tag of somebody else in the category that is renamed."""
+    """Where the plan begins, with tags of somebody else in categories that are renamed and deleted."""
     assert home.apply(BEFORE).status is RunStatus.COMPLETE
     home.others_act("tag", "renamed-before")
+    home.others_act("tag", "taken")
     home.others_act("keyword", "edited")
 
 

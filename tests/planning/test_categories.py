@@ -270,12 +270,12 @@ def test_tags_outside_a_deleted_category_are_not_cascaded(outsider: Recorded) ->
 
 
 def test_a_member_that_moves_elsewhere_is_not_cascaded_and_goes_first() -> None:
-    """The delete waits for each desired member's own upsert."""
+    """The delete waits for each desired member's own upsert, and for a tag that people may have made in it."""
     recorded = [row("category/acme"), row("tag/MOVED", category="acme"), row("tag/LEFT", category="acme")]
     plan = planned("tags: [{name: MOVED}, {name: NEW}]", recorded)
     (item,) = items(plan, Step.CATEGORY_DELETES)
     assert actions(plan)["tag/MOVED"] == "update"
-    assert addresses(item.needs) == ["tag/MOVED"]
+    assert addresses(item.needs) == ["tag/MOVED", "tag/NEW"]
     assert addresses(effect.key for effect in item.effects) == ["category/acme", "tag/LEFT"]
 
 

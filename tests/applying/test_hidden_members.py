@@ -1,0 +1,151 @@
+"""Tags that people put into a category which a plan deletes, and which the manifests declare (docs/planning.md 2.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from syncengine.plan.scope import Scope
+from tests.cli.program import Project
+
+from .bench import Bench, category, tag
+
+
+def person_makes(bench: Bench, name: str, *, category: str | None = None, **given: Any) -> None:
+    """A tag made in the console, perhaps in a category, which is sent as the service's own id."""
+    body = {"name": name, "additionalKeywords": ["by hand"], **given}
+    if category is not None:
+        body["tagCategoryId"] = bench.sandbox.categories()[category]["id"]
+    headers = {"Authorization": f"Bearer {bench.sandbox.api_key}", "x-api-key": bench.sandbox.api_key}
+    response = httpx.post(f"{bench.sandbox.url}/tag", json=body, headers=headers, trust_env=False)
+    assert response.status_code == 200, response.text
+
+
+def assert_out(bench: Bench, name: str = "HAND") -> None:
+    """The tag lives with what people gave it, in no category, and there is nothing more to do."""
+    held = bench.sandbox.tags()[name]
+    assert "by hand" in held["keywords"]
+    assert not held.get("tagCategoryId")
+    assert "c" not in bench.sandbox.categories()
+    bench.assert_at_rest()
+
+
+def test_a_tag_made_by_hand_outlives_its_category_once_it_is_declared(bench: Bench) -> None:
+    """Its upsert takes it out of the category before that is deleted, and the plan shows it."""
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tags=[tag("HAND")])
+    (change,) = [change for change in bench.plan().changes if change.key.name == "HAND"]
+    assert [(field.name, field.after) for field in change.fields if field.name == "category"] == [("category", "")]
+    ended = bench.apply()
+    assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory"])
+    assert_out(bench)
+
+
+def test_what_was_declared_without_a_category_stays_in_its_own_where_none_is_deleted(bench: Bench) -> None:
+    """What was never declared is never sent."""
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c")
+    bench.settle(tagCategories=[category("c")], tags=[tag("HAND")])
+    assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == bench.sandbox.categories()["c"]["id"]
+
+
+def test_it_outlives_two_categories(bench: Bench) -> None:
+    """Both wait for it."""
+    bench.settle(tagCategories=[category("c"), category("d")])
+    person_makes(bench, "HAND", category="c")
+    person_makes(bench, "OTHER", category="d")
+    bench.wants(tags=[tag("HAND"), tag("OTHER")])
+    assert bench.apply().exit_code == 0
+    assert_out(bench)
+    assert_out(bench, "OTHER")
+
+
+def test_a_category_waits_for_a_tag_that_is_refused(bench: Bench) -> None:
+    """A tag that goes elsewhere is still there until its upsert is acknowledged."""
+    bench.settle(tagCategories=[category("c"), category("kept")])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tagCategories=[category("kept")], tags=[tag("HAND", category="kept")])
+    bench.sandbox.fault("upsertTags", status=400, times=None)
+    assert bench.apply().exit_code == 3
+    assert "HAND" in bench.sandbox.tags()
+    bench.assert_converges()
+    assert "by hand" in bench.sandbox.tags()["HAND"]["keywords"]
+
+
+@pytest.mark.parametrize("status", ["released", "retired", "forgotten"])
+def test_a_tag_that_was_not_managed_meanwhile_may_have_been_moved(bench: Bench, status: str) -> None:
+    """Released, retired, or without a row at all."""
+    bench.settle(tagCategories=[category("c")], tags=[tag("HAND")])
+    bench.settings(f"policy: {{tagRemoval: {'retire' if status == 'retired' else 'forget'}}}")
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c")
+    if status == "forgotten":
+        done = Project(bench.folder, bench.sandbox.url).run("state", "forget", "tag/HAND", "-y", environ=bench.environ)
+        assert done.code == 0, done.err
+    bench.wants(tags=[tag("HAND")])
+    assert bench.apply().exit_code == 0
+    assert_out(bench)
+
+
+def test_a_tag_in_doubt_may_be_anywhere(bench: Bench) -> None:
+    """Its last upsert was refused: what it is in is known to nobody."""
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tagCategories=[category("c")], tags=[tag("HAND")])
+    bench.sandbox.fault("upsertTags", status=400, times=None)
+    assert bench.apply().exit_code == 3
+    bench.sandbox.heal()
+    bench.wants(tags=[tag("HAND")])
+    assert bench.apply().exit_code == 0
+    assert_out(bench)
+
+
+def test_the_new_name_of_a_renamed_tag_may_exist_already(bench: Bench) -> None:
+    """A person made it, in the category that goes."""
+    bench.settle(tagCategories=[category("c")], tags=[tag("OLD")])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tags=[tag("HAND", previously=["OLD"])])
+    assert bench.apply().exit_code == 0
+    assert_out(bench)
+
+
+@pytest.mark.parametrize("listed", ["name\nHAND\n", "name,description\nHAND,theirs\n"])
+def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench, listed: str) -> None:
+    """Also after an update that said nothing of its category."""
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c", description="theirs")
+    (bench.folder / "list.csv").write_text(listed, encoding="utf-8")
+    adopted = Project(bench.folder, bench.sandbox.url).run("adopt", "list.csv", environ=bench.environ)
+    assert adopted.code == 0, adopted.err
+    bench.settle(tagCategories=[category("c")], tags=[tag("HAND", description="ours")])
+    bench.wants(tags=[tag("HAND", description="ours")])
+    assert bench.apply().exit_code == 0
+    assert_out(bench)
+
+
+def test_a_category_stays_while_a_tag_that_may_be_in_it_is_not_selected(bench: Bench) -> None:
+    """Selecting both deletes it."""
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tags=[tag("HAND")])
+    alone = bench.plan(scope=Scope(targets=("category/c",)))
+    assert [note.message for note in alone.notes] == ["not deleted: tag HAND may be in it and is not selected"]
+    assert (alone.changes, alone.stages) == ((), ())
+    assert bench.apply(scope=Scope(targets=("category/c", "tag/HAND"))).exit_code == 0
+    assert_out(bench)
+
+
+def test_a_saved_plan_does_the_same(bench: Bench) -> None:
+    """It is planned again from what it keeps."""
+    bench.settle(tagCategories=[category("c")])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tags=[tag("HAND")])
+    approval = bench.plan().gate.approve
+    project = Project(bench.folder, bench.sandbox.url)
+    assert project.run("plan", "--out", "plan.json", environ=bench.environ).code == 0
+    done = project.run("apply", "plan.json", "--approve-deletes", str(approval), environ=bench.environ)
+    assert done.code == 0, done.err
+    assert_out(bench)
