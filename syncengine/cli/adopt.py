@@ -17,6 +17,7 @@ from syncengine.cli.state_writing import named_run, writing
 from syncengine.errors import ExitCode, Usage
 from syncengine.project.content import content_of
 from syncengine.resource import Recorded, Status
+from syncengine.state.store import State
 
 ADOPT_FORMAT = "syncengine.adopt/v1"
 
@@ -39,14 +40,23 @@ def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bo
         raise Usage(f"{file}: the file name must end in {' or '.join((', '.join(SUFFIXES[:-1]), SUFFIXES[-1]))}")
     announce(project, Output(options, project.root))
     name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
-    rows = listed(content_of(path), name)
-    with writing(project, "adopt", create=new_state) as state, named_run(state, "adopt", os.environ) as counts:
+    rows = listed(data := content_of(path), name)
+    with writing(project, "adopt", create=new_state) as state:
+        if path.is_file() and (now := content_of(path)) != data:  # it changed while this waited for the lock
+            rows = listed(now, name)
+        new = _adopted(state, rows, replaces=replace)
+    adopted_keys = {row.key for row in new}
+    return _show_result(options, format, new, [row for row in rows if row.key not in adopted_keys])
+
+
+def _adopted(state: State, rows: list[Recorded], *, replaces: bool) -> list[Recorded]:
+    """Record the rows, without those that are recorded already unless it `replaces` them. Return what was recorded."""
+    with named_run(state, "adopt", os.environ) as counts:
         existing = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
-        new = rows if replace else [row for row in rows if row.key not in existing]
+        new = rows if replaces else [row for row in rows if row.key not in existing]
         state.put(new)
         counts["applied"] = len(new)
-        adopted_keys = {row.key for row in new}
-    return _show_result(options, format, new, [row for row in rows if row.key not in adopted_keys])
+    return new
 
 
 def _show_result(options: Globals, format: str, new: list[Recorded], existing: list[Recorded]) -> int:

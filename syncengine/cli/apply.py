@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 import click
 from msgspec import structs
 
-from syncengine.apply.report import RunStatus
+from syncengine.apply.report import Report, RunStatus
 from syncengine.apply.reviewed import DENIED, MISSING
 from syncengine.cli import completion
 from syncengine.cli.empty_values import refuse_empty
@@ -20,11 +20,12 @@ from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.plan_options import SELECTING, announce, request_of
+from syncengine.cli.plan_reports import trouble_of
 from syncengine.cli.progress import Progress
 from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
-from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell, usage_of
+from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
 from syncengine.document.setting_types import span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
@@ -116,8 +117,12 @@ def apply(
     applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
-    except (SyncengineError, click.UsageError) as error:
-        trouble = error if isinstance(error, SyncengineError) else usage_of(error)
+    except (Exception, KeyboardInterrupt) as error:
+        trouble = trouble_of(error)
+        if not isinstance(error, SyncengineError | click.UsageError) and trouble.exit_code is ExitCode.ERROR:
+            with suppress(SyncengineError):
+                applying.write_reports(report_of(trouble), targets)
+            raise  # a defect, which the program reports
         done = Applied(None, report_of(trouble), trouble.exit_code)
     try:
         applying.show(done)
@@ -125,8 +130,7 @@ def apply(
         discard(sys.stdout)
     except OutputFailed as error:
         applying.unshown = error
-    plain = replace(applying.output.look(), colour=False, lines=None)
-    write_reports(applying.output, [(name, REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
+    applying.write_reports(done.report, targets)
     if applying.unshown and not done.exit_code:
         raise applying.unshown
     return done.exit_code
@@ -182,8 +186,11 @@ class _Applying:
         keep_all()
         if self._auto_approve:
             return True
-        with progress.paused():
-            return agreed("Apply this plan?")
+        try:
+            with progress.paused():
+                return agreed("Apply this plan?")
+        except click.Abort:
+            raise KeyboardInterrupt from None
 
     def _show_plan(self, plan: Plan) -> None:
         self._has_shown = True
@@ -196,6 +203,10 @@ class _Applying:
                 self.unshown = error
         elif not self._auto_approve:
             tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
+
+    def write_reports(self, report: Report, targets: Sequence[tuple[str, str]]) -> None:
+        plain = replace(self.output.look(), colour=False, lines=None)
+        write_reports(self.output, [(name, REPORT_FORMATS[name](report, plain), file) for name, file in targets])
 
     def show(self, done: Applied) -> None:
         """Print the report, preceded by the plan if that was not printed yet."""

@@ -15,7 +15,8 @@ from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.report_files import OutputFiles, write_reports
 from syncengine.cli.streams import usage_of
-from syncengine.errors import SyncengineError, as_bug
+from syncengine.errors import Interrupted, SyncengineError, as_bug
+from syncengine.project.signals import is_interrupt
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_REPORTS
 
 if TYPE_CHECKING:
@@ -93,13 +94,15 @@ class PlanReports:
 
 def trouble_of(error: BaseException) -> SyncengineError:
     """Return the error that ended a command in a form that can be shown, without data from unexpected errors."""
+    if is_interrupt(error):
+        error = KeyboardInterrupt()
     match error:
         case SyncengineError():
             return error
         case click.ClickException():
             return usage_of(error)
         case KeyboardInterrupt() | click.Abort():
-            return SyncengineError("interrupted", code="interrupted")
+            return Interrupted("interrupted: nothing was sent")
         case OSError() if error.filename:
             return SyncengineError(f"{error.filename}: {error.strerror}", code="file")
     return SyncengineError(as_bug(error) if isinstance(error, Exception) else type(error).__name__, code="internal")

@@ -405,7 +405,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
     if new.diagnostics:
         output.diagnostics(new.diagnostics)
     _confirm(rebuilding.question(new, revision), auto_approve)
-    rebuilding.record(project, new, replaces=chosen["replace"], create=chosen["new_state"])
+    rebuilding.record(project, new, revision, replaces=chosen["replace"], create=chosen["new_state"])
     document = {
         "commit": new.commit,
         "rebuilt": len(new.rows) - new.released,

@@ -13,15 +13,17 @@ from syncengine.apply.guards import refuse_other_service
 from syncengine.cli.options import Globals
 from syncengine.cli.state_writing import writing
 from syncengine.errors import SyncengineError, WrongTeam
+from syncengine.plan.inputs import InputsChanged
 from syncengine.plan.request import Runtime
 from syncengine.project import git
+from syncengine.project.git_tree import repository
 from syncengine.project.model import Project
 from syncengine.render.words import count_of
 from syncengine.resource import REBUILD, Key, Kind, Recorded
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
-from syncengine.tools.rebuild.revision import Rebuilt, rebuilt
+from syncengine.tools.rebuild.revision import OPTION, Rebuilt, rebuilt
 
 COMMAND = "state rebuild"
 
@@ -49,13 +51,17 @@ def _refuse_rows(state: State, replaces: bool) -> None:
         raise SyncengineError(message, code="state-has-rows")
 
 
-def record(project: Project, new: Rebuilt, *, replaces: bool, create: bool) -> None:
-    """Write all rows, or none, as one run of the history."""
+def record(project: Project, new: Rebuilt, revision: str, *, replaces: bool, create: bool) -> None:
+    """Write all rows, or none, as one run of the history. Raise `InputsChanged` if `revision` is another commit now."""
     runtime = Runtime(os.environ)
     holder = Holder.here(COMMAND, os.environ)
     run = Run.here(REBUILD + runtime.new_id(), runtime.now(), holder, os.environ)
     base_url, team = project.base_url(), project.service.team
     with writing(project, COMMAND, create=create) as state:
+        with repository(project.root, OPTION) as repo:
+            if (now := repo.commit(revision)) != new.commit:
+                message = f"{revision} was {new.commit[:10]} and is {now[:10]} now: nothing was recorded; repeat this"
+                raise InputsChanged(message)
         facts = state.facts()
         refuse_other_service(facts, base_url)
         if None not in (facts.team, team) and facts.team != team:

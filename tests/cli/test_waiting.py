@@ -1,0 +1,145 @@
+"""A command that waits for the lock, for an answer or for a late call: interrupted, or with other files afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
+
+from .program import Project, ended, tag
+from .service import Json, Service
+from .test_state_rebuild import commit, git
+
+REPORT = ("--report", "json=report.json")
+
+
+@contextmanager
+def locked(project: Project) -> Iterator[None]:
+    """The lock of the state, held by another run."""
+    holder = Holder.here("apply", {})
+    with open_state(project.loaded().state, write=True) as state, state.lock(holder, wait=5, request_timeout=1):
+        yield
+
+
+def said(process: subprocess.Popen[str], words: str) -> None:
+    """Read what it says until it says these words."""
+    assert process.stderr is not None
+    text = ""
+    while words not in text:
+        letter = process.stderr.read(1)
+        assert letter, f"it ended after {text!r}"
+        text += letter
+
+
+def reported(project: Project) -> Json:
+    document: Json = json.loads((project.folder / "report.json").read_text(encoding="utf-8"))
+    return document
+
+
+def assert_interrupted(project: Project, service: Service, process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.code == 130, done.err
+    assert [each["code"] for each in reported(project)["diagnostics"]] == ["interrupted"]
+    assert service.tags() == ["FIRST"]
+    assert not project.is_locked()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_apply_that_waits_for_the_lock_is_interrupted_with_a_report(
+    project: Project, service: Service, number: signal.Signals
+) -> None:
+    """Whatever the signal; the other run keeps its lock."""
+    project.settle(tags=[tag("FIRST")])
+    project.wants(tags=[tag("FIRST"), tag("SECOND")])
+    with locked(project):
+        process = project.start("apply", "-y", *REPORT)
+        said(process, "locked")
+        process.send_signal(number)
+        done = ended(process)
+        assert done.code == 130, done.err
+        assert project.is_locked()
+    assert [each["code"] for each in reported(project)["diagnostics"]] == ["interrupted"]
+    assert service.tags() == ["FIRST"]
+
+
+def test_an_apply_that_asks_a_person_is_interrupted_with_a_report(project: Project, service: Service) -> None:
+    """Control-C at the question."""
+    project.settle(tags=[tag("FIRST")])
+    project.wants(tags=[tag("FIRST"), tag("SECOND")])
+    ours, theirs = os.openpty()
+    process = project.start("apply", *REPORT, stdin=theirs)
+    os.close(theirs)
+    said(process, "Apply this plan?")
+    time.sleep(0.5)  # a signal just before it begins to read would wait for the next key, as with any program
+    assert_interrupted(project, service, process)
+    os.close(ours)
+
+
+def test_an_apply_that_waits_for_a_late_call_is_interrupted_with_a_report(project: Project, service: Service) -> None:
+    """What waited is skipped."""
+    project.settle(tags=[tag("FIRST")])
+    project.settings(service=("landing: 60s",))
+    project.wants(tags=[tag("FIRST", description="one")])
+    service.fault("upsertTags", late={})
+    process = project.start_apply()
+    deadline = time.monotonic() + 30
+    while service.waiting() != ["upsertTags"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    ended(process)
+    project.wants(tags=[tag("FIRST", description="two")])
+    process = project.start("apply", "-y", *REPORT)
+    said(process, "may still be executed")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert [each["outcome"] for each in reported(project)["results"]] == ["skipped"]
+
+
+def test_a_signal_in_the_last_call_ends_with_0_where_all_was_applied(project: Project, service: Service) -> None:
+    """There was nothing left to stop."""
+    project.settle(tags=[tag("FIRST")])
+    project.wants(tags=[tag("FIRST"), tag("SECOND")])
+    service.fault("upsertTags", delay=1)
+    calls = service.asked().count("upsertTags")
+    process = project.start("apply", "-y", *REPORT)
+    service.wait_for("upsertTags", calls + 1)
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 0
+    assert reported(project)["status"] == "complete"
+
+
+def test_a_list_that_changes_while_adopt_waits_is_read_again(project: Project) -> None:
+    """What is recorded is what the file says when the lock is taken."""
+    project.settle(tags=[tag("FIRST")])
+    (project.folder / "list.csv").write_text("name\nBEFORE\n", encoding="utf-8")
+    with locked(project):
+        process = project.start("adopt", "list.csv")
+        time.sleep(2)
+        (project.folder / "list.csv").write_text("name\nAFTER\n", encoding="utf-8")
+    assert ended(process).code == 0
+    assert project.rows().keys() == {"tag/FIRST", "tag/AFTER"}
+
+
+def test_a_branch_that_moves_while_a_rebuild_waits_is_noticed(project: Project) -> None:
+    """The older commit is not recorded over the newer."""
+    git(project, "init", "-q", "-b", "main", ".")
+    (project.folder / ".gitignore").write_text(".syncengine/\n", encoding="utf-8")
+    commit(project, tags=[tag("FIRST")])
+    project.settle(tags=[tag("FIRST")])
+    with locked(project):
+        process = project.start("state", "rebuild", "--from-git", "HEAD", "--replace", "-y")
+        time.sleep(3)
+        commit(project, tags=[tag("FIRST"), tag("SECOND")])
+    done = ended(process)
+    assert done.code == 5 or "tag/SECOND" in project.rows(), done.err  # the latter where it was slow to begin
