@@ -31,9 +31,10 @@ from syncengine.connector.connection import (
 )
 from syncengine.document.clock import machine_seconds
 from syncengine.document.gc_pause import no_collection
-from syncengine.errors import AuthFailed, ExitCode, Interrupted, StalePlan, SyncengineError, Unreachable
-from syncengine.manifest.desired import ManifestSet
+from syncengine.errors import AuthFailed, ExitCode, Interrupted, Problems, StalePlan, SyncengineError, Unreachable
+from syncengine.manifest.desired import ManifestSet, manifest_set
 from syncengine.plan.approvals import Approval
+from syncengine.plan.inputs import REPEAT, Inputs, InputsChanged, consistent, demand_of, is_as_loaded
 from syncengine.plan.model import Plan, Tree
 from syncengine.plan.planner import (
     check_manifests,
@@ -53,6 +54,7 @@ from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
+from syncengine.project.signals import is_interrupt
 from syncengine.resource import Key
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
@@ -101,16 +103,28 @@ class Application:
         self._started = runtime.now()
         self._team_name = project.service.team
         self._redoes: tuple[Key, ...] = ()
+        self._early: ManifestSet | None = None
+        self._inputs: Inputs | None = None
+        self._outdated: SyncengineError | None = None
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. Errors are returned in the report, with their exit code."""
         self._chronicle.plan = saved and with_approvals(saved, self._project, self._request)
         try:
-            exit_code = self._execute(saved)
+            exit_code = self._interruptible(saved)
         except SyncengineError as error:
             self.record_refusal(error)
             return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances(), error), error.exit_code)
         return Applied(self._chronicle.plan, self._chronicle.report(self._circumstances()), exit_code)
+
+    def _interruptible(self, saved: Plan | None) -> ExitCode:
+        """Apply. An interrupt while nothing is under way, as in a wait for the lock or for an answer, is an error."""
+        try:
+            return self._execute(saved)
+        except (KeyboardInterrupt, RuntimeError) as error:
+            if not is_interrupt(error):
+                raise
+            raise Interrupted("interrupted" if self._chronicle.began else "interrupted: nothing was sent") from None
 
     def _execute(self, saved: Plan | None) -> ExitCode:
         project, request = self._project, self._request
@@ -118,7 +132,9 @@ class Application:
             guards.refuse_sandbox(saved, project)
         project.base_url()
         project.api_key()
-        manifests = None if saved else check_manifests(project, request, self._runtime)
+        generation = self._generation() if project.sources else None
+        if saved is None:
+            self._early = self._checked()
         if self._runtime.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._runtime.now, create=request.new_state) as state:
@@ -126,8 +142,11 @@ class Application:
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
+                if project.sources and state.facts().generation != generation:
+                    self._early = None  # with rows from before another run, which that run's may have replaced
+                self._reload()
                 with no_collection():
-                    plan = self._proven(saved, state) if saved else self._planned(state, manifests)
+                    plan = self._proven(saved, state) if saved else self._planned(state)
                 self._chronicle.plan = plan
                 self._guard(plan, state)
                 if saved:
@@ -138,7 +157,7 @@ class Application:
                 before = state.facts()
                 exit_code = self._apply(plan, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
-                    confirm_settled(project, plan, before, state.facts())
+                    confirm_settled(self._project, plan, before, state.facts())
                 return exit_code
 
     @cached_property
@@ -209,16 +228,71 @@ class Application:
             guards.refuse_undone(plan, state, allowed=self._request.redo)
             raise
 
-    def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
-        project, request = self._project, self._request
-        manifests = manifests or check_manifests(project, request, self._runtime)
-        return self._approved(plan_in(state, manifests, project, request, self._runtime), state)
+    def _checked(self) -> ManifestSet | None:
+        """Check the manifests before the state is opened. Return `None` where they changed, to be planned later."""
+        inputs = Inputs.of(self._project, manifest_set(self._project))
+        try:
+            return check_manifests(self._project, inputs.manifests, self._request, self._runtime)
+        except Problems:
+            if inputs.change():
+                return None
+            raise
+
+    def _generation(self) -> str | None:
+        """Return the state's generation before the manifests are read."""
+        with open_state(self._project.state, write=False) as state:
+            return state.facts().generation
+
+    def _reload(self) -> None:
+        """Load the project anew if its files have changed while the run waited."""
+        if not is_as_loaded(self._project):
+            self._use(self._project.again())
+
+    def _use(self, project: Project) -> None:
+        """Go on with the settings of today. Raise `InputsChanged` when they name another service or state."""
+        before = self._project
+        if project is before:
+            return
+        if (project.base_url(), project.state) != (before.base_url(), before.state):
+            raise InputsChanged(f"{project.config_name} names another service or state than before: {REPEAT}")
+        self._project, self._early = project, None
+
+    def _planned(self, state: State) -> Plan:
+        """Plan from what stands there now that this run has the lock. Plan again while that changes."""
+
+        def made(project: Project) -> Plan:
+            self._use(project)
+            manifests, self._early = self._early or manifest_set(project), None
+            self._inputs = Inputs.of(project, manifests)
+            plan = partial(plan_in, state, manifests, project, self._request, self._runtime)
+            return self._inputs.planned(plan)
+
+        return self._approved(consistent(self._project, made), state)
+
+    def _refuse_changed(self, plan: Plan, state: State) -> None:
+        """Raise `InputsChanged` if the inputs have changed since they were read and no longer ask for this plan."""
+        if self._inputs is None or not (plan.changes_something or plan.records):
+            return
+        if why := self._inputs.change():
+            again = self._planned(state)
+            self._guard(again, state)
+            if demand_of(again) != demand_of(plan):
+                raise InputsChanged(why)
 
     def _approved(self, plan: Plan, state: State) -> Plan:
         """Return the plan judged with all given approvals, and with warnings about approvals that approve nothing."""
         warnings = warnings_of_approvals(plan, state, self._project, self._request)
         judged = with_approvals(plan, self._project, self._request)
         return structs.replace(judged, diagnostics=(*judged.diagnostics, *warnings))
+
+    def _why_outdated(self, plan: Plan, state: State) -> str | None:
+        """Return why a run that has waited and sent nothing ends here, or `None` if it goes on."""
+        try:
+            self._refuse_changed(plan, state)
+        except SyncengineError as error:
+            self._outdated = error
+            return error.message
+        return None
 
     def record_refusal(self, error: SyncengineError) -> None:
         """Record a refused run in the history if the state exists and can be written. Do nothing otherwise."""
@@ -272,6 +346,7 @@ class Application:
 
     def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
         if not plan.sends_something:
+            self._refuse_changed(plan, state)
             return asyncio.run(self._run_offline(plan, state, holder))
         with self._serving() as base_url:
             return asyncio.run(self._run_online(plan, state, holder, base_url))
@@ -294,6 +369,7 @@ class Application:
         with (self._runtime.stopping or stopping)(stop):
             async with client_of(self._project, base_url, conduct) as client:
                 self._check_team(await self._team(client, stop), state)
+                self._refuse_changed(plan, state)
                 self._chronicle.traffic = client.traffic
                 run = ApplyRun(
                     client,
@@ -307,6 +383,7 @@ class Application:
                     content=RefusedContent(plan),
                     set_aside=frozenset(plan.set_aside),
                     unproven=unproven_paths(self._project, state),
+                    why_outdated=lambda: self._why_outdated(plan, state),
                 )
                 with self._recorded_run(plan, state, holder, run):
                     await applier.perform(run, plan)
@@ -381,6 +458,8 @@ class Application:
     def _exit_code(self, run: ApplyRun) -> ExitCode:
         if self._chronicle.status is RunStatus.COMPLETE:
             return ExitCode.DONE
+        if self._outdated is not None:
+            raise self._outdated
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")
         if run.service.down and not self._chronicle.traffic.reached:

@@ -112,6 +112,8 @@ async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
         run.tell(Waiting(landing.remaining, landing.why()))
         await run.patience.pause(run.stop, landing.remaining + TICK)
     if not (landing.exceeds_patience or run.halted):
+        run.halt = None if run.has_intended else run.why_outdated()
+    if not (landing.exceeds_patience or run.halted):
         return True
     reason = run.halted or f"{landing.why()}: repeat after {landing.when()}"
     if not run.halted:

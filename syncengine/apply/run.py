@@ -137,7 +137,8 @@ class ApplyRun:
     operation, that never answered with a 2xx; `missing` are 404s of such a path, concluded once the stage is over.
     `refused_ids` and `accepted_ids`: categories whose ids were rejected or accepted with tags; `repeated_ids`: those
     whose recorded id the service returned again. `members_renamed`: records of the members of categories whose rename
-    is not intended yet. `patience` is for calls that may still be executed. `content` returns the content that the plan
+    is not intended yet. `patience` is for calls that may still be executed, and `why_outdated` returns why a run that
+    waited for them and `has_intended` nothing ends. `content` returns the content that the plan
     asks of an item's resource, and `set_aside` are resources of which nothing is sent.
     """
 
@@ -151,6 +152,8 @@ class ApplyRun:
     plan_leaves: Callable[[], Iterable[Effect]] = tuple
     content: Callable[[Item], str] = lambda item: ""
     set_aside: Container[Key] = ()
+    why_outdated: Callable[[], str | None] = lambda: None
+    has_intended: bool = False
     halt: str | None = None
     unauthorized: bool = False
     failures: int = 0
@@ -180,6 +183,7 @@ class ApplyRun:
     ) -> None:
         """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
         calls = {call: self._attempt(operation, items, survivors) for call, items in parts}
+        self.has_intended = True
         with self.ledger.together():
             self.journal.intend(calls)
             # Not earlier: until the rename is intended, no row shows that both names are one category.

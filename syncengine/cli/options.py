@@ -78,14 +78,6 @@ class Globals:
         words += [word for text in self.variables for word in ("--var", text.partition("=")[0])]
         return "".join(f" {shlex.quote(word)}" for word in words)
 
-    def _of_files(self, files: Iterable[Path]) -> dict[str, Any]:
-        """Return the variables in `files`; later files take precedence."""
-        if not self.variable_files:
-            return {}
-        from syncengine.project.environments import variables_in
-
-        return {name: value for file in files for name, value in variables_in(file).items()}
-
     def project_at(self, files: RevisionFiles) -> Project:
         """Load the project from the files of a Git revision. Variable files missing there are skipped."""
         paths = []
@@ -153,7 +145,8 @@ class Globals:
             environment=self.environment,
             environ=os.environ,
             sandbox=bool(self.sandbox),
-            variables={**self._of_files(variable_files), **dict(_pair(text) for text in self.variables)},
+            variables=dict(_pair(text) for text in self.variables),
+            variable_files=variable_files,
             operations=OPERATIONS,
             lints=LINTS.keys() | PLANNING_LINTS,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from io import BytesIO, FileIO
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -44,6 +45,15 @@ class GrowingSha256:
 def sha256_of_file(file: FileIO | BytesIO) -> str:
     """Return the SHA-256 of a file from its current position on, in hexadecimal."""
     return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_at(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal. One that is missing or cannot be read counts as empty."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            return sha256_of_file(file)
+    except OSError:
+        return sha256_of(b"")
 
 
 def sha256_of_values(values: Any) -> str:

@@ -23,6 +23,9 @@ CONFIDENTIAL = "the project file uses this file for a secret or posted time, so 
 KEPT_BYTES = 4_000_000
 """The most bytes of text for which results are kept during a run; in memory they take many times as much."""
 
+CHANGED = "changed"
+"""Stands for the digest of a file that changed while it was read."""
+
 T = TypeVar("T")
 
 
@@ -38,8 +41,9 @@ class LoadContext:
     whose parts are compared, which takes a third of the reading time (`overlap_lints`). `allowance` limits the
     processor time of all templates in a run. `memo` keeps rows of files, parsed files and rendered templates during a
     run, so that a digest and a reading come from the same rows; `answers` keeps the rows of databases and services,
-    which both sides of a plan share. With a `checkout`, `root` has the files of another revision and `home` is the
-    project's own folder. If `is_offline`, no database or service is queried.
+    which both sides of a plan share. `read` has the SHA-256 of each file that was read, by its path (`note`). With a
+    `checkout`, `root` has the files of another revision and `home` is the project's own folder. If `is_offline`, no
+    database or service is queried. With a list of `unasked`, none is queried that has no answer yet: its name is added.
     """
 
     root: Path = Path()
@@ -57,9 +61,11 @@ class LoadContext:
     allowance: Allowance = field(default_factory=Allowance, repr=False, compare=False)
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
     answers: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+    read: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    unasked: list[str] | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "memo": {}, "answers": {}}
+        return {**self.__dict__, "memo": {}, "answers": {}, "read": {}}
 
     def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return the result of `make`, called once per run unless results exceed `KEPT_BYTES` as measured by `size`."""
@@ -71,6 +77,17 @@ class LoadContext:
         if size_in_memo <= KEPT_BYTES:
             self.memo.update({key: value, "kept": size_in_memo})
         return value
+
+    def note(self, path: Path, sha256: str) -> None:
+        """Note that a file was read with this digest. One that was read with two has none that is right."""
+        if self.read.setdefault(str(path), sha256) != sha256:
+            self.read[str(path)] = CHANGED
+
+    def note_named(self, name: str, folder: Path, real: Path, sha256: str) -> None:
+        """Note a file under its real path, and under the name by which it was found, which may be a link."""
+        self.note(real, sha256)
+        if (named := folder / name) != real and named.resolve() == real:
+            self.note(named, sha256)
 
     def data(self, name: str, folder: Path) -> Path:
         """Return the path of a data file relative to `folder`. Raise `OutsideProject` if manifests may not read it."""
@@ -123,7 +140,12 @@ def _decoded(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", "replace")
 
 
-def context_of(project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False) -> LoadContext:
+def context_of(
+    project: Project,
+    answers: dict[object, Any] | None = None,
+    *,
+    is_offline: bool = False,
+) -> LoadContext:
     """Return the context of a project's manifests. `answers` are known rows of databases and services."""
     return LoadContext(
         root=project.files,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
@@ -68,7 +69,7 @@ class ManifestSet(NamedTuple):
     """A project's manifest files, with the project's defaults, its lint levels, and the problems found before reading.
 
     `wanted` are the desired resources, once the files have been read without errors. `ahead` are the results of
-    processes that are reading the files already.
+    processes that are reading the files already. All files share the `context`.
     """
 
     files: Sequence[ManifestFile]
@@ -77,14 +78,23 @@ class ManifestSet(NamedTuple):
     found: tuple[Diagnostic, ...] = ()
     wanted: Desired | None = None
     ahead: Iterator[ReadFile] | None = None
+    context: LoadContext | None = None
 
     def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
         """Return the desired resources, reading the files unless `wanted` is set. Raise `Problems` with all errors."""
         return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests, self.ahead))
 
+    def inputs(self) -> set[Path]:
+        """Return the files that were read, each under its name and, where that is a link, under its own."""
+        named = {Path(path) for path in self.context.read} if self.context else set()
+        return {path for path in named | {each.resolve() for each in named} if path.exists()}
+
 
 def manifest_set(
-    project: Project, answers: dict[object, Any] | None = None, *, is_offline: bool = False
+    project: Project,
+    answers: dict[object, Any] | None = None,
+    *,
+    is_offline: bool = False,
 ) -> ManifestSet:
     """Return the manifests of a project. `answers` and `is_offline` are those of its `LoadContext`."""
     context = context_of(project, answers, is_offline=is_offline)
@@ -95,7 +105,7 @@ def manifest_set(
         findings = Collector(project.config.name)
         defaults = default_values(project.defaults, findings)
         problems += findings.found
-    return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems))
+    return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems), context=context)
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 
 import msgspec
@@ -37,6 +39,8 @@ def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]
 
 def _known_digest(file: ManifestFile, cache: ManifestCache, digests: Container[str]) -> str:
     sha256 = file.sha256()
+    if file.context is not None:
+        file.context.note(file.path, sha256)
     return sha256 if cache.digest(file.name, sha256) in digests else ""
 
 
@@ -51,8 +55,12 @@ def _has_inputs(file: ManifestFile, data: bytes) -> bool:
 
 
 def _digest(file: ManifestFile, data: bytes) -> str:
-    if file.context is None or not _has_inputs(file, data):
-        return sha256_of(data)
+    sha256 = sha256_of(data)
+    if file.context is None:
+        return sha256
+    file.context.note(file.path, sha256)
+    if not _has_inputs(file, data):
+        return sha256
     from syncengine.manifest.dependencies import (
         digest_with_inputs,  # templates and sources cost more than most manifests
     )
@@ -162,12 +170,38 @@ def _processes(files: Sequence[ManifestFile]) -> int:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
 
 
+@contextmanager
 def _in_processes(
     files: Sequence[ManifestFile], former: Sequence[bytes | None], defaults: DefaultValues, processes: int
-) -> AbstractContextManager[Iterator[ReadFile]]:
+) -> Iterator[Iterator[ReadFile]]:
     """Start to read files in processes. Yield an iterator of the results."""
     from syncengine.manifest.reading_processes import in_processes
 
     # Marks of nodes belong to the parser of this process.
     own = DefaultValues(defaults.values, {}, defaults.file)
-    return in_processes(lambda number: read_one(files[number], own, former[number]), len(files), processes)
+    with in_processes(lambda number: _read_apart(files[number], own, former[number]), len(files), processes) as reads:
+        yield map(_brought, reads, files, repeat(defaults), former)
+
+
+def _read_apart(
+    file: ManifestFile, defaults: DefaultValues, former: bytes | None
+) -> tuple[ReadFile | None, Mapping[str, str]]:
+    """Read a file in a process of its own. Return it with all files that were read.
+
+    Return no file if it needs a database or a service: the parent queries these, once for all files.
+    """
+    if file.context is None:
+        return read_one(file, defaults, former), {}
+    context = replace(file.context, unasked=[], read={})
+    read = read_one(replace(file, context=context), defaults, former)
+    return None if context.unasked else read, context.read
+
+
+def _brought(
+    answer: tuple[ReadFile | None, Mapping[str, str]], file: ManifestFile, defaults: DefaultValues, former: bytes | None
+) -> ReadFile:
+    read, noted = answer
+    if file.context is not None:
+        for path, sha256 in noted.items():
+            file.context.note(Path(path), sha256)
+    return read or read_one(file, defaults, former)

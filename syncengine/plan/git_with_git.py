@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 from syncengine.manifest.desired import Desired, manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT, UNKNOWN_EFFECT
+from syncengine.plan.inputs import Inputs
 from syncengine.plan.model import Base, Plan
 from syncengine.plan.planner import declared_by, plan_from, plan_from_known
 from syncengine.plan.request import PlanRequest, Runtime
@@ -33,14 +34,22 @@ def plan_in_git(sides: Sides, name: str, request: PlanRequest, runtime: Runtime)
     head = sides.head.without_secrets()
     request = with_fields(request, reassert=False)
     base = sides.base and sides.base.without_secrets()
-    draft = (base and _short_way(head, base, request, runtime)) or _long_way(head, base, sides, name, request, runtime)
+    inputs = Inputs.of(head, manifest_set(head, is_offline=True))
+    return inputs.planned(lambda: _compared(inputs, base, sides, name, request, runtime))
+
+
+def _compared(
+    inputs: Inputs, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
+) -> Plan:
+    draft = _short_way(inputs, base, request, runtime) if base else None
+    draft = draft or _long_way(inputs, base, sides, name, request, runtime)
     compared = draft.base or Base("", "")
     return replace(draft, gate=draft.gate.without_hashes(), compared=replace(compared, is_in_git=True))
 
 
-def _short_way(head: Project, base: Project, request: PlanRequest, runtime: Runtime) -> Plan | None:
+def _short_way(inputs: Inputs, base: Project, request: PlanRequest, runtime: Runtime) -> Plan | None:
     """Return the plan of the files that differ from a valid base, or `None` when everything must be compared."""
-    manifests, others = manifest_set(head, is_offline=True), manifest_set(base, is_offline=True)
+    head, manifests, others = inputs.project, inputs.manifests, manifest_set(base, is_offline=True)
     try:
         found = plan_from_known(manifests, others, head, request, runtime, lambda rows: DeclaredState(_rows(rows)))
     except Problems:  # of either side, which the long way tells apart
@@ -54,9 +63,10 @@ def _short_way(head: Project, base: Project, request: PlanRequest, runtime: Runt
 
 
 def _long_way(
-    head: Project, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
+    inputs: Inputs, base: Project | None, sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
-    desired = declared_by(head, manifest_set(head, is_offline=True))
+    head = inputs.project
+    desired = declared_by(head, inputs.manifests)
     recorded = _declared_at_base(base, sides, name)
     state = DeclaredState(_kept(desired, recorded, sides))
     return plan_from(state, desired, head, request, runtime)

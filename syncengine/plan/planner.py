@@ -29,6 +29,7 @@ from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import StateRecords
 from syncengine.plan.incremental import plan_since
+from syncengine.plan.inputs import Inputs, consistent
 from syncengine.plan.losses import totals_of
 from syncengine.plan.model import BasePlan, Basis, Options, Plan, Quarantine, Tree
 from syncengine.plan.policy_changes import judged_since, loosened
@@ -62,12 +63,11 @@ SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "priva
 """The codes of warnings that compare two tags."""
 
 
-def check_manifests(project: Project, request: PlanRequest, runtime: Runtime) -> ManifestSet:
+def check_manifests(project: Project, manifests: ManifestSet, request: PlanRequest, runtime: Runtime) -> ManifestSet:
     """Check the manifests of a project before a run begins. Raise `Problems` with all their errors.
 
     Resources are not read when the manifests are known to be valid.
     """
-    manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
         return manifests._replace(wanted=manifests.read())
     with _cache_of(project, manifests) as cache:
@@ -117,14 +117,28 @@ def _valid(desired: Desired) -> Valid:
 
 
 def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifests: ManifestSet | None = None) -> Plan:
-    """Plan a project from its `manifests`, searched for if not given, and its recorded state, which is only read."""
-    manifests = manifests or manifest_set(project)
+    """Plan a project from its `manifests`, searched for if not given, and its recorded state, which is only read.
+
+    Plan again while the inputs change (docs/planning.md 2.8).
+    """
+    firsts = iter([manifests] if manifests else [])
+
+    def made(today: Project) -> Plan:
+        first = next(firsts, None) if today is project else None
+        inputs = Inputs.of(today, first or manifest_set(today))
+        return inputs.planned(lambda: _made(inputs, request, runtime))
+
+    return consistent(project, made)
+
+
+def _made(inputs: Inputs, request: PlanRequest, runtime: Runtime) -> Plan:
+    project = inputs.project
     with recollection(project.state, runtime.now, create=request.new_state) as state:
-        draft = plan_in(state, manifests, project, request, runtime)
+        draft = plan_in(state, inputs.manifests, project, request, runtime)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         listed = warnings_of_approvals(draft, state, project, request)
         if request.saves:
-            draft = with_inputs(draft, project, manifests)
+            draft = with_inputs(draft, project, inputs.manifests)
         return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *listed))
 
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from syncengine.document.digest import sha256_of_file
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.desired import ManifestSet
-from syncengine.manifest.inputs import input_files
 from syncengine.plan.model import Plan, Tree
 from syncengine.project import git
 from syncengine.project.model import FILE_NAME, POLICIES, Project
@@ -35,14 +34,14 @@ def with_inputs(plan: Plan, project: Project, manifests: ManifestSet, merged: st
         return plan
     root = project.root.resolve()
     # Another checkout has no files beside it: an existing file comes last, and counts.
-    files = sorted({*input_files(manifests), *_config(project)}, key=lambda path: path.exists())
+    files = sorted({*manifests.inputs(), *_config(project)}, key=lambda path: path.exists())
     paths = {_name(path, project): path for path in map(_settled, files)}
     outside = sorted(name for name in paths if name.startswith(os.pardir + os.sep))
     inside = sorted(paths.keys() - set(outside))
     searched = (*project.manifests, *project.policy_paths, project.files / POLICIES, project.files / FILE_NAME)
     differing = git.uncommitted(root, inside, [_name(_settled(path), project) for path in searched])
     names = [*(inside if differing is None else differing), *outside]
-    inputs = {name: _digest(paths.get(name, project.files / name)) for name in names}
+    inputs = {name: digest_of_file(paths.get(name, project.files / name)) for name in names}
     basis = replace(plan.basis, tree=Tree(merged or tree.id, inputs))
     warning = _warning([name for name in names if _is_in_no_commit(name, root, merged)])
     return replace(plan, basis=basis, diagnostics=(*warning, *plan.diagnostics))
@@ -72,17 +71,18 @@ def _settled(path: Path) -> Path:
 
 def _warning(inputs: Sequence[str]) -> Iterator[Diagnostic]:
     if inputs:
-        message = f"made from uncommitted files: {_some(inputs)}"
+        message = f"made from uncommitted files: {some(inputs)}"
         cure = "commit them and plan again, or keep the same files in place for the `apply` of this plan"
         yield Diagnostic(severity=Severity.WARNING, code=UNCOMMITTED, message=f"{message}; {cure}")
 
 
 def digests_of(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 digests of files by their names relative to the root, empty for a missing file."""
-    return {name: _digest(root / name) for name in names}
+    return {name: digest_of_file(root / name) for name in names}
 
 
-def _digest(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
+    """Return the SHA-256 digest of a file, empty when it is missing or cannot be read."""
     try:
         with path.open("rb", buffering=0) as file:
             return sha256_of_file(file)
@@ -100,14 +100,14 @@ def not_merged(plan: Plan, root: Path) -> str | None:
         return why and f"a Git tree, but Git cannot read this checkout ({why}; {git.CURE})"
     inputs = tree.uncommitted or {}
     if other := [name for name, digest in digests_of(root, inputs).items() if digest != inputs[name]]:
-        return f"files that are missing or different here: {_some(other)}"
+        return f"files that are missing or different here: {some(other)}"
     if tree.id == now:
         return None
     differing = git.differing_files(root, tree.id, now)
     if differing is not None and differing <= inputs.keys():
         return None  # the uncommitted files are committed now
     verb = "differs" if differing is not None and len(differing) == 1 else "differ"
-    which = f" ({_some(sorted(differing))} {verb})" if differing else ""
+    which = f" ({some(sorted(differing))} {verb})" if differing else ""
     return f"other files than are checked out{which}"
 
 
@@ -122,7 +122,8 @@ def commit_of(plan: Plan, checked_out: git.Commit | None, root: Path) -> str | N
     return checked_out.id if not_merged(plan, root) is None else commit
 
 
-def _some(names: Iterable[str]) -> str:
+def some(names: Iterable[str]) -> str:
+    """Return the first few names, and the number of the others."""
     names = list(names)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

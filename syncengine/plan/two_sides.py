@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Problems, SyncengineError
 from syncengine.manifest.desired import manifest_set
 from syncengine.plan.git_with_git import plan_in_git
+from syncengine.plan.inputs import Inputs, consistent
 from syncengine.plan.model import Base, BasePlan, Plan
 from syncengine.plan.origins import MERGED, NO_BASE
 from syncengine.plan.planner import plan_in, plan_of_other, warnings_of_approvals
@@ -46,7 +47,13 @@ Load = Callable[[RevisionFiles], Project]
 def plan_two_sides(
     revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool = True
 ) -> Plan:
-    """Plan `project`, and mark the changes that its base would make too."""
+    """Plan `project`, and mark the changes that its base would make too. Plan again while the inputs change."""
+    return consistent(project, lambda today: _planned(revision, today, load, request, runtime, uses_state=uses_state))
+
+
+def _planned(
+    revision: str, project: Project, load: Load, request: PlanRequest, runtime: Runtime, *, uses_state: bool
+) -> Plan:
     with ExitStack() as stack:
         repo = stack.enter_context(repository(project.root))
         commit = repo.commit(revision)
@@ -115,16 +122,23 @@ def has_project(checkout: Checkout) -> bool:
 
 
 def _with_state(sides: Sides, name: str, request: PlanRequest, runtime: Runtime) -> Plan:
-    project, answers = sides.head, dict[object, Any]()
-    manifests = manifest_set(project, answers)
+    answers = dict[object, Any]()
+    inputs = Inputs.of(sides.head, manifest_set(sides.head, answers))
+    return inputs.planned(lambda: _against_state(inputs, answers, sides, name, request, runtime))
+
+
+def _against_state(
+    inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
+) -> Plan:
+    project = inputs.project
     with recollection(project.state, runtime.now, create=request.new_state) as reader:
         state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, runtime)
-        draft = plan_in(state, manifests, project, request, runtime, other)
+        draft = plan_in(state, inputs.manifests, project, request, runtime, other)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         base = draft.base or Base("", "")
         if request.saves:
-            draft = with_inputs(draft, sides.head, manifests, sides.tree if sides.is_merged else "")
+            draft = with_inputs(draft, sides.head, inputs.manifests, sides.tree if sides.is_merged else "")
         base = replace(base, waiting=why_they_wait(base.waiting, sides.commit, reader, project.state, runtime.now))
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, compared=base, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))

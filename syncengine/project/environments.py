@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.diagnostics import INVALID, Collector, suggestion
+from syncengine.document.digest import sha256_of
 from syncengine.document.model import constructed
 from syncengine.document.model_reader import Table, display
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Sequence, at, described, place
@@ -39,10 +40,18 @@ UNUSED = {"upsertTag": "single tags also go through `upsertTags`, whose answer n
 
 
 def settings_of(
-    path: Path | None, chosen: str | None, findings: Collector, operations: Collection[str], lints: Collection[str]
+    path: Path | None,
+    chosen: str | None,
+    findings: Collector,
+    operations: Collection[str],
+    lints: Collection[str],
+    digests: dict[str, str],
 ) -> EnvironmentSettings:
-    """Return the settings of the `chosen` environment, or empty settings as soon as there is an error."""
-    root = _root(path, findings) if path else None
+    """Return the settings of the `chosen` environment, or empty settings as soon as there is an error.
+
+    The digest of what was read is added to `digests`, by path.
+    """
+    root = _root(path, findings, digests) if path else None
     overlays = _overlays(root)
     if chosen is not None and chosen not in overlays:
         hint = f"; there are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
@@ -95,16 +104,15 @@ def _lines(node: Node | None) -> dict[str, int]:
 
 def environment_names(path: Path) -> list[str]:
     """Return the names under `environments:`, even when the rest of the file is invalid."""
-    return list(_overlays(_root(path, Collector(path.name))))
+    return list(_overlays(_root(path, Collector(path.name), {})))
 
 
-def _root(path: Path, findings: Collector) -> Mapping | None:
+def _root(path: Path, findings: Collector, digests: dict[str, str]) -> Mapping | None:
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             findings.at("unreadable-file", None, None, "the project file is not a regular file")
             return None
-        with path.open("rb") as file:
-            documents = read(file.read(MAX_BYTES + 1), findings)
+        documents = read(_content(path, digests), findings)
     except OSError as error:
         findings.at("unreadable-file", None, None, f"the project file cannot be read: {error.strerror or error}")
         return None
@@ -117,6 +125,13 @@ def _root(path: Path, findings: Collector) -> Mapping | None:
         return root
     findings.error("wrong-type", root, f"the project file must be a mapping of settings, not {described(root)}")
     return None
+
+
+def _content(path: Path, digests: dict[str, str]) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    digests[str(path)] = sha256_of(data)
+    return data
 
 
 def _overlays(root: Mapping | None) -> dict[str, Node]:
@@ -152,15 +167,14 @@ def _check_names(root: Node, where: tuple[str, str], what: str, names: Collectio
             findings.error(f"unknown-{what}", key, f"there is no {what} `{display(key.text)}`{hint}")
 
 
-def variables_in(path: Path) -> dict[str, str]:
+def variables_in(path: Path, digests: dict[str, str]) -> dict[str, str]:
     """Return the variables in a file given with `--var-file` (YAML or JSON), as texts like those under `variables:`.
 
-    Raise `Problems` when the file is not a mapping of names to texts.
+    The file's digest is added to `digests`. Raise `Problems` when the file is not a mapping of names to texts.
     """
     findings = Collector(path.name)
     try:
-        with path.open("rb") as file:
-            roots = read(file.read(MAX_BYTES + 1), findings).roots
+        roots = read(_content(path, digests), findings).roots
     except OSError as error:
         findings.at("unreadable-file", None, None, f"the variable file cannot be read: {error.strerror or error}")
         roots = ()

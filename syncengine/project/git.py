@@ -157,6 +157,23 @@ def contains(folder: Path, commit: str) -> bool:
     return answer is not None and answer.returncode == 0
 
 
+def index_of(folder: Path) -> Path | None:
+    """Return the index of the work tree that contains a folder, without asking Git, or `None` when there is none."""
+    place = folder.resolve()
+    marker = next((each / ".git" for each in (place, *place.parents) if (each / ".git").exists()), None)
+    if marker is None or marker.is_dir():
+        return marker and marker / "index"
+    try:  # the marker of a linked work tree or a submodule names its folder
+        return marker.parent / marker.read_text(encoding="utf-8").removeprefix("gitdir:").strip() / "index"
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def lock_of(index: Path) -> Path:
+    """Return the file that exists while Git writes an index, or a work tree and then its index."""
+    return index.with_name("index.lock")
+
+
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     try:
         answer = git_environment.run(folder, arguments, seconds=ASK_SECONDS, reads_only=True, environ=LITERALLY)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from syncengine.document.model import names_of
 from syncengine.document.setting_types import Reference, base_url_trouble, split_url
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
-from syncengine.project.environments import EnvironmentSettings, settings_of
+from syncengine.project.environments import EnvironmentSettings, settings_of, variables_in
 from syncengine.project.model import (
     FILE_NAME,
     LIMITS,
@@ -60,21 +61,38 @@ def load_project(
     environ: AnyMapping[str, str],
     sandbox: bool = False,
     variables: AnyMapping[str, Any] | None = None,
+    variable_files: Iterable[Path] = (),
     operations: Collection[str] = (),
     lints: Collection[str] = (),
 ) -> Project:
     """Return the project in `folder` or of the file `config`. Raise `Problems` with every problem of its file.
 
     `checkout` has the project file and the manifests of another revision; `folder` is still the project's own folder.
-    `operations` and `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty means any.
+    `variables` take precedence over those in `variable_files`, of which later ones take precedence. `operations` and
+    `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty means any.
     """
     path = _file(checkout.folder if checkout else folder, config)
     root = (path.parent if path and not checkout else folder).absolute()
-    findings = Collector(path.name if path else FILE_NAME)
+    findings, digests = Collector(path.name if path else FILE_NAME), {} if path else {str(folder / FILE_NAME): ""}
+    files = tuple(variable_files)
+    in_files = {name: value for file in files for name, value in variables_in(file, digests).items()}
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
-    settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
+    settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else (), digests)
     assembly = _Assembly(root, environ, settings, findings, checkout)
-    project = assembly.project(path, chosen, sandbox, variables or {})
+    again = partial(
+        load_project,
+        folder=folder,
+        config=config,
+        checkout=checkout,
+        environment=environment,
+        environ=environ,
+        sandbox=sandbox,
+        variables=variables,
+        variable_files=files,
+        operations=operations,
+        lints=lints,
+    )
+    project = assembly.project(path, chosen, sandbox, {**in_files, **(variables or {})}, digests, again)
     found = levelled(in_order(findings.found), project.policy.diagnostics)
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
@@ -130,7 +148,15 @@ class _Assembly:
     def settings(self) -> Overlay:
         return self.read.here
 
-    def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, Any]) -> Project:
+    def project(
+        self,
+        path: Path | None,
+        chosen: str | None,
+        sandbox: bool,
+        variables: AnyMapping[str, Any],
+        digests: AnyMapping[str, str],
+        again: Callable[[], Project],
+    ) -> Project:
         settings = self.settings
         service = self._service(settings.service or ServiceSection())
         return Project(
@@ -139,6 +165,8 @@ class _Assembly:
             environment=chosen,
             service=service,
             manifests=self._manifests(settings),
+            digests=digests,
+            again=again,
             policies=self._policies(settings),
             inline_policies=tuple(each for each in settings.policies or () if not isinstance(each, str)),
             is_sandbox=sandbox or service.base_url == SANDBOX,

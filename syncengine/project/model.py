@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -111,7 +111,8 @@ class Project:
     lines of the project file's approvals, and of its settings below `policy`; approvals without a line come from the
     environment. `defaults`: an unparsed node. `posted_time`: `None` when no posted time is delivered. `blob`: the URL
     of a line of a file at the repository's host. `quarantine`: entries of the project file. `warnings`: findings about
-    the project file that did not keep it from being read.
+    the project file that did not keep it from being read. `digests`: the SHA-256 of each file from which these settings
+    were read, by path; empty for a missing project file. `again` loads the project anew, in the same way.
     """
 
     root: Path
@@ -119,6 +120,8 @@ class Project:
     environment: str | None
     service: Service
     manifests: tuple[Path, ...]
+    digests: Mapping[str, str] = field(repr=False)
+    again: Callable[[], Project] = field(repr=False, compare=False)
     policies: tuple[Path, ...] | None = None
     inline_policies: tuple[Node, ...] = field(default=(), repr=False)
     other_judges: tuple[Project, ...] = ()

@@ -24,8 +24,7 @@ def _content(path: Path) -> bytes:
 
 
 def _files(project: Project) -> Iterator[Path]:
-    if project.config is not None:
-        yield project.config
+    yield from map(Path, project.digests)
     narrative = project.posted_time.narrative if project.posted_time else None
     if narrative is not None and narrative.template is not None:
         yield project.root / narrative.template.text

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from syncengine.connector.registration import Registered
 from syncengine.errors import SyncengineError
+from syncengine.plan.inputs import is_as_loaded
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import message_of
@@ -117,7 +118,7 @@ class Process:
         except SyncengineError as error:
             if now.before is None or self.readiness.phase is None:
                 raise
-            self._kept(error)
+            self._kept(error, now.before)
             return self._heir(now, await self._anew(now.before, fingerprint(now.before)))
         return self._heir(now, self._next)
 
@@ -142,7 +143,9 @@ class Process:
     def configured(self, before: Project | None = None) -> Configuration:
         """Load the project and check everything. Raise `Problems` with every error found."""
         project = self.load()
-        return replace(self._checked(project, fingerprint(project)), before=before)
+        content = fingerprint(project)
+        # A file that changed before its fingerprint was taken is loaded at the next look.
+        return replace(self._checked(project, content if is_as_loaded(project) else ""), before=before)
 
     def _checked(self, project: Project, fingerprint: str) -> Configuration:
         self._guard(project)
@@ -219,19 +222,22 @@ class Process:
         try:
             self._next = await asyncio.to_thread(self.configured, now.project)
         except SyncengineError as error:
-            self._kept(error)
+            self._kept(error, now.project)
             return False
         except Exception as error:  # a defect while loading must not end the working configuration
-            self._kept(SyncengineError(message_of(error), code="defect"))
+            self._kept(SyncengineError(message_of(error), code="defect"), now.project)
             return False
         self.readiness.configuration = None
         changes = changes_between(now.settings, self._next.settings)
         self.log.info("configuration", f"the project file was reloaded: {changes}")
         return True
 
-    def _kept(self, error: SyncengineError) -> None:
+    def _kept(self, error: SyncengineError, project: Project) -> None:
+        then = "" if is_as_loaded(project) else " for posted time, and manifests are not applied until it is valid"
         self.readiness.configuration = error.message
-        self.log.refusal("configuration", error, "the new configuration is invalid, so the old one stays in use: ")
+        self.log.refusal(
+            "configuration", error, f"the new configuration is invalid, so the old one stays in use{then}: "
+        )
 
     def _move(self, project: Project) -> None:
         """Have the probes move to the address that this project configures."""

@@ -17,6 +17,7 @@ from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.apply.report import Outcome
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity, SyncengineError, Undone
+from syncengine.plan.inputs import InputsChanged, is_as_loaded
 from syncengine.plan.quarantine import CODES
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.posted_time.backoff import slept
@@ -43,6 +44,10 @@ OUTCOMES: Mapping[ExitCode, str] = {
     ExitCode.INTERRUPTED: "interrupted",
 }
 """The names of an apply's outcomes in the metric; every other outcome is `error`."""
+CHANGED = "changed"
+"""The outcome of an apply that ended because files changed while it read them."""
+CONFIGURATION = "configuration"
+"""The outcome of an interval without an apply, because the project file is not the one that was loaded."""
 
 
 @dataclass(slots=True)
@@ -89,7 +94,7 @@ class Reconciling:
     ) -> None:
         # A project that only delivers time may get manifests while this runs.
         manifests = project.manifests or (project.root / MANIFESTS,)
-        self._project = replace(project, manifests=manifests)
+        self._project = replace(project, manifests=manifests, again=_not_loaded)
         self._base_url = base_url
         self._environ = environ
         self._log = log
@@ -104,7 +109,10 @@ class Reconciling:
         while not (self._stop.is_set() or self._has_manifests()):
             await slept(self._project.serve.every, self._stop)
         while not self._stop.is_set():
-            await self._reconciled()
+            if await asyncio.to_thread(is_as_loaded, self._project):
+                await self._reconciled()
+            else:
+                self._count(CONFIGURATION)
             await slept(self._project.serve.every, self._stop)
 
     def _has_manifests(self) -> bool:
@@ -156,10 +164,10 @@ class Reconciling:
                 self._log.warning("remark", text, code=code)
 
     def _tell(self, done: Applied) -> None:
-        outcome = OUTCOMES.get(done.exit_code, "error")
+        errors = [each.code for each in done.report.diagnostics if each.severity is Severity.ERROR]
+        outcome = CHANGED if InputsChanged.code in errors else OUTCOMES.get(done.exit_code, "error")
         is_new = self._readiness.reconciled != outcome
-        self._readiness.reconciled = outcome
-        self._readiness.metrics.reconciles.labels(outcome).inc()
+        self._count(outcome)
         if done.exit_code is ExitCode.DONE:
             self._readiness.metrics.reconciled.set(self._log.now())
         self._warn_of_quarantine(done)
@@ -176,6 +184,10 @@ class Reconciling:
         then = "" if is_done else f"; the next apply is in {self._project.serve.every:g} s"
         say("reconciled", f"manifests reconciled, {outcome}: {summary}{then}", outcome=outcome, **counts)
         self._tell_trouble(done)
+
+    def _count(self, outcome: str) -> None:
+        self._readiness.reconciled = outcome
+        self._readiness.metrics.reconciles.labels(outcome).inc()
 
     def _warn_of_quarantine(self, done: Applied) -> None:
         """Log each warning about a quarantine once."""
@@ -196,6 +208,10 @@ class Reconciling:
         for diagnostic in done.report.diagnostics:
             if diagnostic.severity is Severity.ERROR:
                 self._log.error("not-reconciled", _line(diagnostic), code=diagnostic.code)
+
+
+def _not_loaded() -> Project:
+    raise InputsChanged("the project file changed meanwhile: nothing was sent, and it is loaded before the next apply")
 
 
 def _line(diagnostic: Diagnostic) -> str:

@@ -395,3 +395,28 @@ def test_what_is_wrong_at_the_start_is_told_with_its_place(estate: World) -> Non
     assert served.ends() == 8
     assert "syncengine.yaml:" in served.messages("ended")[0]
     assert "nmae" in served.messages("ended")[0]
+
+
+def test_nothing_is_applied_by_another_project_file_than_the_one_on_disk(estate: World) -> None:
+    """A merge changes the policy and takes a tag out, with a typo: nothing goes until the typo is mended.
+
+    Then it goes by the new policy. Posted time is delivered meanwhile.
+    """
+    estate.settings(every="500ms", more="policy: {tagRemoval: retire}")
+    estate.project.wants(tags=[tag("ACME", keywords=["acme words"]), tag("GOES", keywords=["other words"])])
+    served = estate.serve()
+    eventually(lambda: "GOES" in estate.service.tags())
+    estate.settings(every="500ms", more="policy: {tagRemoval: nonsense}")
+    estate.project.wants(tags=[tag("ACME", keywords=["acme words"])])
+    (message,) = served.says("configuration")
+    assert "manifests are not applied until it is valid" in message
+    eventually(lambda: float(figures_of(estate).get('syncengine_reconciles_total{outcome="configuration"}', 0)) >= 2)
+    readiness = estate.probe("/readyz")
+    assert readiness is not None
+    assert readiness.json()["reconciled"] == "configuration"
+    estate.post("g-1")
+    eventually(lambda: estate.ledger() == ["g-1"])
+    estate.settings(every="500ms", more="policy: {tagRemoval: forget}")
+    eventually(lambda: estate.project.rows()["tag/GOES"]["status"] == "released")
+    assert "other words" in {word for held in estate.state()["tags"] for word in held["keywords"]}
+    assert served.stop() == 0

@@ -14,6 +14,7 @@ from jinja2.loaders import BaseLoader
 from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
+from syncengine.document.digest import sha256_of
 from syncengine.document.text import decoded, foreign
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.context import LoadContext, OutsideProject
@@ -60,6 +61,7 @@ class Loader(BaseLoader):
             if not path.name.lower().endswith(".j2"):
                 raise OutsideProject("only templates (.j2) can be included")
             data = content(path, template)
+            self._context.note_named(template, self._context.root, path, sha256_of(data))
             if len(data) > MAX_TEMPLATE_BYTES:
                 raise OutsideProject("the template is larger than 1 MB")
             if what := foreign(data):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.document.digest import sha256_of, sha256_of_parts
+from syncengine.document.digest import sha256_at, sha256_of, sha256_of_parts
 from syncengine.document.model_reader import display
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
@@ -39,7 +39,7 @@ def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Record
     may_repeat = for_each.distinct is not None
     paging = (repr(http.paging), http.allow_partial, may_repeat)
     key = ("http", name, question, paging, repr(context.sources.get(name)))
-    return _remembered(context, key, name, question, lambda: _http(context, http, may_repeat=may_repeat))
+    return _answered(context, key, name, question, lambda: _http(context, http, may_repeat=may_repeat))
 
 
 def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
@@ -47,13 +47,15 @@ def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
     if section.file is None:
         name = section.source.text if section.source else ""
         key = ("sql", name, question, repr(context.sources.get(name)))
-        return _remembered(context, key, name, question, lambda: _sql(context, section))
+        return _answered(context, key, name, question, lambda: _sql(context, section))
     from syncengine.manifest.sources.sql import sql_rows
 
     path = inside(context, section.file.text, folder)
     name = context.name_of(path)
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        context.note(file, sha256_at(file))
     rows = lambda: sql_rows(name, str(path), section.query.text, _parameters(section))  # noqa: E731 - called when the rows are not in memory
-    return _remembered(context, ("sql", path, question), name, question, rows)
+    return _remembered(context.memo, ("sql", path, question), name, question, rows)
 
 
 def leave_out_offline(context: LoadContext, for_each: ForEach) -> None:
@@ -85,6 +87,7 @@ def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Fo
     shown_as = context.name_of(path)
     data = content(path, name)
     sha256 = sha256_of(data)
+    context.note_named(name, folder, path, sha256)
     records_in_memo: Records | None = context.memo.get(memory := (path, sha256, kind, form))
     if records_in_memo is None:
         records_in_memo = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
@@ -95,7 +98,10 @@ def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Fo
 def file_digest(context: LoadContext, folder: Path, name: str) -> str:
     """Return the digest of a file's content, or the error message when it cannot be read."""
     try:
-        return sha256_of(content(inside(context, name, folder), name))
+        path = inside(context, name, folder)
+        sha256 = sha256_of(content(path, name))
+        context.note_named(name, folder, path, sha256)
+        return sha256
     except SourceTrouble as trouble:
         return str(trouble)
 
@@ -121,15 +127,23 @@ def content(path: Path, name: str) -> bytes:
         raise SourceTrouble(f"{display(name)}: the file cannot be read: {error.strerror or error}") from None
 
 
-def _remembered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
-    """Return the rows of a database or service, which is queried once per run."""
-    if key not in context.answers:
+def _answered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
+    """Return the rows of a database or service of the project file, which is queried once per plan."""
+    if context.unasked is not None and key not in context.answers:
+        context.unasked.append(name)
+        raise SourceTrouble(f"the source {display(name)} is not queried here")
+    return _remembered(context.answers, key, name, question, read)
+
+
+def _remembered(store: dict[object, Any], key: object, name: str, question: str, read: Any) -> Records:
+    """Return the rows in `store`, or read them and keep them there."""
+    if key not in store:
         try:
             rows = records(name, read())
-            context.answers[key] = Records(name, rows, _digest(rows), live=True, question=question)
+            store[key] = Records(name, rows, _digest(rows), live=True, question=question)
         except SourceTrouble as trouble:
-            context.answers[key] = trouble
-    entry = context.answers[key]
+            store[key] = trouble
+    entry = store[key]
     if isinstance(entry, SourceTrouble):
         raise SourceTrouble(*entry.args)
     answer: Records = entry

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import ManifestSet, manifest_set
-from syncengine.manifest.inputs import input_files
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.planner import declared_by
 from syncengine.plan.two_sides import has_project
@@ -84,7 +83,7 @@ def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Itera
 def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnostic]:
     """Yield a warning for each input that Git ignores, because it was read in its current version."""
     ignored = {os.path.normpath(files.checkout.folder / name): name for name in files.ignored()}
-    inputs = {os.path.normpath(path) for path in input_files(manifests)} if ignored else set()
+    inputs = {os.path.normpath(path) for path in manifests.inputs()} if ignored else set()
     for path in sorted(inputs & ignored.keys()):
         message = "Git ignores this file: its current version was read, not the one at that commit"
         yield Diagnostic(severity=Severity.WARNING, code=IGNORED, message=message, file=ignored[path])

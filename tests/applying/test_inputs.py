@@ -1,0 +1,423 @@
+"""What is read is what is applied, whatever changes meanwhile (docs/planning.md 2.8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.apply.events import Waiting
+from syncengine.engine import Application, Applied
+from syncengine.errors import Severity, StalePlan
+from syncengine.plan.planner import make_plan
+from syncengine.plan.request import PlanRequest, Runtime
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
+from syncengine.state.holder import Holder
+from syncengine.state.store import State, open_state
+
+from .bench import Bench, tag
+
+Edit = Callable[[Bench], object]
+
+PLAIN = "tags:\n  - {name: PLAIN, keywords: [first words]}\n  - {name: GOES, keywords: [other words]}\n"
+OTHER = "tags:\n  - {name: PLAIN, keywords: [second words]}\n  - {name: GOES}\n"
+TEMPLATE = "tags:\n{% include 'part.j2' %}\n"
+BLOCK = (
+    "generate:\n  - forEach: {csv: ../rows.csv}\n    tags: [{name: '{{ row.name }}', description: '{{ var.who }}'}]\n"
+)
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *arguments], cwd=folder, env={**os.environ, **who}, check=True, capture_output=True)
+
+
+def committed(folder: Path) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "one")
+
+
+def rich(bench: Bench) -> Bench:
+    """A project of which each kind of input is a file of its own, and which is applied."""
+    write(
+        bench.folder,
+        {
+            "manifests/plain.yaml": PLAIN,
+            "manifests/block.yaml": BLOCK,
+            "manifests/text.yaml.j2": TEMPLATE,
+            "part.j2": "  - {name: INCLUDED, description: one}\n",
+            "rows.csv": "name\nROW\n",
+            "vars.yaml": "who: one\n",
+            ".gitignore": ".syncengine/\n",
+        },
+    )
+    done = applied(bench)
+    assert done.exit_code == 0, done.report
+    return bench
+
+
+def loaded(bench: Bench) -> Project:
+    files = [bench.folder / "vars.yaml"] if (bench.folder / "vars.yaml").exists() else []
+    return load_project(folder=bench.folder, environ=bench.environ, variable_files=files)
+
+
+def applied(bench: Bench, **runtime: Any) -> Applied:
+    project = loaded(bench)
+    running = Runtime(bench.environ, **runtime)
+    return Application(project, PlanRequest("apply"), running, lambda: nullcontext(project.base_url())).execute()
+
+
+def codes(done: Applied) -> list[str]:
+    return [each.code for each in done.report.diagnostics if each.severity is Severity.ERROR]
+
+
+def edit(name: str, text: str) -> Edit:
+    return lambda bench: write(bench.folder, {name: text})
+
+
+EDITS: dict[str, tuple[Edit, Callable[[dict[str, Any]], bool]]] = {
+    "a manifest": (
+        edit("manifests/plain.yaml", OTHER),
+        lambda tags: "second words" in tags["PLAIN"]["keywords"],
+    ),
+    "a new manifest": (edit("manifests/new.yaml", "tags: [{name: NEW}]\n"), lambda tags: "NEW" in tags),
+    "a removed manifest": (
+        lambda bench: (bench.folder / "manifests/extra.yaml").unlink(),
+        lambda tags: "EXTRA" not in tags,
+    ),
+    "a data file": (edit("rows.csv", "name\nROW\nMORE\n"), lambda tags: "MORE" in tags),
+    "an included template": (
+        edit("part.j2", "  - {name: INCLUDED, description: two}\n"),
+        lambda tags: tags["INCLUDED"]["description"] == "two",
+    ),
+    "a variable file": (edit("vars.yaml", "who: two\n"), lambda tags: tags["ROW"]["description"] == "two"),
+}
+
+
+@contextmanager
+def held(bench: Bench, meanwhile: Callable[[State], object]) -> Iterator[Callable[[Any], None]]:
+    """The lock held by another run, until the run that waits says so: then `meanwhile` happens, and it is freed."""
+    with open_state(loaded(bench).state, write=True) as state:
+        lease = state.lock(Holder.here("apply", {}), wait=1, request_timeout=1)
+        lease.__enter__()
+        free = threading.Event()
+
+        def tell(event: Any) -> None:
+            if isinstance(event, Waiting) and not free.is_set():
+                meanwhile(state)
+                free.set()
+                lease.__exit__(None, None, None)
+
+        yield tell
+        assert free.is_set(), "nothing waited for the lock"
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_what_changes_while_the_lock_is_waited_for_is_read_afterwards(bench: Bench, what: str) -> None:
+    """A folder that is pulled while another run holds the lock is applied as it stands then."""
+    change, is_there = EDITS[what]
+    rich(bench)
+    if what == "a removed manifest":  # it is in the folder, and nothing of it was applied
+        write(bench.folder, {"manifests/extra.yaml": "tags: [{name: EXTRA}]\n"})
+    with held(bench, lambda state: change(bench)) as tell:
+        done = applied(bench, tell=tell)
+    assert done.exit_code == 0, done.report
+    assert is_there(bench.sandbox.tags())
+    assert make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ)).changes == ()
+
+
+@pytest.mark.parametrize("after", ["forget", "retire"])
+def test_the_project_file_counts_as_it_stands_after_the_wait(bench: Bench, after: str) -> None:
+    """A policy and a removal that come in one merge belong together."""
+    before = {"forget": "retire", "retire": "forget"}[after]
+    bench.settings(f"policy: {{tagRemoval: {before}}}")
+    rich(bench)
+
+    def merged(state: State) -> None:
+        bench.settings(f"policy: {{tagRemoval: {after}}}")
+        write(bench.folder, {"manifests/plain.yaml": "tags:\n  - {name: PLAIN, keywords: [first words]}\n"})
+
+    with held(bench, merged) as tell:
+        assert applied(bench, tell=tell).exit_code == 0
+    assert ("other words" in bench.sandbox.tags()["GOES"]["keywords"]) == (after == "forget")
+
+
+def test_a_project_file_that_is_invalid_after_the_wait_is_refused(bench: Bench) -> None:
+    """Nothing is planned by the one before it."""
+    rich(bench)
+    seen = bench.sandbox.last_request()
+    invalid = edit("syncengine.yaml", "version: 1\nnonsense: true\n")
+    with held(bench, lambda state: invalid(bench)) as tell:
+        done = applied(bench, tell=tell)
+    assert (done.exit_code, bench.sandbox.requests(seen)) == (8, [])
+
+
+def test_a_project_file_that_names_another_state_after_the_wait_is_refused(bench: Bench) -> None:
+    """The lock is of the state that was named before."""
+    rich(bench)
+    with held(bench, lambda state: bench.settings("state: other.db")) as tell:
+        done = applied(bench, tell=tell)
+    assert (done.exit_code, codes(done)) == (5, ["inputs-changed"])
+    assert not (bench.folder / "other.db").exists()
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_what_a_person_confirmed_is_what_is_applied(bench: Bench, what: str) -> None:
+    """An edit while the question stands ends the run with exit 5, and nothing was sent."""
+    change, is_there = EDITS[what]
+    rich(bench)
+    write(bench.folder, {"manifests/extra.yaml": "tags: [{name: EXTRA}]\n"})
+    seen = bench.sandbox.last_request()
+
+    def confirm(plan: object) -> bool:
+        change(bench)
+        return True
+
+    done = applied(bench, confirm=confirm)
+    assert (done.exit_code, codes(done)) == (5, ["inputs-changed"])
+    assert {request["operation"] for request in bench.sandbox.requests(seen)} <= {"teamInfo"}
+    assert applied(bench).exit_code == 0
+    assert is_there(bench.sandbox.tags())
+
+
+def test_an_edit_that_asks_for_the_same_is_no_obstacle(bench: Bench) -> None:
+    """A comment, a blank line, a resource that moved to another file."""
+    rich(bench)
+    write(
+        bench.folder, {"manifests/plain.yaml": "tags:\n  - {name: PLAIN, keywords: [second words]}\n  - {name: GOES}\n"}
+    )
+
+    def confirm(plan: object) -> bool:
+        text = "# moved\n\ntags:\n  - {name: PLAIN, keywords: [second words]}\n"
+        write(bench.folder, {"manifests/plain.yaml": text, "manifests/other.yaml": "tags:\n  - {name: GOES}\n"})
+        return True
+
+    assert applied(bench, confirm=confirm).exit_code == 0
+    assert "second words" in bench.sandbox.tags()["PLAIN"]["keywords"]
+
+
+def test_a_rule_that_comes_while_the_question_stands_is_heard(bench: Bench) -> None:
+    """Policies are inputs like manifests."""
+    rich(bench)
+    write(bench.folder, {"manifests/new.yaml": "tags: [{name: NEW}]\n"})
+    rule = "rules:\n  - {name: nothing-new, for: tag, deny: \"action == 'create'\"}\n"
+
+    def confirm(plan: object) -> bool:
+        write(bench.folder, {"policies/rules.yaml": rule})
+        return True
+
+    done = applied(bench, confirm=confirm)
+    assert (done.exit_code, codes(done)) == (4, ["policy-denied"])
+    assert "NEW" not in bench.sandbox.tags()
+
+
+def test_after_the_wait_for_late_calls_the_files_are_compared_again(bench: Bench) -> None:
+    """A call that may still be executed keeps the first call waiting; what was planned before may be out of date."""
+    bench.settle(tags=[tag("LATE", description="one")])
+    bench.settings(service=("landing: 2s",))
+    text = (bench.folder / "syncengine.yaml").read_text(encoding="utf-8").replace("  landing: 0s\n", "")
+    (bench.folder / "syncengine.yaml").write_text(text, encoding="utf-8")
+    bench.wants(tags=[tag("LATE", description="two")])
+    bench.sandbox.unavailable("upsertTags")
+    assert applied(bench).exit_code != 0
+    bench.wants(tags=[tag("LATE", description="three")])
+    seen, edits = bench.sandbox.last_request(), []
+
+    def tell(event: Any) -> None:
+        if isinstance(event, Waiting):
+            edits.append(event)
+            bench.wants(tags=[tag("LATE", description="four")])
+
+    done = applied(bench, tell=tell)
+    assert (len(edits), done.exit_code, codes(done)) == (1, 5, ["inputs-changed"])
+    assert {request["operation"] for request in bench.sandbox.requests(seen)} == {"teamInfo"}
+    assert applied(bench).exit_code == 0
+    assert bench.sandbox.tags()["LATE"]["description"] == "four"
+
+
+# --- plans, which something changes while they are read
+
+
+@contextmanager
+def asked(answer: Callable[[int], str]) -> Iterator[tuple[str, list[str]]]:
+    """A source over HTTP: what it answers the n-th time, and what it was asked."""
+    questions: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            questions.append(self.path)
+            body = answer(len(questions)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", questions
+        server.shutdown()
+        thread.join()
+
+
+MATTERS = "generate:\n  - forEach: {http: {source: crm, path: m}}\n    tags: [{name: '{{ row.name }}'}]\n"
+
+
+def moved(bench: Bench, times: int) -> Callable[[int], str]:
+    """A tag that moves from a file that was read already to one that is read later, at each of the first questions."""
+
+    def answer(number: int) -> str:
+        if number <= times:
+            first, last = ("", "MOVED") if number % 2 else ("MOVED", "")
+            for name, tags in (("a", first), ("z", last)):
+                others = f"tags: [{{name: STAYS-{name}-{number}}}]\n" if not tags else f"tags: [{{name: {tags}}}]\n"
+                write(bench.folder, {f"manifests/{name}.yaml": others})
+        return '[{"name": "ROW"}]'
+
+    return answer
+
+
+def test_a_plan_is_made_again_while_files_move(bench: Bench) -> None:
+    """Neither half of a checkout is taken for the whole, and the source is queried once for each plan."""
+    write(bench.folder, {"manifests/a.yaml": "tags: [{name: MOVED}]\n", "manifests/m.yaml": MATTERS})
+    with asked(moved(bench, times=1)) as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        plan = make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
+    assert sorted(change.key.name for change in plan.changes) == ["MOVED", "ROW", "STAYS-a-1"]
+    assert len(questions) == 2
+
+
+def test_a_plan_of_files_that_never_rest_is_refused(bench: Bench) -> None:
+    """After four plans."""
+    write(bench.folder, {"manifests/a.yaml": "tags: [{name: MOVED}]\n", "manifests/m.yaml": MATTERS})
+    with asked(moved(bench, times=99)) as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        with pytest.raises(StalePlan, match=r"manifests/a\.yaml") as refusal:
+            make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
+    assert (refusal.value.code, len(questions)) == ("inputs-changed", 4)
+
+
+def test_files_that_never_rest_and_ask_for_the_same_are_no_obstacle(bench: Bench) -> None:
+    """Somebody exports the same rows again and again."""
+
+    def answer(number: int) -> str:
+        write(bench.folder, {"manifests/a.yaml": f"# export {number}\ntags: [{{name: SAME}}]\n"})
+        return '[{"name": "ROW"}]'
+
+    write(bench.folder, {"manifests/a.yaml": "tags: [{name: SAME}]\n", "manifests/m.yaml": MATTERS})
+    with asked(answer) as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        plan = make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
+    assert (sorted(change.key.name for change in plan.changes), len(questions)) == (["ROW", "SAME"], 4)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_source_is_queried_anew_after_another_run(bench: Bench, writes: bool) -> None:
+    """Rows from before it could take back what it applied; where it wrote nothing they are good enough."""
+    write(bench.folder, {"manifests/m.yaml": MATTERS})
+    with asked(lambda number: json.dumps([{"name": f"ROW-{n}"} for n in range(number)])) as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        assert (applied(bench).exit_code, len(questions)) == (0, 1)
+
+        def other_run(state: State) -> None:
+            facts = state.facts()
+            if writes:
+                state.set_facts(base_url=str(facts.base_url), team=str(facts.team))
+
+        with held(bench, other_run) as tell:
+            assert applied(bench, tell=tell).exit_code == 0
+    assert len(questions) == (3 if writes else 2)
+
+
+# --- Git
+
+
+def under_git(bench: Bench) -> None:
+    write(bench.folder, {".gitignore": ".syncengine/\n", "manifests/a.yaml": "tags: [{name: A}]\n"})
+    git(bench.folder, "init", "-q", "-b", "main")
+    committed(bench.folder)
+
+
+def test_a_plan_waits_while_git_updates_the_work_tree(bench: Bench) -> None:
+    """Its lock stands until all files are in place."""
+    under_git(bench)
+    lock = bench.folder / ".git" / "index.lock"
+    lock.touch()
+
+    def finish() -> None:
+        time.sleep(0.5)
+        write(bench.folder, {"manifests/z.yaml": "tags: [{name: Z}]\n"})
+        lock.unlink()
+
+    updating = threading.Thread(target=finish)
+    updating.start()
+    plan = make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
+    updating.join()
+    assert sorted(change.key.name for change in plan.changes) == ["A", "Z"]
+
+
+def test_an_update_that_was_killed_is_not_applied(bench: Bench) -> None:
+    """What Git left behind shows it: exit 5, with the file to remove."""
+    under_git(bench)
+    (bench.folder / ".git" / "index.lock").touch()
+    done = applied(bench)
+    assert (done.exit_code, codes(done)) == (5, ["inputs-changed"])
+    assert "index.lock" in done.report.diagnostics[0].message
+    assert bench.sandbox.requests() == []
+
+
+def test_errors_of_a_half_updated_tree_are_not_told(bench: Bench) -> None:
+    """A tag stands in two files for an instant: that is nobody's mistake."""
+    under_git(bench)
+    index, number = bench.folder / ".git" / "index", 0
+
+    def answer(asked: int) -> str:
+        if asked == 1:  # a checkout begins and ends while the source is queried
+            write(bench.folder, {"manifests/z.yaml": "tags: [{name: Z}]\n", "manifests/a.yaml": "tags: [{name: B}]\n"})
+            git(bench.folder, "add", "-A")
+            return '[{"name": "A"}]'
+        return '[{"name": "ROW"}]'
+
+    assert (index.exists(), number) == (True, 0)
+    write(bench.folder, {"manifests/m.yaml": MATTERS})
+    with asked(answer) as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        plan = make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
+    assert (sorted(change.key.name for change in plan.changes), len(questions)) == (["B", "ROW", "Z"], 2)
+
+
+def test_a_commit_that_is_checked_out_meanwhile_is_noticed(bench: Bench) -> None:
+    """The plan names the tree that its files are of."""
+    under_git(bench)
+
+    def answer(number: int) -> str:
+        if number == 1:
+            write(bench.folder, {"readme.txt": "more"})
+            committed(bench.folder)
+        return '[{"name": "ROW"}]'
+
+    write(bench.folder, {"manifests/m.yaml": MATTERS})
+    with asked(answer) as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        committed(bench.folder)
+        plan = make_plan(loaded(bench), PlanRequest("plan"), Runtime(bench.environ))
+    head = subprocess.run(["git", "rev-parse", "HEAD:./"], cwd=bench.folder, capture_output=True, text=True, check=True)
+    assert (getattr(plan.basis.tree, "id", None), len(questions)) == (head.stdout.strip(), 2)
