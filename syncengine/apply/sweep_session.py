@@ -150,12 +150,12 @@ async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Ite
             return End.OPEN
         case Accepted(errors):
             run.journal.settle(call, [item for i, item in enumerate(items) if i not in errors])
-            return _fail_named(run, session, call, items, errors)
-        case ItemsRefused(errors):
+            return _fail_named(run, session, call, items, errors, 200)
+        case ItemsRefused(errors, status):
             run.journal.fail(
                 call, [item for i, item in enumerate(items) if i not in errors], "rejected along with other items"
             )
-            return _fail_named(run, session, call, items, errors)
+            return _fail_named(run, session, call, items, errors, status)
         case RefusedCall():
             return await _refused(run, session, call, items, verdict)
         case Unclear(message):
@@ -163,9 +163,11 @@ async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Ite
             return session.end(End.CANCELLED, f"the outcome of an upload is unknown: {message}")
 
 
-def _fail_named(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str]) -> End:
+def _fail_named(
+    run: ApplyRun, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str], status: int
+) -> End:
     for index, words in errors.items():
-        run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index))
+        run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index, status))
     index, words = next(iter(errors.items()))
     return session.end(End.CANCELLED, f"{items[index].key} was rejected: {words}")
 

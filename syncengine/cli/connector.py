@@ -16,6 +16,8 @@ from syncengine.render.escape import visible
 if TYPE_CHECKING:
     from syncengine.connector.registration import Registered
 
+CONNECTOR_FORMAT = "syncengine.connector/v1"
+
 
 @click.group(cls=HelpfulGroup)
 def connector() -> None:
@@ -47,11 +49,13 @@ def check_connector(options: Globals, format: str) -> int:
     from syncengine.connector.connection import proven_team
 
     team = calling(options, proven_team)
-    return show(options, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
+    document = {"format": CONNECTOR_FORMAT, "team": team}
+    return show(options, format, document, f"The key belongs to team {visible(team)!r}.\n")
 
 
 def _document(registered: Registered) -> dict[str, object]:
     return {
+        "format": CONNECTOR_FORMAT,
         "serviceId": registered.service_id,
         "serviceIdExpiry": registered.expires,
         "groupName": registered.group,

@@ -9,6 +9,7 @@ from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.service_call import calling
 
+HEALTH_FORMAT = "syncengine.health/v1"
 TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
 PUBLISHED = (
     "TARGET_UNREACHABLE",
@@ -39,7 +40,7 @@ def report_health(options: Globals, format: str, kind: str, message: str | None)
     type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
     failure = HealthFailure(type, message)
     calling(options, lambda client, _: by_hand(client, failure))
-    document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
+    document = {"format": HEALTH_FORMAT, "reported": {"errorType": failure.type.value, "userErrorMessage": message}}
     return show(options, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
 
 
@@ -50,4 +51,4 @@ def clear_health(options: Globals, format: str) -> int:
     from syncengine.connector.registration import by_hand
 
     calling(options, lambda client, _: by_hand(client, None))
-    return show(options, format, {"reported": None}, "Cleared.\n")
+    return show(options, format, {"format": HEALTH_FORMAT, "reported": None}, "Cleared.\n")

@@ -76,7 +76,7 @@ def show_row(options: Globals, format: str, address: str) -> int:
         row = store.get([key]).get(key)
         if row is None:
             raise SyncengineError(f"{address} is not recorded{near(store, key)}", code="not-recorded")
-    return show(options, format, rendering.row_document(row), rendering.row_text(row))
+    return show(options, format, rendering.resource_document(row), rendering.row_text(row))
 
 
 @state.command("history")
@@ -439,7 +439,7 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
     with open_state(project.state, write=True) as store:
         if not store.force_unlock(lock_id):
             raise SyncengineError(f"{lock_id} is not the id of the lock, which is held by {lock}", code="other-lock")
-    return show(options, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
+    return show(options, format, rendering.unlocked_document(lock_id), f"Unlocked {lock_id}.\n")
 
 
 @state.command("rebind")

@@ -11,6 +11,7 @@ from syncengine.posted_time.shares import tag_of
 from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.json import Document
 from syncengine.render.schemas.posted_time import (
+    ChangedEventItem,
     EventItem,
     GroupFormat,
     GroupItem,
@@ -109,18 +110,18 @@ def story_document(entry: InboxEntry, events: Sequence[Event]) -> Document:
 
 
 def _event_item(event: Event, entry: InboxEntry, changes: Sequence[ContentChange] | None) -> EventItem:
-    return EventItem(
-        at=when(event.at),
-        kind=event.kind.value,
-        revision=event.revision,
-        sink=sink_of(event.sink) if event.sink else None,
-        tag=_part(event.sink, entry) if event.sink else None,
-        outcome=event.outcome,
-        message=event.message,
-        external_id=event.external_id,
-        detail=event.detail,
-        **({"changes": changes_document(changes)} if changes else {}),
-    )
+    facts: dict[str, Any] = {
+        "at": when(event.at),
+        "kind": event.kind.value,
+        "revision": event.revision,
+        "sink": sink_of(event.sink) if event.sink else None,
+        "tag": _part(event.sink, entry) if event.sink else None,
+        "outcome": event.outcome,
+        "message": event.message,
+        "external_id": event.external_id,
+        "detail": event.detail,
+    }
+    return ChangedEventItem(**facts, changes=changes_document(changes)) if changes else EventItem(**facts)
 
 
 def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:

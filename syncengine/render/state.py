@@ -17,14 +17,21 @@ from syncengine.state.prune import Pruned
 
 STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"
+RESOURCE_FORMAT = "syncengine.resource/v1"
+LOCK_FORMAT = "syncengine.lock/v1"
 
 
 # --- rows
 
 
 def rows_document(rows: Iterable[Recorded]) -> Document:
-    """Return the JSON document of `state list` and `state show`."""
+    """Return the JSON document of `state list`."""
     return {"format": STATE_FORMAT, "resources": [row_document(row) for row in rows]}
+
+
+def resource_document(row: Recorded) -> Document:
+    """Return the JSON document of `state show`."""
+    return {"format": RESOURCE_FORMAT, **row_document(row)}
 
 
 def row_document(row: Recorded) -> Document:
@@ -178,11 +185,14 @@ def _counts(counts: Mapping[str, int]) -> str:
 # --- the lock
 
 
-def lock_document(lock: LockInfo | None) -> Document:
-    if lock is None:
-        return {"lock": None}
+def unlocked_document(id: str) -> Document:
+    return {"format": LOCK_FORMAT, "lock": None, "unlocked": id}
+
+
+def lock_document(lock: LockInfo) -> Document:
     holder = lock.holder
     return {
+        "format": LOCK_FORMAT,
         "lock": {
             "id": lock.id,
             "holder": _fields(holder, "host", "user", "pid", "command"),
@@ -190,7 +200,7 @@ def lock_document(lock: LockInfo | None) -> Document:
             "reason": holder.reason,
             "since": when(lock.since),
             "expires": when(lock.expires),
-        }
+        },
     }
 
 

@@ -161,6 +161,9 @@ def test_an_item_error_in_the_session_cancels_it_and_names_the_item(swept: Bench
     assert (ended.exit_code, ended.session) == (3, "cancelled")
     assert ended.order() == ["startSyncSession", "uploadActivityTypes", "cancelSyncSession"]
     assert "activity-type/A200 was rejected: not today" in (ended.applied.report.session.reason or "")
+    (failed,) = [result.error for result in ended.applied.report.results if str(result.key) == "activity-type/A200"]
+    assert failed is not None
+    assert (failed.index, failed.status) == (1, status)
     assert swept.sandbox.types() == {"A100", "A200", "A900"}
     assert "activity-type/A900" in swept.active() - swept.doubtful()
     swept.assert_converges()

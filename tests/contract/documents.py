@@ -65,6 +65,8 @@ ALIKE = (
     (re.compile(r"\d\d:\d\d:\d\d UTC"), "TIME"),
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r'"[0-9a-f]{12}"'), '"ID"'),
+    (re.compile(r'"holder": \{[^}]*\}'), '"holder": {"host": "desk", "user": "robin", "pid": 1, "command": "x"}'),
+    (re.compile(r'"id": "[0-9a-f]{8}"'), '"id": "ID"'),
 )
 
 
@@ -123,4 +125,8 @@ DOCUMENTS = {
     "pull": Case(("time", "pull", *JSON), fresh=True),
     "mechanism": Case(("time", "register", *JSON)),
     "connector-check": Case(("connector", "check", *JSON)),
+    "connector-register": Case(("connector", "register", *JSON), fresh=True),
+    "health-report": Case(("health", "report", "unreachable", "--message", "The archive moves.", *JSON)),
+    "health-clear": Case(("health", "clear", *JSON)),
+    "state-lock": Case(("state", "lock", "--reason", "the archive moves", *JSON), fresh=True),
 }

@@ -166,6 +166,7 @@ BAD = {
         "version: 1\npolicy: {maxDeletes: {tags: -1}}",
         "version: 1\npolicy: {diagnostics: {same-keywords: off}}",
         "version: 1\nservice: {endpoints: {upsertTagz: {path: /x}}}",
+        "version: 1\nservice: {endpoints: {upsertTag: {path: /x}}}",
         "version: 1\nservice: {endpoints: {upsertTags: {path: x}}}",
         "version: 1\nservice: {endpoints: {upsertTags: {path: '/x?y'}}}",
         "version: 1\nservice: {timeout: 0s}",

@@ -69,6 +69,14 @@ class InboxFormat(Format):
     groups: list[GroupItem]
 
 
+class ContentChangeItem(Format):
+    """A difference between the content of a group that was delivered or offered before, and what was offered then."""
+
+    field: str = Field(description="The path of the value within the group.")
+    before: Any = Field(description="The value before; null if there was none.")
+    after: Any = Field(description="The value that was offered; null if there is none.")
+
+
 class EventItem(Format):
     """An event in the story of a group."""
 
@@ -83,6 +91,12 @@ class EventItem(Format):
     detail: str | None
 
 
+class ChangedEventItem(EventItem):
+    """An offer with other content than before."""
+
+    changes: list[ContentChangeItem] = Field(description="What it changed.")
+
+
 class GroupFormat(GroupItem):
     """The document of `time show --format json`."""
 
@@ -91,7 +105,7 @@ class GroupFormat(GroupItem):
     group: dict[str, Any] | None = Field(
         description="The group as the service sent it; null if unreadable or reduced to receipts."
     )
-    story: list[EventItem] = Field(description="The events of the group, oldest first.")
+    story: list[ChangedEventItem | EventItem] = Field(description="The events of the group, oldest first.")
 
 
 class PreviewedSink(Format):
@@ -222,6 +236,9 @@ class SelectionFormat(Format):
         " `asked`: left to the process that uses the inbox."
     )
     groups: list[str] = Field(description="The ids of the selected groups.")
+    changes: dict[str, list[ContentChangeItem]] = Field(
+        {}, description="By group, what the settled content changed; absent if nothing did."
+    )
 
 
 class MechanismFormat(Format):

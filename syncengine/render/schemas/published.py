@@ -13,9 +13,11 @@ from syncengine.document.model import PART, Model
 from syncengine.manifest.lints import LINTS
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
+from syncengine.project.environments import UNUSED
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
 from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat, TestFormat
+from syncengine.render.schemas.connector import ConnectorFormat, HealthFormat
 from syncengine.render.schemas.drift import DriftFormat
 from syncengine.render.schemas.from_models import pydantic_model
 from syncengine.render.schemas.posted_time import (
@@ -28,6 +30,7 @@ from syncengine.render.schemas.posted_time import (
     PullFormat,
     SelectionFormat,
 )
+from syncengine.render.schemas.state import HistoryFormat, LockFormat, ResourceFormat, StateFormat
 from syncengine.rules.schema import Policies
 from syncengine.service.operations import OPERATIONS
 
@@ -60,7 +63,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     project["$defs"]["Defaults"] = defaults
     for settings in (project, project["$defs"]["Overlay"]):
         settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
-    _name(project, "ServiceSection", "endpoints", OPERATIONS)
+    _name(project, "ServiceSection", "endpoints", OPERATIONS.keys() - UNUSED.keys())
     _name(project, "PolicySection", "diagnostics", {*LINTS, *PLANNING_LINTS, *SETTING_LINTS})
     manifest = _with_labels(_with_templates(_schema(Manifest, _Written)))
     policies = _schema(Policies, _Written)
@@ -83,6 +86,12 @@ def schemas() -> dict[str, dict[str, Any]]:
         "pull.schema.json": _schema(PullFormat, _Untitled),
         "selection.schema.json": _schema(SelectionFormat, _Untitled),
         "mechanism.schema.json": _schema(MechanismFormat, _Untitled),
+        "state.schema.json": _schema(StateFormat, _Untitled),
+        "resource.schema.json": _schema(ResourceFormat, _Untitled),
+        "history.schema.json": _schema(HistoryFormat, _Untitled),
+        "lock.schema.json": _schema(LockFormat, _Untitled),
+        "connector.schema.json": _schema(ConnectorFormat, _Untitled),
+        "health.schema.json": _schema(HealthFormat, _Untitled),
     }
 
 
