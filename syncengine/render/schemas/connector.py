@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from syncengine.connector.registration import ErrorType
 from syncengine.render.schemas.from_models import Format
 
 
@@ -24,7 +23,13 @@ class ConnectorFormat(Format):
 
 
 class ReportedHealth(Format):
-    error_type: ErrorType
+    error_type: Literal[
+        "UNKNOWN",
+        "TARGET_UNREACHABLE",
+        "TARGET_AUTH_FAILURE",
+        "TARGET_PERMISSIONS_FAILURE",
+        "TARGET_SUBSCRIPTION_FAILURE",
+    ]
     user_error_message: str | None = Field(description="The message for users; null for the type's default.")
 
 
