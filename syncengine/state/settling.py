@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from syncengine.resource import Key
 from syncengine.state import history, packed_lines
 from syncengine.state.info import PACKED_SINCE
-from syncengine.state.journal import CALL, FORGOTTEN, INTENDED, PACKED, SETTLED
+from syncengine.state.journal import CALL, FAILED, FORGOTTEN, INTENDED, PACKED, SETTLED
 from syncengine.state.packed_lines import CallEnd, PackedEntry
 from syncengine.state.queries import select_keyed
 from syncengine.state.tables import JOURNAL, ROWS
@@ -23,8 +23,8 @@ from syncengine.state.tables import JOURNAL, ROWS
 PIECE = 20
 """The number of packed lines read at a time."""
 
-Ends = Mapping[str, Sequence[tuple[float, CallEnd]]]
-"""The times and ends at which calls of one run settled as a whole or in part, by call."""
+Ends = Mapping[str, Sequence[tuple[float, str, CallEnd]]]
+"""The times and verbs with which calls of one run ended as a whole or in part, by call, in order."""
 
 
 def settled_at(connection: sa.Connection, keys: Iterable[Key], version: int) -> dict[Key, float]:
@@ -82,15 +82,18 @@ def _time_of(line: Any, entry: PackedEntry, ends_of: Callable[[str | None], Ends
     if line.verb != INTENDED:
         return float(line.at) if entry.line.detail or entry.line.body else None
     ends = ends_of(line.run).get(entry.call or "", ())
-    return max((at for at, end in ends if not end.keys or str(entry.key) in end.keys), default=None)
+    # The first end counts: an end without keys ends only what is still open of the call.
+    own = next(((at, verb) for at, verb, end in ends if not end.keys or str(entry.key) in end.keys), None)
+    return own[0] if own and own[1] == SETTLED else None
 
 
 def _ends(connection: sa.Connection, run: str | None) -> Ends:
     ends = defaultdict(list)
-    of_run = sa.and_(JOURNAL.c.run == run, JOURNAL.c.verb == SETTLED, JOURNAL.c.kind == PACKED)
-    for at, packed in connection.execute(sa.select(JOURNAL.c.at, JOURNAL.c.packed).where(of_run)):
+    of_run = sa.and_(JOURNAL.c.run == run, JOURNAL.c.verb.in_((SETTLED, FAILED)), JOURNAL.c.kind == PACKED)
+    lines = sa.select(JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed).where(of_run).order_by(JOURNAL.c.id)
+    for at, verb, packed in connection.execute(lines):
         for end in packed_lines.ends(packed):
-            ends[end.call].append((float(at), end))
+            ends[end.call].append((float(at), verb, end))
     return ends
 
 

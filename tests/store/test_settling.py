@@ -89,6 +89,16 @@ def test_one_item_of_a_batch_settles_alone(url: str) -> None:
     assert set(settled(url, A, B)) == {"a"}
 
 
+def test_a_refused_item_has_not_settled_when_the_rest_of_its_batch_does(url: str) -> None:
+    """The end of the call names no key, since it ends all that is still open of it."""
+    with applying(url) as state:
+        effects = (whole(A), whole(B))
+        state.intend({"c1": Attempt("upsertTags", effects)})
+        state.fail([CallFailure("c1", (B,), "no")])
+        state.settle([Settlement("c1", effects[:1], {})])
+    assert set(settled(url, A, B)) == {"a"}
+
+
 def test_what_was_forgotten_by_hand_is_known(url: str) -> None:
     """Also once its row is gone; a row that is there was never forgotten."""
 
