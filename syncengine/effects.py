@@ -67,6 +67,7 @@ def intended(row: Recorded | None, effect: Effect) -> Recorded:
     if effect.former is not None and effect.former.kind is not effect.key.kind:
         return _in_renamed(row, effect, effect.former)
     body = _added(row.body, effect) if effect.fields or effect.keywords or effect.metadata else row.body
+    body = _created(body, effect) if row.status is Status.DELETED and not row.doubtful else body
     return replace(
         row,
         body=body,
@@ -100,11 +101,21 @@ def _appearing(effect: Effect) -> Recorded:
     """Return the first row of a resource."""
     return Recorded(
         effect.key,
-        Body(effect.fields, effect.keywords, effect.metadata),
+        _created(Body(effect.fields, effect.keywords, effect.metadata), effect),
         effect.status if effect.status in (Status.DELETED, Status.RELEASED) else Status.ACTIVE,
         source=effect.source,
         protect=bool(effect.protect),
     )
+
+
+def _created(body: Body, effect: Effect) -> Body:
+    """Return the body of what a call creates: the service makes a tag public that says nothing of its visibility.
+
+    Rows that were recorded in another way stay without it: who can read their tags is unknown (docs/planning.md 5).
+    """
+    if not effect.whole or effect.key.kind is not Kind.TAG or "visibility" in body.fields:
+        return body
+    return replace(body, fields={**body.fields, "visibility": "PUBLIC"})
 
 
 def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:

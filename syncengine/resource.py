@@ -17,6 +17,11 @@ Value = str | bool | int | tuple[str, ...]
 """The value of a field: text, boolean, milliseconds since the epoch, or a list of texts."""
 
 
+def is_blank(value: Value | None) -> bool:
+    """Return whether a value says nothing: none at all, no item, or a text of spaces alone."""
+    return value in (None, ()) or (isinstance(value, str) and not value.strip())
+
+
 class Kind(StrEnum):
     """The kind of a resource, which is the first part of its address."""
 

@@ -97,8 +97,11 @@ def may_be_held(row: Recorded) -> bool:
 
 
 def is_private(row: Recorded) -> bool:
-    """Return whether `row` is a private tag, which only authorized members can read."""
-    return row.body.fields.get("visibility") == "PRIVATE"
+    """Return whether `row` counts as a private tag, which only authorized members can read.
+
+    A tag of unknown visibility, such as an adopted one, may be private, so it counts as one.
+    """
+    return row.key.kind is Kind.TAG and may_be_held(row) and row.body.fields.get("visibility") != "PUBLIC"
 
 
 CONTENT = ("description", "externalId", "url")

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from syncengine.document.text import folded
 from syncengine.effects import Effect
 from syncengine.plan.aim import PlannedRemoval, RemovalKind
-from syncengine.plan.diff import OUTSIDE, Change, Difference, is_new, needs_upsert
+from syncengine.plan.diff import KEPT, OUTSIDE, Change, Difference, is_new, needs_upsert
 from syncengine.resource import Key, Kind, Resource, Source, Status, Value
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -139,7 +139,8 @@ def whole(difference: Difference, former: Key | None = None) -> Effect:
 
 def _cleared(resource: Resource, before: Mapping[str, Value]) -> tuple[str, ...]:
     """Return the fields to send empty: recorded ones that are gone, and the category of a tag that leaves any."""
-    cleared = tuple(name for name in before if name not in resource.body.fields)
+    kind, fields = resource.key.kind, resource.body.fields
+    cleared = tuple(name for name in before if name not in fields and (kind, name) not in KEPT)
     return (*cleared, OUTSIDE.name) if resource.outside else cleared
 
 

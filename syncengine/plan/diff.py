@@ -34,6 +34,7 @@ from syncengine.resource import (
     Source,
     Status,
     Value,
+    is_blank,
 )
 from syncengine.service.wire import UNCLEARABLE
 
@@ -78,7 +79,7 @@ class FieldChange(Struct, frozen=True, gc=False):
     @property
     def clears(self) -> bool:
         """Whether the change clears a value that the service holds."""
-        empties = self.effect is FieldEffect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
+        empties = self.effect is FieldEffect.APPLIES and not is_blank(self.before) and is_blank(self.after)
         return empties and not self.replaced
 
 
@@ -87,8 +88,9 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
 
     `metadata_before` has the old values of names that are set or deleted. `cascade` is the category whose deletion also
     deletes this tag, and `previously` the former name in a rename. `merges` are all former names if there are several.
-    `opens` are the names of all PRIVATE tags that a rename makes public, possibly including this tag's own. `reason` is
-    an explanation and decides nothing.
+    `opens` are the names of all tags, PRIVATE or of unknown visibility, that a rename makes public, possibly including
+    this tag's own, or the name of a tag of unknown visibility that becomes public. `reason` is an explanation and
+    decides nothing.
     """
 
     key: Key
@@ -105,6 +107,20 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     previously: str | None = None
     opens: tuple[str, ...] | UnsetType = UNSET
     merges: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def metadata_blanked(self) -> tuple[str, ...]:
+        """The names of metadata that lose their value and stay."""
+        before = self.metadata_before
+        return tuple(
+            name for name, value in self.metadata_set.items() if is_blank(value) and not is_blank(before.get(name))
+        )
+
+    @property
+    def opening(self) -> FieldChange | None:
+        """The change of visibility by which tags become public, or `None`. Before it, `None` means unknown."""
+        is_opening = self.opens or OPENED in self.fields
+        return next((each for each in self.fields if each.name == OPENED.name), None) if is_opening else None
 
     @property
     def formers(self) -> tuple[Key, ...]:
@@ -144,18 +160,23 @@ NO_METADATA: Mapping[str, str] = {}
 """The empty `metadata_before` that most changes share."""
 
 UNSAID: Mapping[tuple[Kind, str], Value] = {
-    (Kind.TAG, "visibility"): "PUBLIC",
     (Kind.TAG, "path"): "/",
     (Kind.ACTIVITY_TYPE, "enableIfNew"): False,
     (Kind.ACTIVITY_TYPE, "reenableIfArchived"): False,
 }
 """The meaning of a field that was never declared."""
 
+KEPT = frozenset({(Kind.TAG, "visibility")})
+"""The fields that keep their value while no manifest declares them: silence hides nothing and opens nothing."""
+
 OPENED = FieldChange("visibility", "PRIVATE", "PUBLIC")
 """The change of a tag from private (readable for authorized members) to public (readable for the whole team)."""
 
 OUTSIDE = FieldChange("category", None, "")
 """The change of a tag that leaves whatever category people may have put it in."""
+
+PUBLISHED = FieldChange("visibility", None, "PUBLIC")
+"""The change of a tag of unknown visibility, which counts as private, to public."""
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: whether the service has it is unknown"
@@ -225,7 +246,11 @@ def _compare(
     """Return the change of a resource, the effect to record without a request in its `own` row, and notes."""
     fields, unsaid = _field_changes(row, resource)
     if opens := opened_by_rename(own, resource, formers):
-        fields = [OPENED, *(each for each in fields if each.name != OPENED.name)]
+        was_private = any(each.body.fields.get(OPENED.name) == OPENED.before for each in formers if is_private(each))
+        first = OPENED if was_private or OPENED in fields else PUBLISHED
+        fields = [first, *(each for each in fields if each.name != OPENED.name)]
+    elif row is not None and is_private(row) and PUBLISHED in fields:
+        opens = (row.key.name,)
     change = _change(row, resource, formers, fields, opens)
     notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
     unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
@@ -312,16 +337,22 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     return tuple(k for k in keywords if k not in excluded)
 
 
-def opened_by_rename(own: Recorded | None, resource: Resource, formers: Iterable[Recorded]) -> tuple[str, ...]:
+def opened_by_rename(own: Recorded | None, resource: Resource, formers: Sequence[Recorded]) -> tuple[str, ...]:
     """Return the names of private tags whose content a rename makes public.
 
     They are former names, and the resource's own name if it was private too. Return none when the service certainly
     shows the new name publicly with the same content already.
     """
-    opens = resource.key.kind is Kind.TAG and resource.body.fields.get(OPENED.name) == OPENED.after
+    opens = resource.key.kind is Kind.TAG and bool(formers) and _visibility(own, resource) == OPENED.after
     private = [each.key.name for each in formers if opens and is_private(each) and _is_opened(each, own, resource)]
     names = [own.key.name, *private] if own is not None and is_private(own) else private
     return tuple(names) if private else ()
+
+
+def _visibility(own: Recorded | None, resource: Resource) -> Value | None:
+    """Return the visibility of a tag after its upsert. The service makes public what it creates without one."""
+    kept = own.body.fields.get(OPENED.name) if own is not None and may_be_held(own) else OPENED.after
+    return resource.body.fields.get(OPENED.name, kept)
 
 
 def _is_opened(former: Recorded, own: Recorded | None, resource: Resource) -> bool:
@@ -352,7 +383,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
     unsaid: list[FieldChange] = []
     for name in dict.fromkeys((*after, *before)):
         old, new = before.get(name), after.get(name)
-        if old == new:
+        if old == new or (new is None and (resource.key.kind, name) in KEPT):
             continue
         replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
         change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, new=is_new(row)), replaced)
@@ -398,7 +429,7 @@ def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:
-        return _is_nothing(change.before) or change.before == unsaid
+        return _is_nothing(change.before) or change.before == unsaid or (kind, change.name) in KEPT
     if change.before is None:
         return (unsaid is False and change.after is False) or change.effect is FieldEffect.IGNORED
     return change.effect is FieldEffect.IGNORED and _is_nothing(change.before)

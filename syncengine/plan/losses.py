@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from syncengine.plan.diff import OPENED, Action, Change, Difference
-from syncengine.resource import Body, Key, Kind, Recorded, Status
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.diff import Action, Change, Difference
+from syncengine.resource import Body, Key, Kind, Recorded, Status, is_blank
 from syncengine.state.codec import Content
 from syncengine.state.losses import LEAVES_AS, SWEEP, SWEPT, Loss, leaves, opened_as
 
@@ -27,7 +28,7 @@ SAYS: Mapping[str, str] = {
     "activityTypes": "activity types deleted",
     "tags": "tags forgotten, retired or deleted",
     "keywords": "keywords deleted",
-    "metadata": "metadata entries deleted",
+    "metadata": "metadata entries deleted or blanked",
     "fields": "fields cleared",
     "opened": "private tags made public",
 }
@@ -38,7 +39,7 @@ SAYS_OF_ONE: Mapping[str, str] = {
     "activityTypes": "activity type deleted",
     "tags": "tag forgotten, retired or deleted",
     "keywords": "keyword deleted",
-    "metadata": "metadata entry deleted",
+    "metadata": "metadata entry deleted or blanked",
     "fields": "field cleared",
     "opened": "private tag made public",
 }
@@ -68,33 +69,42 @@ def losses_of(change: Change) -> Iterator[Loss]:
         return
     for keyword in change.keywords_deleted:
         yield Loss("keywords", change.key, keyword)
-    for name in change.metadata_deleted:
-        yield Loss("metadata", change.key, name)
+    for name in (*change.metadata_deleted, *change.metadata_blanked):
+        if not is_blank(change.metadata_before.get(name, name)):
+            yield Loss("metadata", change.key, name)
     for field in change.fields:
-        if field.before is None:  # as of all fields of what is created
-            continue
         if field.clears:
             yield Loss("fields", change.key, field.name)
-        elif field == OPENED:
-            own = change.key.name
-            for name in change.opens or (own,):
-                yield Loss("opened", change.key, field.name if name == own else opened_as(name))
+    if change.opening is not None:
+        own = change.key.name
+        for name in change.opens or (own,):
+            yield Loss("opened", change.key, "visibility" if name == own else opened_as(name))
 
 
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
-    """Count the managed resources and their fields, keywords and metadata, by kind of loss."""
-    return _sum((row.key.kind, row.body) for row in rows if is_ours(row))
+    """Count the managed resources, and of them what was declared and can be lost, by kind of loss."""
+    return _sum((row.key, row.body) for row in rows if is_ours(row))
 
 
 def totals_of_contents(contents: Iterable[Content]) -> Counter[str]:
     """Return the result of `totals_of` from the contents of all rows, which take less than half the time to read."""
-    return _sum((kind, body) for kind, status, is_doubtful, body in contents if _is_ours(status, is_doubtful))
+    return _sum((key, body) for key, status, is_doubtful, body in contents if _is_ours(status, is_doubtful))
 
 
 def totals_with(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
-    """Return the totals of managed rows (`all_of_it`), and of rows that are not managed but lost."""
+    """Return the totals of managed rows (`all_of_it`) and of what else is lost: other rows, and names as keywords."""
+    losses = list(losses)
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
-    return Counter(all_of_it) + _sum((row.key.kind, row.body) for row in going.values() if not is_ours(row))
+    totals = Counter(all_of_it) + _sum(
+        (row.key, row.body) for row in going.values() if not is_ours(row) and may_be_held(row)
+    )
+    totals["keywords"] += sum(map(is_name, losses))
+    return totals
+
+
+def is_name(loss: Loss) -> bool:
+    """Return whether a loss is a tag's name as its keyword, which no total counts, since nobody declares it."""
+    return loss.of == "keywords" and loss.what == loss.key.name
 
 
 def is_ours(row: Recorded) -> bool:
@@ -106,16 +116,20 @@ def _is_ours(status: Status, is_doubtful: bool) -> bool:
     return status not in LEFT and (status is not Status.DELETED or is_doubtful)
 
 
-def _sum(bodies: Iterable[tuple[Kind, Body]]) -> Counter[str]:
+UNLOSABLE = frozenset({"label", "visibility"})
+"""The fields that no plan clears: a resource has them always, and a row may say them without any declaration."""
+
+
+def _sum(bodies: Iterable[tuple[Key, Body]]) -> Counter[str]:
     resources: Counter[Kind] = Counter()
     fields = keywords = metadata = private = 0
-    for kind, body in bodies:
-        resources[kind] += 1
-        values = body.fields.values()
-        fields += len(values) if "" not in values and () not in values else sum(v not in ("", ()) for v in values)
-        keywords += len(body.keywords)
-        metadata += len(body.metadata)
-        private += body.fields.get("visibility") == "PRIVATE"
+    for key, body in bodies:
+        resources[key.kind] += 1
+        # A false flag is the service's default, so it says nothing, even where it is declared.
+        fields += sum(not (value is False or is_blank(value) or n in UNLOSABLE) for n, value in body.fields.items())
+        keywords += len(body.keywords) - (key.name in body.keywords)
+        metadata += sum(not is_blank(value) for value in body.metadata.values())
+        private += key.kind is Kind.TAG and body.fields.get("visibility") != "PUBLIC"
     totals = Counter({LEAVES_AS[kind]: count for kind, count in resources.items()})
     totals.update(fields=fields, keywords=keywords, metadata=metadata, opened=private)
     return totals

@@ -32,6 +32,7 @@ from syncengine.resource import (
     Value,
     category_references,
     found_at,
+    is_blank,
 )
 
 
@@ -112,10 +113,15 @@ def _find_renames(j: _Judgement) -> None:
             formers.append(twins[new.server_id])
         # A category whose rename has an unknown outcome belongs to the desired name that has its id.
         free = (old for old in formers if old.key not in j.desired and owners.get(old.server_id, key) == key)
-        rows = sorted((old for old in free if _can_become(old, new)), key=is_private, reverse=True)
+        rows = sorted((old for old in free if _can_become(old, new)), key=_openness)
         if rows:  # the change names the first row, so a private one comes first
             j.aim.renames[key] = tuple(row.key for row in (rows if key.kind is Kind.TAG else rows[:1]))
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
+
+
+def _openness(row: Recorded) -> int:
+    """Return 0 for a private tag, 1 for one of unknown visibility, and 2 for any other row."""
+    return ("visibility" not in row.body.fields) if is_private(row) else 2
 
 
 def _can_become(old: Recorded, new: Recorded | None) -> bool:
@@ -176,15 +182,15 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     kept_fields = {name: value for name, value in _held_fields(j, row) if _is_cleared(name, desired)}
     keywords = set(desired.keywords)
     dropped = tuple(keyword for keyword in row.body.keywords if keyword not in keywords)
-    unnamed = {name: value for name, value in row.body.metadata.items() if name not in desired.metadata}
-    for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", unnamed)):
+    lost = {name: value for name, value in row.body.metadata.items() if _is_lost(value, desired.metadata.get(name))}
+    for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", lost)):
         if names:
             message = f"--no-delete keeps {what} {', '.join(sorted(names))}"
             j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
     body = Body(
         fields={**desired.fields, **kept_fields},
         keywords=desired.keywords + dropped,
-        metadata={**desired.metadata, **unnamed},
+        metadata={**desired.metadata, **lost},
     )
     return replace(resource, body=body)
 
@@ -195,7 +201,9 @@ def _held_fields(j: _Judgement, row: Recorded) -> Iterator[tuple[str, Value]]:
         category = Key(Kind.CATEGORY, str(value)) if name == "category" else None
         if category in j.taken_over:
             yield name, j.taken_over[category].name
-        elif value not in ("", ()) and (category is None or _is_held(j, category)):
+        elif is_blank(value) or (name, value) == ("visibility", "PUBLIC"):  # nothing to lose
+            continue
+        elif category is None or _is_held(j, category):
             yield name, value
 
 
@@ -204,10 +212,15 @@ def _is_held(j: _Judgement, key: Key) -> bool:
     return row is None or may_be_held(row)
 
 
+def _is_lost(value: str, desired: str | None) -> bool:
+    """Return whether a metadata entry is deleted or blanked."""
+    return desired is None or (is_blank(desired) and not is_blank(value))
+
+
 def _is_cleared(name: str, desired: Body) -> bool:
     if name in ("category", "tagCategoryId"):
-        return not (desired.fields.get("category") or desired.fields.get("tagCategoryId"))
-    return desired.fields.get(name) in (None, "", ())
+        return is_blank(desired.fields.get("category")) and is_blank(desired.fields.get("tagCategoryId"))
+    return is_blank(desired.fields.get(name))
 
 
 # --- categories

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from syncengine.plan.diff import Action, Change, FieldChange, is_cleared
-from syncengine.plan.losses import ALWAYS_ASKS, Earlier, Loss, is_ours, leaves, losses_of
+from syncengine.plan.losses import ALWAYS_ASKS, Earlier, Loss, is_name, is_ours, leaves, losses_of
 from syncengine.resource import Key, Recorded, Status
 from syncengine.state.info import StateReader
 from syncengine.state.losses import ApprovalRecord, holds
@@ -87,7 +87,9 @@ def _change(removal: RemovalLine) -> Change:
             FieldChange(n, old, new) for n, (old, new) in detail.fields.items() if is_cleared(key, n, old, new)
         ),
         keywords_deleted=detail.keywords_deleted,
+        metadata_set=detail.metadata_set,
         metadata_deleted=detail.metadata_deleted,
+        metadata_before={n: v for n, v in (detail.metadata_before or {}).items() if v is not None},
     )
 
 
@@ -102,4 +104,4 @@ def _is_gone(loss: Loss, row: Recorded | None) -> bool:
 
 def _is_counted(loss: Loss, row: Recorded | None) -> bool:
     """Return whether the lost thing still counts as managed, as after a removal with an unknown outcome."""
-    return row is not None and is_ours(row) and (leaves(loss) or holds(row, loss))
+    return row is not None and is_ours(row) and (leaves(loss) or holds(row, loss)) and not is_name(loss)

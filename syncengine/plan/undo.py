@@ -232,9 +232,10 @@ def _resource(undo: UndoAim, row: ChangedRow, before: Recorded, now: Recorded, i
     deleted = any(each is not None and each.status is Status.DELETED for each in (row.after, now))
     if row.key.kind is Kind.ACTIVITY_TYPE and deleted:  # or an undo that is planned again would take that back
         fields["reenableIfArchived"] = True
-    is_private = may_be_held(now) and now.body.fields.get("visibility") == "PRIVATE"
-    if row.key.kind is Kind.TAG and is_private and "visibility" not in fields:
-        fields["visibility"] = "PUBLIC"
+    shows = now.body.fields.get("visibility") if may_be_held(now) else None
+    if row.key.kind is Kind.TAG and shows is not None and "visibility" not in fields:
+        fields["visibility"] = shows
+        undo.note(row, NOT_UNDONE, f"it stays {shows}: its visibility before the run is unknown")
     keywords = before.body.keywords
     if before.status is Status.RETIRED:
         keywords, fields["excludeTagNameKeyword"] = (), True  # or the upsert would have it tag time by its name

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from syncengine.plan.diff import Action, Change
+from syncengine.plan.diff import PUBLISHED, Action, Change
 from syncengine.plan.losses import LEAVES_AS, SWEEP, SWEPT, Loss
 from syncengine.plan.provenance import template_of
 from syncengine.plan.shrinking import Shrunk
@@ -26,6 +26,9 @@ RULE = "rule"
 
 LINES = Limit(percent=25)
 """The share of tags that lines under `removed:` may take in one plan before they need an approval together."""
+
+UNKNOWN = "unknown-visibility"
+"""The name of the one unit of all tags of unknown visibility that become public."""
 
 NO_PLACE = "(no file)"
 """The name in place of a manifest for rows that were recorded without one."""
@@ -74,7 +77,7 @@ def _of_activity_types(change: Change, loss: Loss, inputs: UnitInputs) -> Iterat
 
 def _of_opened(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:
     if loss.of == OPENED:
-        yield str(change.key)
+        yield UNKNOWN if change.opening == PUBLISHED else str(change.key)
 
 
 def _of_line(change: Change, loss: Loss, inputs: UnitInputs) -> Iterator[str]:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from syncengine.plan.aim import Note
-from syncengine.plan.diff import OPENED, Change, FieldChange
+from syncengine.plan.diff import Change, FieldChange
 from syncengine.render.change_details import REMARKS, other_words
 from syncengine.render.section_entries import Aspects, AspectTable, Column, Label, aspect_tables
 from syncengine.render.value_shapes import Aspect
@@ -161,19 +161,20 @@ def cleared(change: Change) -> Aspects:
     return fields(f for f in change.fields if f.clears)
 
 
-def opening(change: Change) -> Aspects:
-    if not change.opens and OPENED not in change.fields:
+def opening(way: FieldChange, change: Change) -> Aspects:
+    """Return the aspects of a tag that becomes public in this `way`; nothing for other changes."""
+    if change.opening != way:
         return ()
     names = tuple(name for name in change.opens or () if name != change.key.name)
     each = (Aspect(NAME, names if len(names) > 1 else names[0], change.key.name),) if names else ()
-    return (*fields(f for f in change.fields if f == OPENED), *each)
+    return (*fields([way]), *each)
 
 
 def updated(change: Change) -> Aspects:
     """Return the aspects of an update without those that the rows of its removals show."""
     return (
         *former_names(change),
-        *fields(f for f in change.fields if not (f == OPENED or f.clears)),
+        *fields(f for f in change.fields if not (f is change.opening or f.clears)),
         *(() if change.keywords_deleted else keywords(change)),
         *(() if change.metadata_deleted else metadata(change)),
     )

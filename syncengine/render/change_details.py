@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from syncengine.document.instants import instant
 from syncengine.manifest.schema import INSTANTS
-from syncengine.plan.diff import OPENED, Action, Change, FieldChange, FieldEffect
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import comma_list, count_of
 from syncengine.resource import Kind, Value
@@ -268,12 +268,14 @@ def metadata_deleted(change: Change, room: Room = BRIEF) -> Details:
 
 
 def opening(change: Change, room: Room = BRIEF) -> Details:
-    """Return the details of a tag that becomes public (PRIVATE → PUBLIC); nothing for other changes.
+    """Return the details of a tag that becomes public; nothing for other changes.
 
     All names of private tags that a rename makes public are shown, however many.
     """
-    names = _some("makes public", (Span(values(change.opens, ALL), SpanMark.OLD),) if change.opens else ())
-    return (*(field_detail(f, room) for f in change.fields if f == OPENED), *names)
+    opened, own = change.opening, (change.key.name,)
+    opens = () if change.opens == own else change.opens or ()
+    names = _some("makes public", (Span(values(opens, ALL), SpanMark.OLD),) if opens else ())
+    return (*([field_detail(opened, room)] if opened else []), *names)
 
 
 def cleared(change: Change, room: Room = BRIEF) -> Details:
@@ -283,13 +285,16 @@ def cleared(change: Change, room: Room = BRIEF) -> Details:
 def takes(change: Change) -> bool:
     """Return whether an update removes something or makes it public, which is shown in a section of its own."""
     return bool(
-        change.keywords_deleted or change.metadata_deleted or any(f == OPENED or f.clears for f in change.fields)
+        change.keywords_deleted
+        or change.metadata_deleted
+        or change.opening is not None
+        or any(f.clears for f in change.fields)
     )
 
 
 def updated(change: Change, room: Room = BRIEF) -> Details:
     """Return the details of an update without its removals; empty when it only removes."""
-    rest = (f for f in change.fields if not (f == OPENED or f.clears))
+    rest = (f for f in change.fields if not (f is change.opening or f.clears))
     return (
         *former_names(change),
         *(field_detail(f, room) for f in rest),

@@ -206,7 +206,8 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     previously: Annotated[str | None, "The former name of a renamed resource; absent otherwise."] = None
     opens: Annotated[
         tuple[str, ...],
-        "Names of the PRIVATE tags that a rename makes public, possibly including its own name; absent otherwise.",
+        "Names of the tags of PRIVATE or unknown visibility that a rename makes public, possibly including its own "
+        "name; the own name of a tag of unknown visibility that becomes public; absent otherwise.",
     ] = ()
     merges: Annotated[
         tuple[str, ...], "All former names of a renamed resource, if there are several; absent otherwise."

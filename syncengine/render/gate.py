@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, SOURCE
+from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, SOURCE, UNKNOWN
 from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, number
 
@@ -130,7 +130,9 @@ WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     SOURCE: _source,
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
     OPENED: lambda unit, name: (
-        f"{name} made public ({'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE)"
+        f"{count_of(unit.count, 'tag')} of unknown visibility made public"
+        if unit.name == UNKNOWN
+        else f"{name} made public ({'it was' if unit.count == 1 else f'{unit.count} tags were'} PRIVATE)"
     ),
     FIRST_SWEEP: lambda unit, name: "the first sweep of this state",
     RULE: lambda unit, name: f"{name} asks for approval of {count_of(unit.count, 'change')}",

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from syncengine.plan.aim import Note
-from syncengine.plan.diff import OPENED, Action, Change
+from syncengine.plan.diff import OPENED, PUBLISHED, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
@@ -93,8 +93,10 @@ def obstacles(plan: Plan) -> Iterator[str]:
 
 def _opens(plan: Plan) -> Iterator[str]:
     """Yield a sentence that counts the tags that become public, if any."""
-    if count := sum(len(change.opens or (OPENED,)) for change in plan.changes if OPENED in change.fields):
-        yield f"Makes {count_of(count, 'PRIVATE tag')} public."
+    opening = [(change.opening, len(change.opens or (change,))) for change in plan.changes if change.opening]
+    for first, what in ((OPENED, "PRIVATE tag"), (PUBLISHED, "tag")):
+        if count := sum(count for each, count in opening if each == first):
+            yield f"Makes {count_of(count, what)}{'' if first == OPENED else ' of unknown visibility'} public."
 
 
 def _unknown(plan: Plan) -> Iterator[str]:
@@ -199,12 +201,14 @@ FORGET = "A forgotten tag stays on the service and still tags time; this project
 RETIRE = "A retired tag loses its keywords, so it no longer tags time; its metadata stays for reports."
 DELETE = "A deleted tag is removed from the service."
 OPEN = "The whole team can read a public tag; only authorized members could read it before."
+UNKNOWN = "The whole team can read a public tag; who could read it before is unknown, so it counts as PRIVATE."
 
 _REMOVED = (change_aspects.removed, change_details.removed_details)
 _KEYWORDS = (_taking(change_aspects.keywords_deleted), _explained(change_details.keywords_deleted))
 _METADATA = (_taking(change_aspects.metadata_deleted), _explained(change_details.metadata_deleted))
 _CLEARED = (_taking(change_aspects.cleared), _explained(change_details.cleared))
-_OPENED = (_taking(change_aspects.opening), _explained(change_details.opening))
+_OPENED = (_taking(partial(change_aspects.opening, OPENED)), _explained(change_details.opening))
+_PUBLISHED = (_taking(partial(change_aspects.opening, PUBLISHED)), _explained(change_details.opening))
 
 REMOVALS: tuple[Topic, ...] = (
     Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), *_REMOVED),
@@ -220,6 +224,10 @@ REMOVALS: tuple[Topic, ...] = (
     *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), *_CLEARED) for kind in Kind),
     Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
     Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
+    *(
+        Topic(Kind.TAG, action, "Make {} of unknown visibility public", Tone.REMOVE, (UNKNOWN,), *_PUBLISHED)
+        for action in (Action.UPDATE, Action.CREATE)
+    ),
 )
 """All topics of removals in reading order, except for deleted categories and activity types."""
 

@@ -13,7 +13,7 @@ from syncengine.resource import Kind
 
 JsonObject = dict[str, object]
 
-EMPTY: Mapping[str, object] = {"path": "/", "assigneeExternalIds": [], "visibility": "PUBLIC"}
+EMPTY: Mapping[str, object] = {"path": "/", "assigneeExternalIds": []}
 """Values that mean empty, for fields whose empty value is not the empty text."""
 
 UNCLEARABLE: Mapping[Kind, frozenset[str]] = {

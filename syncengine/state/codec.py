@@ -89,21 +89,21 @@ def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
     )
 
 
-Content = tuple[Kind, Status, bool, Body]
-"""The kind, the status, the doubt and the body of a row."""
+Content = tuple[Key, Status, bool, Body]
+"""The key, the status, the doubt and the body of a row."""
 
 _FLAG = (bool, int)
 
-CONTENT = ("kind", "status", "doubtful", "body")
+CONTENT = ("kind", "name", "status", "doubtful", "body")
 """The columns of a `Content`."""
 
 
 def content_from(row: Sequence[Any]) -> Content:
     """Convert a row in the order of `CONTENT`. Raise `ValueError` or `KeyError` for a damaged row."""
-    kind, status, is_doubtful, body = row
-    if type(is_doubtful) not in _FLAG or type(body) is not str:
+    kind, name, status, is_doubtful, body = row
+    if type(is_doubtful) not in _FLAG or type(body) is not str or type(name) is not str:
         raise ValueError("a column has a value of the wrong type")
-    return KINDS[kind], STATUSES[status], bool(is_doubtful), _BODY.decode(body)
+    return Key(KINDS[kind], name), STATUSES[status], bool(is_doubtful), _BODY.decode(body)
 
 
 TYPES: Sequence[tuple[type, ...]] = (

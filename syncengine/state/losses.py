@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from syncengine.document.digest import sha256_of
-from syncengine.resource import ALTERNATIVES, Body, Key, Kind, Recorded, Status
+from syncengine.resource import ALTERNATIVES, Body, Key, Kind, Recorded, Status, is_blank
 from syncengine.state.codec import KINDS
 
 LEAVES_AS: Mapping[Kind, str] = MappingProxyType(
@@ -48,8 +48,12 @@ RULED = "rules"
 
 
 def content_digest(body: Body) -> str:
-    """Return the digest of a body, which does not depend on the order of its keywords."""
-    parts = (sorted(body.fields.items()), sorted(body.keywords), sorted(body.metadata.items()))
+    """Return the digest of a body, which does not depend on the order of its keywords.
+
+    It leaves out that a tag is public, since a row says so where the manifest is silent.
+    """
+    fields = sorted((name, value) for name, value in body.fields.items() if (name, value) != ("visibility", "PUBLIC"))
+    parts = (fields, sorted(body.keywords), sorted(body.metadata.items()))
     return sha256_of(repr(parts))[:20]
 
 
@@ -88,10 +92,10 @@ def holds(row: Recorded, loss: Loss) -> bool:
     body = row.body
     if loss.of == "fields":
         names = (loss.what, ALTERNATIVES.get(loss.what, loss.what))
-        return any(body.fields.get(name) not in (None, "", ()) for name in names)
+        return any(not is_blank(body.fields.get(name)) for name in names)
     if loss.of == "opened":
-        return body.fields.get(loss.what) == "PRIVATE"
-    return loss.what in (body.keywords if loss.of == "keywords" else body.metadata)
+        return body.fields.get("visibility") != "PUBLIC"
+    return loss.what in body.keywords if loss.of == "keywords" else not is_blank(body.metadata.get(loss.what))
 
 
 def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -> bool:
@@ -102,7 +106,7 @@ def is_settled(loss: Loss, row: Recorded | None, *, owns_activity_types: bool) -
         return _is_made(loss, row)
     if loss.of == "opened" and loss.what.startswith(FORMER):
         is_there = row is not None and row.status is Status.ACTIVE and row.confirmed and not row.doubtful
-        return row is not None and is_there and row.body.fields.get("visibility") != "PRIVATE"
+        return row is not None and is_there and row.body.fields.get("visibility") == "PUBLIC"
     if row is None or row.doubtful:
         return row is None
     if leaves(loss):

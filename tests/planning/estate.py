@@ -23,7 +23,7 @@ from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.scope import Scope
 from syncengine.project.model import Policy
 from syncengine.project.schema import Level, Limit, Ownership
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 
 Rows = Mapping[Key, Recorded]
 Manifests = str | Mapping[str, str]
@@ -110,7 +110,8 @@ def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any)
 def row(address: str, *keywords: str, **more: Any) -> Recorded:
     """A row that the service took from us. Fields by their own names; the rest as in `Recorded`.
 
-    A tag's name is among its keywords unless `excludeTagNameKeyword` says otherwise.
+    A tag's name is among its keywords unless `excludeTagNameKeyword` says otherwise, and it is public unless
+    `visibility` says otherwise, `None` for unknown.
     """
     key = Key.parse(address)
     metadata = more.pop("metadata", {})
@@ -118,12 +119,25 @@ def row(address: str, *keywords: str, **more: Any) -> Recorded:
     if key.kind is Kind.TAG:
         excluded = more.setdefault("excludeTagNameKeyword", False)
         keywords = keywords if excluded or key.name in keywords else (*keywords, key.name)
+        if more.setdefault("visibility", "PUBLIC") is None:
+            del more["visibility"]
     if key.kind is Kind.CATEGORY:
         rest.setdefault("server_id", f"id-{key.name}")
     return Recorded(key, Body(more, keywords, metadata), **{"confirmed": True, "source": Source(FILE, 1), **rest})
 
 
 _COLUMNS = {"status", "doubtful", "confirmed", "server_id", "source", "protect", "former_categories"}
+
+
+def is_as_declared(row: Recorded, resource: Resource) -> bool:
+    """Whether the row has what is declared and nothing else but that a tag is public where that is not said."""
+    default = {"visibility": "PUBLIC"} if row.key.kind is Kind.TAG else {}
+    body = resource.body
+    return (
+        row.body.fields in (body.fields, {**default, **body.fields})
+        and row.body.metadata == body.metadata
+        and sorted(row.body.keywords) == sorted(body.keywords)
+    )
 
 
 def gone(address: str, **more: Any) -> Recorded:

@@ -36,7 +36,7 @@ def recorded(address: str, said: Mapping[str, Any]) -> Recorded:
     key, said = Key.parse(address), dict(said)
     fields = {name: tuple(v) if isinstance(v, list) else v for name, v in said.pop("fields", {}).items()}
     if key.kind is Kind.TAG:
-        fields.setdefault("excludeTagNameKeyword", False)
+        fields = {"excludeTagNameKeyword": False, "visibility": "PUBLIC", **fields}
     body = Body(fields, tuple(said.pop("keywords", ())), said.pop("metadata", {}))
     row = Recorded(key, body, confirmed=True, source=Source(MANIFEST, said.pop("line", 1)))
     said["status"] = Status(said.get("status", "active"))

@@ -14,7 +14,7 @@ from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Removal, Status
 
 from .applying import applied
-from .estate import NOTHING, Rows, ask, planned, says_nothing
+from .estate import NOTHING, Rows, ask, is_as_declared, planned, says_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +271,7 @@ def are_as_wanted(desired: Desired, rows: Rows) -> bool:
     return all(
         (row.status, row.doubtful, row.confirmed) == (Status.ACTIVE, False, True)
         and (row.source, row.protect) == (resource.source, resource.protect)
-        and (row.body.fields, row.body.metadata) == (resource.body.fields, resource.body.metadata)
-        and sorted(row.body.keywords) == sorted(resource.body.keywords)
+        and is_as_declared(row, resource)
         for key, resource in desired.resources.items()
         if (row := rows[key])
     )

@@ -34,7 +34,7 @@ class RecordedTag(NamedTuple):
     @classmethod
     def of(cls, row: Recorded) -> RecordedTag:
         fields = {name: str(value) for name in FIELDS if (value := row.body.fields.get(name)) is not None}
-        return cls(row.status, row.doubtful, row.body.fields.get("visibility") == "PRIVATE", fields, row.run)
+        return cls(row.status, row.doubtful, row.body.fields.get("visibility") != "PUBLIC", fields, row.run)
 
     @property
     def speaks(self) -> bool:
