@@ -89,8 +89,8 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     `metadata_before` has the old values of names that are set or deleted. `cascade` is the category whose deletion also
     deletes this tag, and `previously` the former name in a rename. `merges` are all former names if there are several.
     `opens` are the names of all tags, PRIVATE or of unknown visibility, that a rename makes public, possibly including
-    this tag's own, or the name of a tag of unknown visibility that becomes public. `reason` is an explanation and
-    decides nothing.
+    this tag's own, or the name of a tag of unknown visibility that becomes public. `removed` is the recorded content of
+    a resource that leaves, which the service cannot give back. `reason` is an explanation and decides nothing.
     """
 
     key: Key
@@ -107,6 +107,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     previously: str | None = None
     opens: tuple[str, ...] | UnsetType = UNSET
     merges: tuple[str, ...] | UnsetType = UNSET
+    removed: Body | UnsetType = UNSET
 
     @property
     def metadata_blanked(self) -> tuple[str, ...]:
@@ -513,6 +514,7 @@ def _departure(leaving: PlannedRemoval) -> Difference:
         keywords_deleted=row.body.keywords if retires else (),
         reason=leaving.reason,
         cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
+        removed=row.body,
     )
     return Difference(change, row, leaving=leaving)
 

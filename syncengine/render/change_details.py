@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from syncengine.document.instants import instant
 from syncengine.manifest.schema import INSTANTS
-from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect, appearance
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import comma_list, count_of
-from syncengine.resource import Kind, Value
+from syncengine.resource import Body, Key, Kind, Value, is_blank
 
 
 class Room(NamedTuple):
@@ -304,7 +304,22 @@ def updated(change: Change, room: Room = BRIEF) -> Details:
 
 
 def removed_details(change: Change, room: Room = BRIEF) -> Details:
-    """Return the details of a removed resource: its reason, and the keywords of a retired tag."""
-    if change.action is Action.RETIRE:
-        return (*keywords_deleted(change, room), *reason(change))
-    return reason(change)
+    """Return the details of a removed resource: the deleted keywords of a retired tag, the reason, and its content."""
+    retires = change.action is Action.RETIRE
+    return (
+        *(keywords_deleted(change, room) if retires else ()),
+        *reason(change),
+        *(_content(change.key, change.removed, room, keywords=not retires) if change.removed else ()),
+    )
+
+
+def _content(key: Key, body: Body, room: Room, *, keywords: bool) -> Details:
+    """Return what is recorded of a resource that goes, in the order in which a new one is shown."""
+    says = {name: value for name, value in body.fields.items() if value is not False and not is_blank(value)}
+    was = appearance(key, Body(says, body.keywords if keywords else (), body.metadata), None)
+    shown = created_details(was, room, whole=room is not BRIEF)
+    return tuple(each._replace(spans=tuple(map(_as_old, each.spans))) for each in shown)
+
+
+def _as_old(span: Span) -> Span:
+    return span._replace(mark=SpanMark.OLD) if span.mark is SpanMark.NEW else span

@@ -212,6 +212,11 @@ class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     merges: Annotated[
         tuple[str, ...], "All former names of a renamed resource, if there are several; absent otherwise."
     ] = ()
+    before: Annotated[
+        Mapping[str, Any] | None,
+        "The recorded content of a removed resource: its fields, and a tag's keywords and metadata. "
+        "The service cannot give it back. Absent for other changes.",
+    ] = None
     origin: Annotated[
         Side | None,
         "`waiting` if the plan of the base also makes this change; only with `plan --base`.",

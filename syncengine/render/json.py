@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
-from syncengine.resource import Source
+from syncengine.resource import Body, Source, Value
 
 Document = dict[str, Any]
 
@@ -176,7 +176,14 @@ def _change(change: Change) -> formats.ChangeItem:
         change.previously or None,
         change.opens or (),
         change.merges or (),
+        _removed(change.removed) if change.removed else None,
     )
+
+
+def _removed(body: Body) -> Mapping[str, Value | Mapping[str, str]]:
+    """Return the recorded content of a removed resource, named as in a manifest."""
+    texts = {"keywords": body.keywords} if body.keywords else {}
+    return {**body.fields, **texts, **({"metadata": body.metadata} if body.metadata else {})}
 
 
 SHOWN = Shown(plan_document, change_items)

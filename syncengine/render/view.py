@@ -24,6 +24,7 @@ from syncengine.render.escape import quoted, visible
 from syncengine.render.lost_keywords import lost_keywords
 from syncengine.render.rows import (
     MOST,
+    ROOMS,
     Extent,
     Fold,
     FoldedRows,
@@ -382,7 +383,6 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
     codes = plan.sweep.known if plan.sweep else ()
     others = [code for code in codes if code not in names]
     members = [*map(_member, deletes), *(Member(visible(code), None, Kind.ACTIVITY_TYPE.value) for code in others)]
-    reasons = [*map(change_details.reason, deletes), *(() for _ in others)]
     entries = ListedEntries(
         [*(change.key.name for change in deletes), *others],
         [*map(change_aspects.removed, deletes), *(() for _ in others)],
@@ -392,7 +392,7 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
         Action.DELETE.value,
         members.__getitem__,
         lambda number: members[number].source,
-        lambda number, *_: reasons[number],
+        lambda number, room, _: change_details.removed_details(deletes[number], room) if number < len(deletes) else (),
     )
     how = Folding(extent.fold, "activity type", MANY, Rank.REMOVAL, total=lambda _: (), most=extent.most)
     rows = folded(entries, make, how)
@@ -448,15 +448,20 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 def _category_rows(change: Change, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
     along = f"{count_of(len(members), 'tag')} in it, and {UNKNOWN_TAGS}" if members else UNKNOWN_TAGS_ALONE
-    yield _row(
-        change, (ChangeDetail("", (Span(f"also deletes {along}", SpanMark.REMARK),)), *change_details.reason(change))
-    )
+    also = ChangeDetail("", (Span(f"also deletes {along}", SpanMark.REMARK),))
+    room, _ = ROOMS[extent.fold]
+    yield _row(change, (also, *change_details.removed_details(change, room)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, extent)
 
 
 def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
     entries = ListedEntries([change.key.name for change in members], [*map(change_aspects.removed, members)])
-    make = _row_maker(Action.DELETE.value, members, lambda number, *_: change_details.reason(members[number]), depth=1)
+    make = _row_maker(
+        Action.DELETE.value,
+        members,
+        lambda number, room, _: change_details.removed_details(members[number], room),
+        depth=1,
+    )
     along = (change_details.remark(f"deleted with {visible(category)}"),)
     rows = folded(
         entries, make, Folding(extent.fold, "tag", MANY, Rank.REMOVAL, total=lambda _: along, most=extent.most)
