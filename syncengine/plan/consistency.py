@@ -22,7 +22,7 @@ from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Change, Diff
 from syncengine.plan.gate import ALL_ASK, NO_RECORDS, Gate, JudgedRows, StateRecords, Unit, gate
-from syncengine.plan.losses import SAYS, SAYS_OF_ONE, SWEEP, Loss, losses_in
+from syncengine.plan.losses import ALWAYS_ASKS, SAYS, SAYS_OF_ONE, SWEEP, Loss, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import without_rules
 from syncengine.plan.saved_aim import aim_of, inconsistent
@@ -42,11 +42,15 @@ SHRUNK = re.compile(
 )
 """The pattern of a gate's reason about a source that shrank, whose former size is not recorded."""
 
-BY_LINES = re.compile(r"(lines under `removed:` take [0-9]+) of [0-9]+ tags \(limit 25%\)")
+BY_LINES_OF = "lines under `removed:` take "
+BY_LINES = re.compile(rf"({BY_LINES_OF}[0-9]+) of [0-9]+ tags \(limit 25%\)")
 """The pattern of the reason of lines that need an approval together, which depends on the number of tags."""
 
 OF_MANY: Mapping[str, str] = {words: SAYS[of] for table in (SAYS, SAYS_OF_ONE) for of, words in table.items()}
 """The words for several losses, by themselves and by the words for a single loss."""
+
+SHARES = frozenset(words for of, words in SAYS.items() if of not in ALWAYS_ASKS)
+"""The words for losses that need an approval only above a limit, which depends on the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +148,15 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
 
 
 def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
-    """Refuse a plan whose gate does not match its removals, or misses an approval that today's gate needs.
+    """Refuse a plan whose gate does not match its removals.
 
-    Totals and limits may differ today. The layout of templates is unknown here, so that the losses of one template of a
-    source are judged by the plan alone.
+    Totals and limits may differ today, so that other shares need an approval: the gate of today asks for it. The layout
+    of templates is unknown here, so that the losses of one template of a source are judged by the plan alone.
     """
     plan = replace(plan, gate=without_rules(plan.gate))  # the project's rules are judged again elsewhere
     claim, losses = plan.gate, losses_in(delta.differences)
     takes = bool(losses) or plan.sweep is not None
     today = _gate_today(plan, delta, now, now.records()) if takes else Gate()
-    if today.tripped and not claim.tripped:
-        raise inconsistent(f"it shows no gate, but an approval is needed: {'; '.join(today.reasons)}")
     if bool(claim.reasons) != claim.tripped or (claim.approve is not None) != claim.tripped:
         raise inconsistent("its gate asks for a different approval than its removals need")
     if takes and not _asks_for_these(plan, losses, delta, now, today):
@@ -162,8 +164,11 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_lasting_part(reason) for reason in claim.reasons]
     true = [_lasting_part(reason) for reason in today.reasons]
-    possible = [*true, f"lines under `removed:` take {sum(loss.key in today.lines for loss in losses)}"]
-    if not all(reason in claims for reason in true) or not all(_is_true(r, counts, possible) for r in claims):
+    possible = [*true, f"{BY_LINES_OF}{sum(loss.key in today.lines for loss in losses)}"]
+    always = (
+        reason for reason in true if not reason.startswith(BY_LINES_OF) and reason.partition(" ")[2] not in SHARES
+    )
+    if not all(reason in claims for reason in always) or not all(_is_true(r, counts, possible) for r in claims):
         raise inconsistent("the reasons of its gate do not match its removals")
 
 

@@ -468,7 +468,9 @@ def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Removal
         return None
     if statement is not None:
         return RemovalKind(statement.how.value)
-    return RemovalKind.RETIRE if unfinished else RemovalKind(j.rules.tag_removal.value)
+    # A rename retires whatever the policy is, also the rest of what a run has begun.
+    is_renamed = unfinished and any(row.key.name in new.previously for new in j.desired.values())
+    return RemovalKind.RETIRE if is_renamed else RemovalKind(j.rules.tag_removal.value)
 
 
 def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:

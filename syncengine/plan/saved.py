@@ -56,7 +56,7 @@ class Shown(NamedTuple):
     changes: Callable[[Plan], Callable[[Change], object]]
 
 
-class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v4"):
+class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v5"):
     """The first part in the file, with the plan's head."""
 
     plan: Plan

@@ -77,6 +77,7 @@ def undo_aim(
     for row in rows.values():
         _bring_back(undo, row, ids)
     _leave_out_homeless(undo, rows)
+    _bring_needed_categories(undo)
     _find_reopened(undo)
     return undo
 
@@ -251,6 +252,17 @@ def _leave_out_homeless(undo: UndoAim, rows: Mapping[Key, ChangedRow]) -> None:
             del undo.aim.desired[key]
             undo.aim.notes = [note for note in undo.aim.notes if note.key != key]
             undo.leave_out(rows[key], why)
+
+
+def _bring_needed_categories(undo: UndoAim) -> None:
+    """Add the categories whose ids are unknown or in doubt, as they are recorded: their tags need the ids."""
+    for resource in list(undo.aim.desired.values()):
+        for key in _references(resource):
+            row = undo.recorded.get(key)
+            is_known = row is None or key in undo.aim.desired or bool(row.server_id and row.confirmed)
+            if key.kind is Kind.CATEGORY and not is_known and row is not None:
+                place = row.source or Source(f"run {undo.run}", 1)
+                undo.aim.desired[key] = Resource(key, row.body, place, row.protect, status=row.status)
 
 
 def _lack(undo: UndoAim, key: Key) -> str | None:

@@ -204,7 +204,7 @@ def test_redo_applies_it_again_and_forgets(project: Project) -> None:
     changed(project)
     made = project.rows()
     undo(project)
-    assert project.run("plan", "--redo", "--detailed-exitcode").code == 2
+    assert project.run("plan", "--redo", "--detailed-exitcode").code == 4
     assert project.run("plan", "--redo", "--out", "redo.plan").code == 0
     approved = project.approvals()
     assert project.run("apply", "redo.plan", *approved, "--format", "json").codes == ["undone"]
@@ -678,3 +678,17 @@ def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
     assert (planned.document["sweep"], planned.document["gate"]["tripped"]) == (None, False)
     held = {each["code"] for each in service.holds()["activityTypes"] if not each["deleted"]}
     assert held == {"A1", "A2", "A3", "THEIRS"}
+
+
+def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service: Service) -> None:
+    """The refusal put the id of the category in doubt, which the run to undo never touched: the repetition asks for it."""
+    project.settle(tagCategories=[category("acme")], tags=[tag("ONLY", category="acme")])
+    project.settle(tagCategories=[category("acme")], tags=[tag("ONLY")])
+    run = last(project)
+    project.run("plan", "--undo", run, "--out", "undo.plan")
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not now"}])
+    assert project.run("apply", "undo.plan").code == 3
+    service.heal()
+    undo(project, run)
+    assert project.rows()["tag/ONLY"]["fields"]["category"] == "acme"
+    assert project.run("plan", "--undo", run, "--format", "json").document["changes"] == []

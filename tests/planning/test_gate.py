@@ -379,3 +379,75 @@ def test_nobody_asks_what_went_before_where_nothing_goes() -> None:
     asking = How()
     rows = {row.key: row for row in tags(2)}
     assert not plan(ask(declared(3)), rows, asking.options, asking.basis, StateRecords(recent=asked)).gate.tripped
+
+
+# --- shares are of what was declared
+
+
+def each_of(count: int, *keywords: str, **fields: object) -> list[Recorded]:
+    return [row(f"tag/ACME-{n}", *keywords, **fields) for n in range(count)]
+
+
+EVERYTHING_LOST: dict[str, tuple[list[Recorded], str, str]] = {
+    "the only field of each": (each_of(8, url="http://u"), "", "8 of 8 fields cleared"),
+    "the only field, written out as empty": (each_of(8, url="http://u"), ", url: ''", "8 of 8 fields cleared"),
+    "a list, written out as empty": (
+        each_of(8, assigneeExternalIds=("jd",)),
+        ", assigneeExternalIds: []",
+        "8 of 8 fields cleared",
+    ),
+    "spaces are nothing": (each_of(8, managedBy="me"), ", managedBy: '  '", "8 of 8 fields cleared"),
+    "a description made blank": (each_of(8, description="d"), ", description: ' '", "8 of 8 fields cleared"),
+    "all keywords but the names": (each_of(8, "k"), "", "8 of 8 keywords deleted"),
+    "the names as keywords": (each_of(8), ", excludeTagNameKeyword: true", "8 of 8 keywords deleted"),
+    "all metadata": (each_of(8, metadata={"A": "1"}), "", "8 of 8 metadata entries deleted or blanked"),
+    "all metadata blanked": (
+        each_of(8, metadata={"A": "1"}),
+        ", metadata: {A: ''}",
+        "8 of 8 metadata entries deleted or blanked",
+    ),
+    "all that was not blank before": (
+        each_of(8, metadata={"A": "1", "B": "", "C": " "}),
+        ", metadata: {A: ' ', B: '', C: ''}",
+        "8 of 8 metadata entries deleted or blanked",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "says", "reason"), EVERYTHING_LOST.values(), ids=EVERYTHING_LOST)
+def test_losing_all_that_was_declared_asks(rows: list[Recorded], says: str, reason: str) -> None:
+    """Defaults, names as keywords and blank values dilute nothing."""
+    plan = planned(declared(8, says), rows)
+    assert [each.partition(" (")[0] for each in plan.gate.reasons] == [reason]
+
+
+OF_OTHER_KINDS = {
+    "activity types": (
+        [row(f"activity-type/{n}", label="L", description="d", enableIfNew=False) for n in range(8)],
+        "activityTypes:\n" + "".join(f"  - {{code: '{n}', label: L, enableIfNew: false}}\n" for n in range(8)),
+    ),
+    "categories": (
+        [row(f"category/{n}", label="L", description="d", keywords=()) for n in range(8)],
+        "tagCategories:\n" + "".join(f"  - {{externalId: '{n}', label: L}}\n" for n in range(8)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "manifest"), OF_OTHER_KINDS.values(), ids=OF_OTHER_KINDS)
+def test_a_label_and_a_false_flag_dilute_nothing(rows: list[Recorded], manifest: str) -> None:
+    """A resource always has them, so all descriptions are all that can be lost."""
+    assert planned(manifest, rows).gate.reasons[0].startswith("8 of 8 fields cleared")
+
+
+def test_a_blank_entry_that_goes_is_no_loss() -> None:
+    """There was nothing in it."""
+    plan = planned(declared(8), each_of(8, metadata={"A": ""}))
+    assert (plan.gate.tripped, plan.summary.metadata_deletes) == (False, 8)
+
+
+def test_no_delete_keeps_what_would_come_out_blank() -> None:
+    """Metadata, fields and keywords alike; a note says so."""
+    rows = each_of(2, "k", managedBy="me", metadata={"A": "1", "B": ""})
+    plan = planned(declared(2, ", managedBy: ' ', metadata: {A: '', B: ''}"), rows, scope=Scope(no_delete=True))
+    assert plan.changes == ()
+    assert {note.kind for note in plan.notes} == {"left-out"}

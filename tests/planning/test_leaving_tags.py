@@ -77,10 +77,24 @@ def test_retiring_a_tag_without_keywords_sends_nothing() -> None:
     assert applied(rows, plan)[TAG].status is Status.RETIRED
 
 
-def test_a_retirement_that_was_interrupted_is_finished() -> None:
-    """Some of the keywords are still there, whatever the policy says by now."""
-    half_retired = row("tag/ACME-1", status=Status.RETIRED, doubtful=True)
-    assert actions(planned("{}", [half_retired])) == {"tag/ACME-1": "retire"}
+HALF_RETIRED = row("tag/ACME-1", status=Status.RETIRED, doubtful=True)
+GOES_ON: dict[str, tuple[str, Removal, str]] = {
+    "under the policy that began it": ("{}", Removal.RETIRE, "retire"),
+    "of a renamed tag": ("tags: [{name: NEW, previously: [ACME-1]}]", Removal.FORGET, "retire"),
+    "by its line": (removed("retire"), Removal.FORGET, "retire"),
+    "under another policy": ("{}", Removal.FORGET, "forget"),
+    "under a stronger policy": ("{}", Removal.DELETE, "delete"),
+    "by a line that says otherwise": (removed("forget"), Removal.RETIRE, "forget"),
+}
+
+
+@pytest.mark.parametrize(("manifest", "policy", "action"), GOES_ON.values(), ids=GOES_ON)
+def test_a_removal_that_was_interrupted_goes_on_as_is_asked_today(manifest: str, policy: Removal, action: str) -> None:
+    """Nothing more is taken than manifests and policy ask for now, whatever a run has begun."""
+    plan = planned(manifest, [HALF_RETIRED], tag_removal=policy, deletes_tags=True)
+    assert actions(plan)["tag/ACME-1"] == action
+    after = applied({TAG: HALF_RETIRED}, plan)
+    assert planned(manifest, after, tag_removal=policy, deletes_tags=True).changes == ()
 
 
 def test_delete_is_one_call_of_an_optional_operation() -> None:

@@ -56,7 +56,7 @@ def test_history_tells_what_nobody_knows(url: str) -> None:
         last = state.history(A)[-1]
     assert (last.outcome, last.operation) == ("intended", "deleteTag")
     assert last.detail.status == (Status.ACTIVE, Status.DELETED)
-    assert last.detail.fields == {"assigneeExternalIds": (("jd",), None)}
+    assert last.detail.fields == {"assigneeExternalIds": (("jd",), None), "visibility": ("PUBLIC", None)}
 
 
 def outcomes(state: State, *keys: Key) -> list[list[str]]:

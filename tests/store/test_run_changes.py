@@ -60,7 +60,10 @@ def test_a_row_is_followed_back_to_before_the_run(state: State) -> None:
     (row,) = state.changes_of("two")
     assert row.others == ("three",)
     assert row.before is not None and row.before.protect is False
-    assert (dict(row.before.body.fields), {*row.before.body.keywords}) == ({"description": "a"}, {"k", "T"})
+    assert (dict(row.before.body.fields), {*row.before.body.keywords}) == (
+        {"description": "a", "visibility": "PUBLIC"},
+        {"k", "T"},
+    )
     assert row.before.body.metadata == {"m": "x", "n": "y"}
     assert row.after is not None and {*row.after.body.keywords} == {"l", "T"}
     assert row.after.body.metadata == {"m": "z", "o": "new"}
@@ -73,7 +76,7 @@ def test_it_does_not_matter_whether_calls_settled(state: State, settles: bool) -
     run(state, "two", Effect(key=TAG, status=Status.DELETED), settles=settles)
     row = before(state, "two")
     assert row is not None and row.status is Status.ACTIVE
-    assert row.body == Body({"description": "a"}, ("T",), {"m": "x"})
+    assert row.body == Body({"description": "a", "visibility": "PUBLIC"}, ("T",), {"m": "x"})
 
 
 def test_a_row_that_the_run_made_was_not_there(state: State) -> None:
@@ -88,7 +91,7 @@ def test_runs_that_take_it_back_are_no_other_runs(state: State) -> None:
     run(state, "three", upsert("a"), undoes="two")
     run(state, "four", upsert("b"), undoes="three")
     (row,) = state.changes_of("two")
-    assert (row.others, row.before is not None and row.before.body.fields) == ((), {"description": "a"})
+    assert (row.others, row.before is not None and row.before.body.fields["description"]) == ((), "a")
 
 
 def test_a_row_that_was_forgotten_since_is_said_to_be(state: State) -> None:

@@ -34,7 +34,7 @@ def test_a_settled_call_leaves_a_certain_row_with_its_writers(url: str) -> None:
         applied(state, "c", whole(A, description="x"), a="17")
     row = _row(url, A)
     assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
-    assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x"})
+    assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x", "visibility": "PUBLIC"})
 
 
 def test_a_call_may_settle_partly(url: str) -> None:
@@ -57,7 +57,7 @@ def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
         state.fail([CallFailure("c", (A,), "no")])
         state.end_run("incomplete", {"failed": 1})
     assert _row(url, A).doubtful
-    assert _row(url, A).body.fields == {"description": "x"}
+    assert _row(url, A).body.fields == {"description": "x", "visibility": "PUBLIC"}
 
 
 @pytest.mark.parametrize("orderly", [True, False])
@@ -110,7 +110,7 @@ def test_a_record_is_certain_and_changes_no_doubt(url: str) -> None:
         rows = state.get([A, B])
     assert set(rows) == {A}
     assert (rows[A].status, rows[A].doubtful, rows[A].confirmed) == (Status.RELEASED, True, True)
-    assert rows[A].body.fields == {}
+    assert rows[A].body.fields == {"visibility": "PUBLIC"}
 
 
 def test_a_record_without_a_status_leaves_it(url: str) -> None:
@@ -151,7 +151,7 @@ def test_contents_are_those_of_the_rows(url: str) -> None:
         state.record([Effect(key=tag(status.value), status=status) for status in Status])
         state.intend({"e": Attempt("deleteTag", (Effect(key=B, status=Status.DELETED),))})
         rows, contents = list(state.rows()), list(state.contents())
-        in_rows = [(row.key.kind, row.status, row.doubtful, row.body) for row in rows]
+        in_rows = [(row.key, row.status, row.doubtful, row.body) for row in rows]
         assert sorted(map(repr, contents)) == sorted(map(repr, in_rows))
         assert totals_of_contents(contents) == totals_of(rows)
         assert {row.doubtful for row in rows} == {True, False}
