@@ -27,7 +27,7 @@ from syncengine.render import formats
 from syncengine.render.formats import ChangeItem, FieldChangeItem, KeywordChange, MetadataChange
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import when
-from syncengine.resource import Body, Source, Value
+from syncengine.resource import Body, Kind, Source, Value
 
 Document = dict[str, Any]
 
@@ -176,14 +176,13 @@ def _change(change: Change) -> formats.ChangeItem:
         change.previously or None,
         change.opens or (),
         change.merges or (),
-        _removed(change.removed) if change.removed else None,
+        _removed(change.key.kind, change.removed) if change.removed else None,
     )
 
 
-def _removed(body: Body) -> Mapping[str, Value | Mapping[str, str]]:
+def _removed(kind: Kind, body: Body) -> Mapping[str, Value | Mapping[str, str]]:
     """Return the recorded content of a removed resource, named as in a manifest."""
-    texts = {"keywords": body.keywords} if body.keywords else {}
-    return {**body.fields, **texts, **({"metadata": body.metadata} if body.metadata else {})}
+    return {**body.fields, "keywords": body.keywords, "metadata": body.metadata} if kind is Kind.TAG else body.fields
 
 
 SHOWN = Shown(plan_document, change_items)

@@ -681,7 +681,7 @@ def test_an_undo_never_sweeps(project: Project, service: Service) -> None:
 
 
 def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service: Service) -> None:
-    """The refusal put the id of the category in doubt, which the run to undo never touched: the repetition asks for it."""
+    """The refusal put the id of the category in doubt, which that run never touched: the repetition asks for it."""
     project.settle(tagCategories=[category("acme")], tags=[tag("ONLY", category="acme")])
     project.settle(tagCategories=[category("acme")], tags=[tag("ONLY")])
     run = last(project)

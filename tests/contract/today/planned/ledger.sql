@@ -14,23 +14,23 @@ CREATE TABLE syncengine_receipts (
 	delivered DOUBLE NOT NULL, 
 	PRIMARY KEY (group_id, sink)
 );
-INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'23ff0a9be0f88b27dad249488558cff4d5682db456b660265b98458014bc20d8','L-g-posted',1.79545369183562564851e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'9faa960fe9aa377a51b00b97e1f223f41b73233fe7d440404a773035bda86c55','L-g-away',1.79545369183563089375e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'543f2ac30a3b3fabe97ddc75c4ec68fac1e2fd37c1aaf0cb9c5ded73e0ba03a5','L-g-changed',1.79545369183563375474e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'361d47328f39fb7afd3638520a3e32a7c8578cb16a4f0aa0d97f00ade3fe0285','L-g-posted',1.79582407604808497432e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'6b8f8852a7b22885a1c00406b41da1b1d833d2729477c91e5b56d59875a456bc','L-g-away',1.79582407604808878898e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'2380fd2568279c10e1572b8bc0b5ef04519591470729a08a47bd07ff5b02c2e7','L-g-changed',1.79582407604809045787e+09);
 CREATE TABLE time (id TEXT NOT NULL, matter INTEGER NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0), note TEXT);
 INSERT INTO "time" VALUES('g-posted',7,3600,'Reply to the examiner
 
-16:08 Microsoft Word: Letter.docx (1h)
+23:01 Microsoft Word: Letter.docx (1h)
 
 Worked: 1h');
 INSERT INTO "time" VALUES('g-away',8,1800,'away
 
-16:38 Microsoft Word: Letter.docx (30m)
+23:31 Microsoft Word: Letter.docx (30m)
 
 Worked: 30m');
 INSERT INTO "time" VALUES('g-changed',8,60,'as first posted
 
-17:07 Microsoft Word: Letter.docx (1m)
+00:00 Microsoft Word: Letter.docx (1m)
 
 Worked: 1m');
 CREATE TRIGGER closed BEFORE INSERT ON elsewhere BEGIN SELECT RAISE(ABORT, 'closed for the year'); END;
