@@ -72,16 +72,18 @@ class Aim:
 
     `desired` are the selected desired resources, with the bodies that this plan requests. `renames` maps a new key to
     the recorded keys that it replaces (a single key for a category). `staying` are recorded activity types that no
-    manifest declares and that stay on the service. `released` are rows to record as released without a request.
-    `movers` maps each deleted category to the desired tags whose calls must be acknowledged first, and `cascades` to
-    the members deleted with it. `aside` maps each resource that a quarantine leaves alone to the quarantined resource
-    that it waits for. `keeps_types` is a quarantined resource that keeps all activity types from being deleted.
+    manifest declares and that stay on the service. `swept_along` are those that are no reason for a sweep, but that a
+    sweep for another reason deletes. `released` are rows to record as released without a request. `movers` maps each
+    deleted category to the desired tags whose calls must be acknowledged first, and `cascades` to the members deleted
+    with it. `aside` maps each resource that a quarantine leaves alone to the quarantined resource that it waits for.
+    `keeps_types` is a quarantined resource that keeps all activity types from being deleted.
     """
 
     desired: dict[Key, Resource] = field(default_factory=dict)
     renames: dict[Key, tuple[Key, ...]] = field(default_factory=dict)
     leaving: dict[Key, PlannedRemoval] = field(default_factory=dict)
     staying: list[Recorded] = field(default_factory=list)
+    swept_along: dict[Key, PlannedRemoval] = field(default_factory=dict)
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
     cascades: dict[Key, list[PlannedRemoval]] = field(default_factory=dict)

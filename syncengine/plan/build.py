@@ -185,10 +185,14 @@ def derived(
     `rows` are the `recorded` rows, with reasserted ones put in doubt. `same` is passed to `diff`.
     """
     delta = diff(rows, target, same)
+    sweeps = sweeps_anyway(delta)
+    if sweeps and target.swept_along:
+        target.leaving |= target.swept_along
+        delta = diff(rows, target, same)
     delta = _with_reasons(delta, recorded) if reasserts else delta
     numbers = count(1)
     stages = stages_of(delta.differences, target, numbers)
-    sweep = sweep_of(target, rows, numbers, anyway=sweeps_anyway(delta), first=not basis.swept_before)
+    sweep = sweep_of(target, rows, numbers, anyway=sweeps, first=not basis.swept_before)
     changes = tuple(difference.change for difference in delta.differences)
     result = Plan(
         basis=basis,

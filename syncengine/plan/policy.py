@@ -381,8 +381,11 @@ def _judge_activity_types(j: _Judgement) -> None:
             leaving.append(row)
         elif row.status is not Status.DELETED:
             j.aim.staying.append(row)
+    removals = {row.key: PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it") for row in leaving}
     if any(map(_asks_for_a_sweep, leaving)):
-        j.aim.leaving |= {row.key: PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it") for row in leaving}
+        j.aim.leaving |= removals
+    else:
+        j.aim.swept_along = removals
 
 
 def _asks_for_a_sweep(row: Recorded) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.pull_requests.clones import AUTHOR
 
-from .program import Ended, Project, category, tag
+from .program import Ended, Project, activity_type, category, tag
 from .service import Service
 
 PRIVATE = "private"
@@ -301,3 +301,20 @@ def test_what_is_misspelt_changes_nothing(kept: Project, arguments: tuple[str, .
     done = kept.run("state", "rebuild", *arguments)
     assert done.code == 64, done.err
     assert not (kept.folder / ".syncengine/state.db").exists()
+
+
+@pytest.mark.parametrize("words", [["--sweep"], []], ids=["asked for by hand", "exact"])
+def test_a_sweep_shows_the_activity_types_of_former_days(words: list[str], project: Project, service: Service) -> None:
+    """They are no reason for a sweep, but go with one; its saved plan can be applied."""
+    git(project, "init", "-q", ".")
+    project.settings() if words else project.settings("policy: {activityTypes: exact}")
+    commit(project, activityTypes=[activity_type("A1"), activity_type("OLD")])
+    commit(project, activityTypes=[activity_type("A1")])
+    assert rebuild(project, "--all-history").code == 0
+    project.wants(activityTypes=[activity_type("A1", description="more")])
+    planned = project.run("plan", *words, "--out", "sweeping.plan", "--format", "json").document
+    assert planned["sweep"]["known"] == ["OLD"]
+    assert {each["address"]: each["action"] for each in planned["changes"]}["activity-type/OLD"] == "delete"
+    done = project.run("apply", "sweeping.plan", "--approve-deletes", planned["gate"]["approve"])
+    assert done.code == 0, done.out
+    assert project.rows()["activity-type/OLD"]["status"] == "deleted"
