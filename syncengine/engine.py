@@ -31,7 +31,16 @@ from syncengine.connector.connection import (
 )
 from syncengine.document.clock import machine_seconds
 from syncengine.document.gc_pause import no_collection
-from syncengine.errors import AuthFailed, ExitCode, Interrupted, Problems, StalePlan, SyncengineError, Unreachable
+from syncengine.errors import (
+    AuthFailed,
+    ExitCode,
+    Interrupted,
+    Problems,
+    Severity,
+    StalePlan,
+    SyncengineError,
+    Unreachable,
+)
 from syncengine.manifest.desired import ManifestSet, manifest_set
 from syncengine.plan.approvals import Approval
 from syncengine.plan.inputs import REPEAT, Inputs, InputsChanged, consistent, demand_of, is_as_loaded
@@ -44,7 +53,7 @@ from syncengine.plan.planner import (
     warnings_of_approvals,
     with_approvals,
 )
-from syncengine.plan.quarantine import proven_use
+from syncengine.plan.quarantine import entries_removed, proven_use
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.rule_units import without_rules
 from syncengine.plan.state_checks import ANCESTRY, older_commits, quarantine_in
@@ -85,8 +94,11 @@ class Applied:
 
 
 def reason_of(error: SyncengineError) -> str:
-    """Return the first reason for refusing a run, in one line of at most `LONGEST_REASON` characters."""
-    first = next(iter(error.diagnostics()), None)
+    """Return the first reason for refusing a run, in one line of at most `LONGEST_REASON` characters.
+
+    Errors may come after warnings, which are no reasons.
+    """
+    first = next((each for each in error.diagnostics() if each.severity is Severity.ERROR), None)
     return f"{first.code}: {first.message}"[:LONGEST_REASON] if first else error.message[:LONGEST_REASON]
 
 
@@ -445,6 +457,8 @@ class Application:
         if plan.quarantine:
             state.set_aside(plan.quarantine.begun)
             state.end_quarantine(plan.quarantine.over)
+        if removed := entries_removed(quarantine_in(state, self._project, self._runtime.now())):
+            state.drop_quarantine(removed)
         yield
         sources = plan.sources if plan.is_whole else None
         state.end_run(self._outcome(run), self._chronicle.counts(), sources)

@@ -338,7 +338,7 @@ def _shrunk(
     had: Mapping[str, int],
 ) -> tuple[Shrunk, ...]:
     """Return the sources that lost too many of the resources made from them, or else too many of their rows."""
-    renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
+    renamed = {former for d in differences for former in d.change.formers}
     losses = [loss for _, loss in pairs if loss.key not in renamed and loss.key not in by_line]
     of_resources = list(shrunk(losses, recorded, desired))
     rows = {each.source: each for each in with_fewer_rows(sources, had)}

@@ -117,6 +117,12 @@ def set_aside_now(quarantine: Quarantine) -> Iterator[SetAside]:
             yield SetAside(key, reason, until, refusal, line)
 
 
+def entries_removed(quarantine: Quarantine) -> list[QuarantineRecord]:
+    """Return the records of entries that are no longer in the project file."""
+    origins = {BY_HAND, *(entry.origin for entry in quarantine.entries)}
+    return [record for record in quarantine.records if record.origin not in origins]
+
+
 def proven_use(plan: Plan, quarantine: Quarantine) -> QuarantineUse:
     """Return the part of a saved plan's use of the quarantine that the state and the project file confirm.
 

@@ -138,7 +138,7 @@ def going_on(records: Iterable[ApprovalRecord], plan: str) -> Iterator[Unit]:
     for record in records:
         losses = [loss for loss in record.remaining if loss.of == RULED]
         if record.plan == plan and record.used is None and losses:
-            name = f"{RULE}/{losses[0].what.partition(' ')[0]}"
+            name = f"{RULE}/{losses[0].what.rpartition(' ')[0]}"
             by = Approval(record.text, f"run {record.run}")
             lost = ((RULED, len(losses)),)
             yield Unit(RULE, name, len(losses), record.text, lost, approved=by, losses=tuple(losses))

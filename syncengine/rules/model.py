@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from syncengine.document.nodes import Mapping as MappingNode
@@ -97,9 +97,15 @@ class RuleChange(NamedTuple):
 
 
 def both_sides(head: RuleSet, base: RuleSet) -> RuleSet:
-    """Return the rules of both sides of a pull request, all of which apply. A rule that both have counts once."""
-    contents = {rule.content for rule in head.rules}
-    return RuleSet((*head.rules, *(rule for rule in base.rules if rule.content not in contents)), head.tests)
+    """Return the rules of both sides of a pull request, all of which apply. A rule that both have counts once.
+
+    Where a rule asks for another approval on each side, the base's has a name of its own, and so a unit of its own.
+    """
+    contents, asking = {rule.content for rule in head.rules}, {r.name for r in head.rules if r.ruling is Ruling.APPROVE}
+    others = [rule for rule in base.rules if rule.content not in contents]
+    twins = (r.name in asking and r.ruling is Ruling.APPROVE for r in others)
+    renamed = (replace(r, name=f"{r.name} (base)") if is_twin else r for r, is_twin in zip(others, twins, strict=True))
+    return RuleSet((*head.rules, *renamed), head.tests)
 
 
 def rule_changes(head: RuleSet, base: RuleSet) -> Iterator[RuleChange]:

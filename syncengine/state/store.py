@@ -449,6 +449,12 @@ class State:
                 quarantine.end(connection, key, BY_HAND)
             journal.note(connection, self._stamp(), journal.QUARANTINE_ENDED, by_hand)
 
+    def drop_quarantine(self, records: Sequence[QuarantineRecord]) -> None:
+        """Drop records of entries that were taken out of the project file, so that they may be written again."""
+        with self._writing() as connection:
+            for record in records:
+                quarantine.end(connection, record.key, record.origin)
+
     def import_quarantine(self, aside: SetAsideRows) -> None:
         """Write the refusals and the quarantine imported from another state. Call this after importing its rows."""
         with self._writing() as connection:

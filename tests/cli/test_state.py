@@ -94,6 +94,15 @@ def test_refused_runs_are_history(held: Project, service: Service) -> None:
     assert "for octo" in text
 
 
+def test_the_reason_of_a_refusal_is_its_error(held: Project) -> None:
+    """A warning may stand before it in the same list."""
+    held.wants(tags=[tag("HELD-1", keywords=["a"]), tag("SECOND", previous="typing error")])
+    refused = held.run("apply", "-y", "--format", "json")
+    assert [each["severity"] for each in refused.document["diagnostics"]] == ["warning", "error"]
+    run = held.run("state", "history", "--format", "json").document["runs"][0]
+    assert run["reason"].startswith(refused.codes[1])
+
+
 def test_a_refused_plan_file_is_history(held: Project) -> None:
     """Exit 5: one that was forged, one that is stale, and a reviewed one that is not there."""
     held.wants(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1")])

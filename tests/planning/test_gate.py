@@ -14,9 +14,9 @@ from syncengine.plan.losses import Earlier, Loss
 from syncengine.plan.model import Plan
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Limit
-from syncengine.resource import Key, Recorded, Removal, Status
+from syncengine.resource import Key, Recorded, Removal, Row, Source, Status
 
-from .estate import LIMITS, How, ask, planned, row
+from .estate import FILE, LIMITS, How, ask, planned, row
 
 COUNTED = ("tags", "activityTypes", "keywords", "metadata", "fields")
 
@@ -451,3 +451,13 @@ def test_no_delete_keeps_what_would_come_out_blank() -> None:
     plan = planned(declared(2, ", managedBy: ' ', metadata: {A: '', B: ''}"), rows, scope=Scope(no_delete=True))
     assert plan.changes == ()
     assert {note.kind for note in plan.notes} == {"left-out"}
+
+
+def test_generated_tags_that_are_merged_into_one_are_not_lost() -> None:
+    """They go on under the new name, as each would that is renamed alone; whoever is left behind counts."""
+    rows = [row(f"tag/M-{n}", source=Source(FILE, 1, Row("m.csv", n))) for n in range(7)]
+    others = "".join(f"  - {{name: M-{n}}}\n" for n in range(3, 7))
+    merged = planned(f"tags:\n  - {{name: NEW, previously: [M-0, M-1, M-2]}}\n{others}", rows)
+    assert not any("shrank" in reason for reason in merged.gate.reasons)
+    lost = planned(f"tags:\n  - {{name: NEW, previously: [M-0]}}\n{others}", rows)
+    assert any("shrank" in reason for reason in lost.gate.reasons)

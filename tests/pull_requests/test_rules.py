@@ -122,3 +122,16 @@ def test_a_base_whose_rules_are_invalid_is_an_invalid_base(ruled: Clone) -> None
     ruled.write("policies/all.yaml", RULE)
     ruled.commit(more=BROKEN)
     assert {"base-invalid", "policy-denied"} <= set(codes(ruled.plan()))
+
+
+def test_both_versions_of_a_rule_need_an_approval_of_their_own(asking: Clone) -> None:
+    """The approval of one never opens the other."""
+    asking.write("policies/all.yaml", ASKING.replace("== 'two'", "!= 'one'"))
+    asking.commit(tags=TWO)
+    approvals = {unit["unit"]: unit["approve"] for unit in asking.plan()["gate"]["units"]}
+    assert set(approvals) == {"rule/described", "rule/described (base)"}
+    settings = (asking.project / "syncengine.yaml").read_text(encoding="utf-8")
+    for name, approve in approvals.items():
+        asking.write("syncengine.yaml", f"{settings}\napprovals: ['{approve}']\n")
+        units = asking.plan()["gate"]["units"]
+        assert {unit["unit"] for unit in units if unit["approved"] is None} == set(approvals) - {name}

@@ -496,6 +496,22 @@ def test_an_entry_of_the_project_file_sets_aside(refused: Project, service: Refu
     assert planned(refused)[0] == 0
 
 
+def test_an_entry_that_was_taken_out_takes_effect_when_it_is_written_again(refused: Project, service: Refusing) -> None:
+    """For another refusal, in the same words: what an apply without it saw is over."""
+    refused.settings(*BAD)
+    assert refused.apply().code == 0
+    refused.settings()
+    service.heal()
+    assert refused.apply().code == 0
+    service.refuse("BAD")
+    refused.wants(tags=[tag("GOOD"), tag("BAD", description="x")])
+    assert refused.apply().code == 3
+    refused.settings(*BAD)
+    code, document = planned(refused)
+    assert (code, len(warned(document)), warned(document, "quarantine-ended")) == (0, 1, [])
+    assert refused.apply().code == 0
+
+
 @pytest.mark.parametrize("way", ["project file", "by hand"])
 def test_a_quarantine_that_saved_plans_were_made_under_ends_too(refused: Project, way: str) -> None:
     """Also where plans are only ever saved and applied, and the new content is refused as well."""
