@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.cli.options import Globals
 from syncengine.cli.streams import put, tell
+from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project.model import FILE_NAME
 from syncengine.render.escape import harmless, visible
@@ -131,7 +131,7 @@ def _members(diagnostic: Diagnostic) -> dict[str, object]:
 
 def as_argument(path: str) -> str:
     """Return a path as an argument that a shell passes on, and that is no option."""
-    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+    return as_word(f"./{path}" if path.startswith("-") else path)
 
 
 def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:

@@ -290,7 +290,7 @@ def quarantine(
     if reason is None:
         raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
     record = commands.set_aside(options.project(), key, reason, until)
-    return show(options, format, shown.record_document(record), shown.record_text(record))
+    return show(options, format, shown.record_document(record), shown.record_text(record, options.place()))
 
 
 @state.command("export")

@@ -262,17 +262,21 @@ def redeliver(options: Globals, format: str, sink: str, since: float, auto_appro
         whole = [id for id, entry in entries.items() if entry and entry.body and id not in conflicts]
         if auto_approve:
             inbox.ask(whole, sink)
-    _say_left_out(Output(options, options.folder), len(entries) - len(conflicts) - len(whole), conflicts)
+    reduced = len(entries) - len(conflicts) - len(whole)
+    _say_left_out(Output(options, options.folder), reduced, conflicts, options.place())
     return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
 
 
-def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> None:
+def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str], place: str) -> None:
+    from syncengine.document.text import as_word
     from syncengine.render.words import count_of
 
     if reduced:
         output.say(f"Left out {count_of(reduced, 'group')}, of which only receipts remain.")
     for id in conflicts:
-        output.say(f"Left out {id}, which is in conflict: `syncengine time retry {id} --accept` settles it.")
+        output.say(
+            f"Left out {id}, which is in conflict: `syncengine time retry {as_word(id)} --accept{place}` settles it."
+        )
 
 
 def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 import unicodedata
 from typing import NamedTuple
 
@@ -169,3 +170,15 @@ def repaired(text: str) -> Repaired:
         return originals.setdefault(f"\\U{code:08x}", match.group()) and f"\\U{code:08x}"
 
     return Repaired(_ESCAPE.sub(join, text), originals)
+
+
+def as_word(text: str) -> str:
+    """Return the text as one word of a command to copy into a shell, without any letter that a terminal interprets."""
+    if text.isprintable():
+        return shlex.quote(text)
+    plain = text.replace("\\", r"\\").replace("'", r"\'")
+    return f"$'{''.join(letter if letter.isprintable() else _as_escape(ord(letter)) for letter in plain)}'"
+
+
+def _as_escape(number: int) -> str:
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

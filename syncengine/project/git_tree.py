@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from syncengine.document.digest import sha256_of
+from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, Usage
 from syncengine.project import git_environment
 from syncengine.project.git_work_tree import (
@@ -393,7 +394,8 @@ class RevisionFiles:
                     path.unlink()
                     path.write_bytes(content)
                     return
-        self._warn(entry, f"this clone lacks its content, which is in Git LFS: run `git lfs fetch origin {self.name}`")
+        fetch = f"git lfs fetch origin {as_word(self.name)}"
+        self._warn(entry, f"this clone lacks its content, which is in Git LFS: run `{fetch}`")
 
     def _entries(self, places: Sequence[str]) -> list[TreeEntry]:
         found = entries_of(self.repo.top, self.tree, places or ["."], self.repo.environ)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from syncengine.document.text import as_word
 from syncengine.plan.quarantine import QuarantineVerdict, SetAside
 from syncengine.project.quarantine import until_text
 from syncengine.render.escape import quoted, visible
@@ -19,10 +20,11 @@ def record_document(record: QuarantineRecord) -> Document:
     return {"quarantined": str(record.key), "reason": record.reason, "until": when(record.until)}
 
 
-def record_text(record: QuarantineRecord) -> str:
+def record_text(record: QuarantineRecord, place: str = "") -> str:
+    """Return the record as text, with the command that ends it. `place` are the options that name the project."""
     end = f" until {until_text(record.until)}" if record.until is not None else ""
     text = f"{visible(str(record.key))} is in quarantine{end}: applies skip it while its manifest is unchanged.\n"
-    return f"{text}End it with: syncengine state quarantine {visible(str(record.key))} --end\n"
+    return f"{text}End it with: syncengine state quarantine {as_word(str(record.key))} --end{place}\n"
 
 
 def verdict_document(verdict: QuarantineVerdict) -> Document:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+from syncengine.document.text import as_word
 from syncengine.errors import SyncengineError
 from syncengine.project import git
 from syncengine.project.references import BESIDE
@@ -36,7 +37,7 @@ def _refuse_committed(path: Path) -> None:
     """Refuse a state tracked by Git: the author of a change could use it to claim that nothing has to be done."""
     real = path.resolve()
     if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
-        cure = f"run `git rm --cached {real.name}` in its folder, and add it to .gitignore"
+        cure = f"run `git rm --cached -- {as_word(real.name)}` in its folder, and add it to .gitignore"
         why = f"is tracked by Git and is not used: {cure}"
         if refusal := git.refusal(real.parent):
             why = f"may be tracked by Git and is not used: Git cannot read the checkout ({refusal}; {git.CURE})"

@@ -470,6 +470,26 @@ def test_less_than_was_reviewed_is_applied(refused: Project) -> None:
     assert refused.run("plan", "--report", "json=reviewed.json").code == 0
 
 
+NAMES = ["BAD", "ACME 0042; rm x --end", "It's $HOME", "turned \u202e round\\", "-C"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_that_ends_it_can_be_pasted(name: str, project: Project, service: Refusing) -> None:
+    """Into a shell, whatever the resource is called, and from any folder."""
+    project.settle(tags=[tag("GOOD")])
+    service.refuse(name)
+    project.wants(tags=[tag("GOOD"), tag(name)])
+    assert project.apply().code == 3
+    done = project.run("-C", ".", *QUARANTINE, f"tag/{name}", *BECAUSE)
+    command = done.out.rpartition("End it with: ")[2].strip()
+    assert command.isprintable() and command.endswith("--end -C .")
+    words = subprocess.run(
+        ["bash", "-c", f"LC_ALL=C.UTF-8; printf '%s\\n' {command}"], capture_output=True, check=True, encoding="utf-8"
+    ).stdout.splitlines()
+    assert words == ["syncengine", *QUARANTINE, f"tag/{name}", "--end", "-C", "."]
+    assert project.run(*words[1:]).code == 0
+
+
 # --- the project file
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from syncengine.document.digest import sha256_of
+from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
@@ -141,7 +142,7 @@ def _remote_of(ref: GitRef) -> Remote:
     except LookupError as error:
         if shutil.which("git") is None:
             raise no_git(ref.name) from None
-        cure = f"correct the name, or run `git remote add {ref.remote} URL` ({error})"
+        cure = f"correct the name, or run `git remote add {as_word(ref.remote)} URL` ({error})"
         message = f"state {ref.name}: Git has no remote {ref.remote} in the project's folder; {cure}"
         raise SyncengineError(message, code="state-url") from None
     if not is_address(remote.url):
