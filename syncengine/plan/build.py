@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import count
 from operator import attrgetter
 
@@ -36,7 +37,7 @@ from syncengine.plan.sweep import Sweep, is_type, sweep_of
 from syncengine.plan.units import lines_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
-from syncengine.resource import Key, Kind, Recorded
+from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.codec import ABSENT, digest
 
 
@@ -216,6 +217,21 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
     addresses = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
     for name in scope.matching_nothing(addresses):
         yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} matches no resource")
+    for name in scope.targets:
+        found = [key for key, _ in addresses if fnmatchcase(str(key), name)]
+        if found and not any(key in desired.resources or key in desired.removed for key in found):
+            yield from _selects_what_left(name, [recorded[key] for key in found])
+
+
+def _selects_what_left(name: str, rows: Sequence[Recorded]) -> Iterator[Diagnostic]:
+    """Yield a warning if a target only selects resources that this project no longer manages."""
+    fates = dict.fromkeys(row.status for row in rows)
+    if Status.ACTIVE in fates or any(row.doubtful for row in rows):
+        return
+    what = f"is {rows[0].status.value}" if len(rows) == 1 else f"are {' or '.join(fates)}"
+    subject = name if len(rows) == 1 else f"all {len(rows):,} resources that {name} selects"
+    message = f"{subject} {what}: nothing is planned for what this project no longer manages"
+    yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=message)
 
 
 # --- reasserting (docs/planning.md 7)

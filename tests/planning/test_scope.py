@@ -303,3 +303,15 @@ def test_an_empty_selection_does_nothing_and_warns() -> None:
     plan = planned(FILES, RECORDED, scope=Scope(targets=("tag/NOBODY",)))
     assert says_nothing(plan)
     assert [found.code for found in plan.diagnostics] == ["nothing-selected"]
+
+
+@pytest.mark.parametrize("target", ["tag/LEFT", "tag/L*"])
+def test_a_target_that_left_is_said_to_have_left(target: str) -> None:
+    """Nothing is planned for it, and a plan without changes would look as if it were as wanted."""
+    rows = [row("tag/LEFT", status=Status.RELEASED), row("tag/HERE")]
+    plan = planned("tags: [{name: HERE}]", rows, scope=Scope(targets=(target,)))
+    (warning,) = plan.diagnostics
+    assert (plan.changes, warning.code) == ((), "nothing-selected")
+    assert warning.message.startswith(f"{target} is released")
+    back = planned("tags: [{name: HERE}, {name: LEFT}]", rows, scope=Scope(targets=(target,)))
+    assert back.diagnostics == ()
