@@ -170,7 +170,6 @@ def test_parts_of_what_stays_count_as_well(project: Project, what: str) -> None:
     """Keywords, metadata and cleared fields: 50 %."""
     with_parts, without = PARTS[what]
     names = NAMES[:6]
-    project.settings("policy: {maxDeletes: {fields: 30%}}")
     project.settle(
         tags=[
             tag(name, **{key: name if value == "{}" else value for key, value in with_parts.items()}) for name in names
