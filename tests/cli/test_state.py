@@ -68,7 +68,9 @@ def test_refused_runs_are_history(held: Project, service: Service) -> None:
     """Exits 4, 6, 7 and 8, with the reason and who had the CI job run; a run that is refused uses up no plan."""
     environ = {"GITHUB_ACTOR": "octo"}
     lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
-    held.wants(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1")])
+    held.wants(
+        tagCategories=[category("held")], tags=[tag("HELD-1", category="held", keywords=["of it"]), tag("NEW-1")]
+    )
     refused = [held.run("apply", "-y", "--lock-timeout", "0s", environ=environ).code]
     told = [last_run(held)]
     held.run("state", "unlock", lock)
@@ -105,7 +107,9 @@ def test_the_reason_of_a_refusal_is_its_error(held: Project) -> None:
 
 def test_a_refused_plan_file_is_history(held: Project) -> None:
     """Exit 5: one that was forged, one that is stale, and a reviewed one that is not there."""
-    held.wants(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1")])
+    held.wants(
+        tagCategories=[category("held")], tags=[tag("HELD-1", category="held", keywords=["of it"]), tag("NEW-1")]
+    )
     assert held.run("plan", "--out", "plan.json").code == 0
     plan = load(held.folder / "plan.json", SHOWN)
     save(replace(plan, basis=replace(plan.basis, commit="--help")), SHOWN, held.folder / "forged.json")
@@ -113,7 +117,10 @@ def test_a_refused_plan_file_is_history(held: Project) -> None:
     told = [last_run(held)]
     assert held.run("apply", "-y", "--reviewed", "nowhere.json", "--require-reviewed").code == 5
     told.append(last_run(held))
-    held.settle(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1", url="http://x")])
+    held.settle(
+        tagCategories=[category("held")],
+        tags=[tag("HELD-1", category="held", keywords=["of it"]), tag("NEW-1", url="http://x")],
+    )
     assert held.run("apply", "plan.json").code == 5
     told.append(last_run(held))
     assert [(run["command"], run["outcome"], run["exitCode"]) for run in told] == [("apply", "refused", 5)] * 3
