@@ -41,8 +41,8 @@ from syncengine.render.two_sides import (
     waiting_part,
     warned_first,
 )
-from syncengine.render.view import NOTE_SYMBOL, headline, obstacles, scope, sections_of
-from syncengine.render.words import FEW, TO_DO, among, minute, number, plural
+from syncengine.render.view import NOTE_SYMBOL, head_lines, headline, sections_of
+from syncengine.render.words import FEW, TO_DO, minute, number, plural
 
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
 
@@ -145,9 +145,9 @@ def _tagged(tag: str, css: str, inner: str) -> str:
 
 
 def _opening(plan: Plan) -> Iterator[str]:
-    title = " ".join(("Plan.", *obstacles(plan))) if any(obstacles(plan)) else "Plan"
-    yield f"<header><h1>{_text(title if plan.changes_something else headline(plan))}</h1>"
-    yield f'<p class="quiet">{_text(" ".join(filter(None, (scope(plan), among(plan.summary)))))}</p>'
+    first, *lines = head_lines(plan)
+    yield f"<header><h1>{_text(first)}</h1>"
+    yield from (f'<p class="quiet">{_text(line)}</p>' for line in lines)
     made = f"made {_text(minute(plan.basis.created))}{_commit(plan.basis.commit)}"
     yield f'<p class="quiet">Plan {_text(plan.id)}, {made}.</p></header>'
     yield f'<ul class="counts">{"".join(_counts(plan.summary))}</ul>'

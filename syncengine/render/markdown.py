@@ -34,7 +34,7 @@ from syncengine.render.two_sides import (
     waiting_part,
     warned_first,
 )
-from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
+from syncengine.render.view import ABRIDGED, head_lines, is_abridged, sections_of
 from syncengine.render.words import FEW, TO_DO, count_of, number
 
 LIMIT = 60_000
@@ -95,10 +95,11 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     look = replace(look, links=look.links.at(plan.basis.commit, plan.base.commit if plan.base else ""))
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections, foremost, first = sections_of(own, fold, limit // LEAST_ROW), said_first(plan), warned_first(plan)
+    first_line, *lines = head_lines(own)
     frame = (
         *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
         *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in first),
-        MarkdownBlock(f"### {prose(headline(own))}\n", [*_opening(own, sections)]),
+        MarkdownBlock(f"### {prose(first_line)}\n", [*_opening(own, lines, sections)]),
         *_denials(denials(plan.diagnostics)),
         *_gate(plan.gate, tripped_by(plan)),
         *_since(plan),
@@ -215,8 +216,9 @@ def _plain(text: str, *, links: bool) -> str:
     return _REFERENCE.sub(r"\g<0>&#8203;", unlinked).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
 
-def _opening(plan: Plan, sections: Iterable[Section]) -> Iterator[str]:
-    yield from (prose(scope(plan), links=True), "", *_table(plan.summary))
+def _opening(plan: Plan, lines: Sequence[str], sections: Iterable[Section]) -> Iterator[str]:
+    yield from (*(f"{prose(line, links=True)}  " for line in lines[:-1]), prose(lines[-1], links=True), "")
+    yield from _table(plan.summary)
     if is_abridged(sections):
         yield from ("", prose(ABRIDGED))
 

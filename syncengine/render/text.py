@@ -27,8 +27,8 @@ from syncengine.render.two_sides import (
     waiting_part,
     warned_first,
 )
-from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
-from syncengine.render.words import FEW, among, comma_list
+from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, head_lines, is_abridged, sections_of
+from syncengine.render.words import FEW, comma_list
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,
@@ -87,10 +87,11 @@ def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "")
 
 
 def _opening(plan: Plan, look: Look) -> Iterator[str]:
-    yield from paragraph(headline(plan), look, Tone.HEADING)
-    if details := among(plan.summary):
-        yield from paragraph(details, look)
-    yield from paragraph(scope(plan), look, Tone.QUIET)
+    first, *details, last = head_lines(plan)
+    yield from paragraph(first, look, Tone.HEADING)
+    for line in details:
+        yield from paragraph(line, look)
+    yield from paragraph(last, look, Tone.QUIET)
 
 
 def _since(plan: Plan, look: Look) -> Iterator[str]:

@@ -41,7 +41,7 @@ from syncengine.render.style import Tone
 from syncengine.render.two_sides import compared_with
 from syncengine.render.undo import undo_sentences
 from syncengine.render.unusual_letters import unusual_letters
-from syncengine.render.words import NOUNS, count_of, number, summary_of
+from syncengine.render.words import NOUNS, among, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
 ABRIDGED = "Abridged: --verbose shows every line and field, --format json every value."
@@ -73,6 +73,11 @@ def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]
 def is_abridged(sections: Iterable[Section]) -> bool:
     """Return whether some rows leave out details of their resources."""
     return any(row.abridged for section in sections for row in section.rows)
+
+
+def head_lines(plan: Plan) -> tuple[str, ...]:
+    """Return the sentences at the head of a plan in every format: counts and obstacles, details if any, and scope."""
+    return tuple(filter(None, (headline(plan), among(plan.summary), scope(plan))))
 
 
 def headline(plan: Plan) -> str:

@@ -1,24 +1,52 @@
-"""Serve `/healthz`, `/readyz` and `/metrics` over HTTP from the event loop of the connector."""
+"""Serve `/healthz`, `/readyz`, `/metrics` and a page for people over HTTP from the event loop of the connector."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import uvicorn
+from jinja2 import Environment
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from syncengine import __version__
 from syncengine.errors import SyncengineError
 from syncengine.serve.readiness import Readiness
 from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>syncengine: {{ "ready" if not reasons else "not ready" }}</title>
+<h1>{{ "Ready" if not reasons else "Not ready" }}</h1>
+{% for reason in reasons %}
+<p>{{ reason }}</p>
+{% endfor %}
+{% if configuration %}
+<p><b>Nothing is reconciled by the project file on disk:</b> {{ configuration }}</p>
+{% endif %}
+<table>
+<tr><th>last apply<td>{{ reconciled or "none yet" }}
+{% for state, count in groups.items() %}
+<tr><th>groups {{ state }}<td>{{ count }}
+{% endfor %}
+{% for trouble in troubles %}
+<tr><th>sink {{ trouble.sink }}<td>{{ trouble.message }}
+{% endfor %}
+<tr><th>up for<td>{{ uptime }}
+<tr><th>version<td>{{ version }}
+</table>
+""")
+"""What the probes tell, for a person: no people, no time that they posted, no secrets."""
 
 
 class AddressTaken(SyncengineError):
@@ -52,7 +80,23 @@ def probes(readiness: Readiness) -> Starlette:
                 readiness.metrics.drift.labels(kind.value).set(count)
         return Response(readiness.metrics.text(), media_type=METRICS_TYPE)
 
-    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])
+    async def page(_: Request) -> Response:
+        groups: dict[str, int] = {}
+        with suppress(SyncengineError):
+            groups = await asyncio.to_thread(readiness.counts)
+        text = PAGE.render(
+            reasons=readiness.reasons(),
+            configuration=readiness.configuration,
+            reconciled=readiness.reconciled,
+            groups=groups,
+            troubles=readiness.troubles,
+            uptime=timedelta(seconds=int(time.monotonic() - readiness.started)),
+            version=__version__,
+        )
+        return HTMLResponse(text, headers={"Content-Security-Policy": "default-src 'none'"})
+
+    paths = {"/": page, "/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
+    return Starlette(routes=[Route(path, answer) for path, answer in paths.items()])
 
 
 class Server:

@@ -66,6 +66,8 @@ class Readiness:
     """The current state of this process. `phase` is `None` once the process is working."""
 
     metrics: Metrics = field(default_factory=Metrics)
+    started: float = field(default_factory=time.monotonic)
+    """By the monotonic clock."""
     phase: str | None = STARTING
     service: str | None = None
     """The trouble with the service or the connection, or `None`."""

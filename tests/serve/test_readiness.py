@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import httpx
 import pytest
 
+from syncengine import __version__
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.serve.probes import Server, probes
 from syncengine.serve.readiness import DOWN_SECONDS, NOT_RECONCILED, Readiness
 from syncengine.serve.reconcile import OUTCOMES
 
@@ -27,6 +32,26 @@ def test_a_sink_that_is_down_counts_after_a_minute() -> None:
     readiness.note_sinks(())
     readiness.note_sinks((DOWN,))
     assert readiness.reasons() == []
+
+
+def test_a_page_tells_people_what_the_probes_tell_machines() -> None:
+    """Escaped, since messages quote names; it loads nothing."""
+
+    async def play() -> str:
+        readiness = working(configuration="line 3: <b> is no setting", reconciled="complete")
+        readiness.note_sinks((DOWN,))
+        readiness.counts = lambda: {"received": 7}
+        server = Server(probes(readiness), ("127.0.0.1", 0), patience=1)
+        url = await server.start()
+        try:
+            async with httpx.AsyncClient(trust_env=False) as http:
+                return (await http.get(url)).text
+        finally:
+            await server.stop()
+
+    page = asyncio.run(play())
+    for words in ("<h1>Ready</h1>", "line 3: &lt;b&gt; is no setting", "complete", "<td>7", DOWN.message, __version__):
+        assert words in page
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES.values())
