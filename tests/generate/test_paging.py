@@ -146,6 +146,16 @@ SIGNS: dict[str, tuple[dict[str, Any], str, str]] = {
     "hasMore": ({"paging": {"hasMore": True}}, "`paging.hasMore` is true", "paging: {offset: PARAMETER}"),
     "total": ({"total": 7}, "`total` is 7", "paging: {offset: PARAMETER}"),
     "total_count": ({"total_count": 7}, "`total_count` is 7", "paging: {page: PARAMETER}"),
+    "a total in text": ({"total": "7"}, "`total` is 7", "paging: {page: PARAMETER}"),
+    "a truth value in text": ({"has_more": "True"}, "`has_more` is true", "paging: {page: PARAMETER}"),
+    "Salesforce": ({"nextRecordsUrl": "/q/01g-2000"}, "`nextRecordsUrl` names", "paging: {next: nextRecordsUrl}"),
+    "HubSpot": (
+        {"paging": {"next": {"after": "NTI1Cg=="}}},
+        "`paging.next.after` names",
+        "paging: {cursor: PARAMETER, at: paging.next.after}",
+    ),
+    "FHIR": ({"link": [{"relation": "self", "url": "/list"}, {"relation": "next", "url": "/l?2"}]}, "`link`", "page"),
+    "an empty page": ({"rows": [], "total": 7}, "the 0 rows that were read, since `total` is 7", "paging"),
 }
 
 
@@ -155,7 +165,8 @@ def test_a_sign_of_more_rows_is_an_error_that_says_how_to_read_them(tmp_path: Pa
     beside, sign, setting = SIGNS[name]
     with service(lambda *_: ({"rows": ROWS[:3], **beside}, {})) as (url, _):
         found = refusal(tmp_path, url)
-        assert names(tmp_path, url, "items: rows, allowPartial: true") == ALL[:3]
+        rows = beside.get("rows", ROWS[:3])
+        assert names(tmp_path, url, "items: rows, allowPartial: true") == [row["n"] for row in rows]
     assert (found.code, found.file, found.line) == ("source-partial", "manifests/m.yaml", 2)
     assert sign in found.message
     assert setting in found.message
@@ -168,9 +179,19 @@ def test_the_header_link_is_a_sign(tmp_path: Path) -> None:
     assert (found.code, "`paging: {link: true}`" in found.message) == ("source-partial", True)
 
 
+def test_the_status_of_a_part_is_a_sign(tmp_path: Path) -> None:
+    """Some services cut a long list and say so by 206 alone."""
+    with service(lambda *_: ({"rows": ROWS[:3]}, {"Content-Range": "0-2/*"}, 206)) as (url, _):
+        found = refusal(tmp_path, url)
+    assert (found.code, "its status is 206" in found.message) == ("source-partial", True)
+
+
 NO_SIGNS: dict[str, Any] = {
     "empty": {"next": None, "nextPageToken": "", "paging": {"next": ""}, "links": {"next": None}, "nextPage": 0},
     "the last": {"isLast": True, "has_more": False, "total": 3},
+    "the last, in text": {"isLast": "true", "has_more": "false", "total": "3", "paging": {"next": {"after": ""}}},
+    "an unknown total": {"total": -1},
+    "links to other pages": {"links": [{"rel": "self", "href": "/list"}, {"rel": "next", "href": ""}]},
     "its own URL": {"next": "/list?b=2&a=1", "links": {"next": "?a=1&b=2"}},
     "its own URL, whole": {"next": "{url}/list?b=2&a=1"},
     "elsewhere": {"meta": {"total": 7}, "statistics": {"total": 9, "next": "/x"}, "author": {"next": "/x"}},
@@ -237,6 +258,13 @@ def test_a_later_page_that_is_something_else_is_an_error(tmp_path: Path, answer:
         assert "the answer has no " in refusal(tmp_path, url, "items: rows, paging: {next: next}").message
 
 
+@pytest.mark.parametrize("answer", [{}, {"message": "no more pages"}])
+def test_an_object_after_a_list_is_an_error(tmp_path: Path, answer: Any) -> None:
+    """The first page is nothing but a list, so that an object has none."""
+    with service(lambda _, __, turn: (ROWS if turn == 1 else answer, {})) as (url, _):
+        assert "the answer has no list" in refusal(tmp_path, url, "paging: {page: p}").message
+
+
 def changing(first: list[Reply], then: Answering) -> Answering:
     """Answer with `first` once, then as the other."""
     return lambda path, query, turn: first[turn - 1] if turn <= len(first) else then(path, query, turn)
@@ -246,6 +274,10 @@ CHANGES: dict[str, list[Reply]] = {
     "a key twice": [
         ({"rows": ROWS[0:3], "total": 7}, {}),
         ({"rows": [{**ROWS[2], "n": "renamed"}, *ROWS[3:5]], "total": 7}, {}),
+    ],
+    "a key in capitals twice": [
+        ({"rows": [{"ID": 1, "n": "A"}, {"ID": 2, "n": "B"}], "total": 7}, {}),
+        ({"rows": [{"ID": 2, "n": "renamed"}, {"ID": 3, "n": "C"}], "total": 7}, {}),
     ],
     "a page twice": [({"rows": ROWS[0:3], "total": 7}, {}), ({"rows": ROWS[0:3], "total": 7}, {})],
     "another total": [({"rows": ROWS[0:3], "total": 8}, {}), ({"rows": ROWS[3:6], "total": 7}, {})],

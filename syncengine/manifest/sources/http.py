@@ -20,7 +20,7 @@ import httpx
 
 from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
-from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, signs_of_more
+from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, sign_of_part, signs_of_more
 from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, value_at, where_lists_are
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.causes import Misconfigured, cause_of
@@ -202,8 +202,11 @@ class _Listing:
         """Raise `SourceTrouble` if more rows were announced than read, as of a list whose pages are not followed."""
         if self.question.may_be_partial:
             return
-        counts_pages = self.question.page or self.question.offset  # their last page is empty, whatever else it says
+        question = self.question
+        counts_pages = question.page or question.offset  # their last page is empty, whatever else it says
         sign = total.sign(read) or (None if counts_pages else next(signs_of_more(last), None))
+        if not (counts_pages or question.next or question.cursor or question.link):
+            sign = sign or sign_of_part(last)
         if sign is not None:
             raise self._trouble(
                 f"the list is longer than the {read:,} row{'' if read == 1 else 's'} that were read, since"
@@ -293,7 +296,8 @@ class _Listing:
         items = value_at(answer, steps, _MISSING)
         if isinstance(items, list):
             return items
-        if first is not None and isinstance(answer, dict) and answer.keys() <= first.answer.keys():
+        before = first.answer if first is not None else None
+        if isinstance(answer, dict) and isinstance(before, dict) and answer.keys() <= before.keys():
             if items is None or items is _MISSING:
                 return []
         elif items is _MISSING:

@@ -16,17 +16,25 @@ from syncengine.service.answers import tidy
 from syncengine.service.exchange import Reply
 from syncengine.service.network import PORTS
 
-NEXT = frozenset("next nextpage nextpageurl nexturl nextlink nexthref odatanextlink".split())  # noqa: SIM905
+NEXT = frozenset({"next", "nextoffset", "odatanextlink"}) | {
+    f"next{what}{how}" for what in ("", "page", "records", "results") for how in ("", "href", "link", "uri", "url")
+}
 TOKENS = frozenset("nextpagetoken nexttoken nextcursor continuationtoken".split())  # noqa: SIM905
-TRUE_IF_MORE = frozenset({"hasmore", "hasnext", "hasnextpage", "istruncated"})
-FALSE_IF_MORE = frozenset({"islast", "islastpage", "last"})
-TOTALS = frozenset(f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results"))
+TRUE_IF_MORE = frozenset({"more", "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated"})
+FALSE_IF_MORE = frozenset({"islast", "islastpage", "last", "lastpage"})
+TOTALS = frozenset(f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results", "size"))
 """Names of fields by which services tell of more rows, in small letters without punctuation."""
 HOLDERS = frozenset("data links meta metadata page pageinfo pagination paging responsemetadata".split())  # noqa: SIM905
 """Names of objects that hold such fields."""
 KEYS = ("id", "_id", "uuid", "guid", "key", "sys_id")
-"""Names of fields that identify a row, if their values differ on a page."""
+"""Names of fields that identify a row, in small letters, if their values differ on a page."""
+URLS = ("href", "url", "uri", "link")
+AFTER = ("after", "cursor", "token")
+"""Names of fields, in an object about the next page, with its URL or with a token for it."""
 PUNCTUATION = re.compile(r"[^a-z]+")
+PARTIAL_CONTENT = 206
+LONGEST_COUNT = 19
+"""The number of digits from which on a text is no number of rows."""
 
 COUNTED = "`paging: {page: PARAMETER}` or `paging: {offset: PARAMETER}`"
 
@@ -85,15 +93,39 @@ def signs_of_more(page: Page) -> Iterator[Sign]:
                 yield Sign(f"`{where}` is a token for the next page", _setting("cursor: PARAMETER, at", where))
             elif plain in NEXT and (sign := _sign_of_next(value, where, page)):
                 yield sign
-            elif (plain in TRUE_IF_MORE and value is True) or (plain in FALSE_IF_MORE and value is False):
+            elif (plain in TRUE_IF_MORE and _says(value, "true")) or (plain in FALSE_IF_MORE and _says(value, "false")):
                 yield Sign(f"`{where}` is {str(value).lower()}", COUNTED)
+            elif plain in ("link", "links") and any(_leads_on(each, page) for each in _list(value)):
+                yield Sign(f"`{where}` names a next page", COUNTED)
+
+
+def sign_of_part(page: Page) -> Sign | None:
+    """Return the sign in the status of an answer, which the last page may have too."""
+    is_part = page.reply.status == PARTIAL_CONTENT
+    return Sign(f"its status is {PARTIAL_CONTENT}, a part of the content", COUNTED) if is_part else None
+
+
+def _says(value: Any, word: str) -> bool:
+    """Return whether a value is a truth value, or text like one."""
+    return isinstance(value, bool | str) and str(value).lower() == word
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _leads_on(link: Any, page: Page) -> bool:
+    """Return whether an item of a list of links is one to the next page."""
+    if not isinstance(link, dict) or "next" not in (link.get("rel"), link.get("relation")):
+        return False
+    return any(isinstance(link.get(name), str) and not _is_own(link[name], page) for name in URLS)
 
 
 def _sign_of_next(value: Any, where: str, page: Page) -> Sign | None:
     """Return the sign in a field for the next page: a URL, an object with one, a token or a number."""
     if isinstance(value, dict):
-        name = next((name for name in ("href", "url") if isinstance(value.get(name), str)), None)
-        return None if name is None else _sign_of_next(value[name], f"{where}.{name}", page)
+        named = next((name for name in (*URLS, *AFTER) if isinstance(value.get(name), str)), None)
+        return None if named is None else _sign_of_next(value[named], f"{where}.{named}", page)
     if isinstance(value, str):
         if not value.strip() or _is_own(value, page):
             return None
@@ -141,15 +173,17 @@ class RowTotal:
     where: str = ""
 
     def trouble_of(self, page: Page) -> str | None:
-        """Note the number of a page with items. Return the trouble if it is another than before."""
-        holder = value_at(page.answer, page.steps[:-1], None) if page.steps and page.items else None
-        if not isinstance(holder, dict):
-            return None
-        for name, value in holder.items():
-            if _plain(name) in TOTALS and isinstance(value, int) and not isinstance(value, bool):
-                before, self.count, self.where = self.count, value, ".".join((*page.steps[:-1], name))
-                if before not in (None, value):
-                    return f"`{self.where}` changed from {before:,} to {value:,} while the list was read"
+        """Note the number of a page. Return the trouble if it is another than before.
+
+        A last page without items may have any number, such as 0.
+        """
+        counts = page.steps and (page.items or self.count is None)
+        holder = value_at(page.answer, page.steps[:-1], None) if counts else None
+        for name, value in holder.items() if isinstance(holder, dict) else ():
+            if _plain(name) in TOTALS and (count := _count(value)) is not None:
+                before, self.count, self.where = self.count, count, ".".join((*page.steps[:-1], name))
+                if before not in (None, count):
+                    return f"`{self.where}` changed from {before:,} to {count:,} while the list was read"
         return None
 
     def sign(self, read: int) -> Sign | None:
@@ -157,6 +191,12 @@ class RowTotal:
         if self.count is None or self.count <= read:
             return None
         return Sign(f"`{self.where}` is {self.count:,}", COUNTED)
+
+
+def _count(value: Any) -> int | None:
+    """Return a number of rows, which some services give as text or with a fraction of zero."""
+    digits = str(value).removesuffix(".0")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < LONGEST_COUNT else None
 
 
 @dataclass(slots=True)
@@ -181,7 +221,8 @@ class Repeats:
         if page in self._pages:
             return "two pages are the same"
         if not self._pages:
-            self._key = next((key for key in KEYS if _identifies(key, items)), None)
+            names = {name.lower(): name for name in items[0]} if isinstance(items[0], dict) else {}
+            self._key = next((names[key] for key in KEYS if key in names and _identifies(names[key], items)), None)
             self._is_known = self._key is not None or not self.may_repeat
         self._pages.add(page)
         if not self._is_known:
