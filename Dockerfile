@@ -4,7 +4,10 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 10001 syncengine
-RUN pip install --no-cache-dir "syncengine-connect[postgresql]==0.1.0"
+# What stands beside this file, never a name from an index.
+COPY pyproject.toml README.md LICENSE /usr/src/syncengine/
+COPY syncengine /usr/src/syncengine/syncengine
+RUN pip install --no-cache-dir "/usr/src/syncengine[postgresql]"
 USER syncengine
 WORKDIR /project
 ENTRYPOINT ["syncengine"]

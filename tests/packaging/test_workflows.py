@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from syncengine.tools.init.installation import DEFAULT, PINNED, installation_of
+from syncengine.tools.init.installation import DEFAULT, installation_of
 from syncengine.tools.init.jobs import ACTIONS, COMMANDS, DELIVERED, delivered, laid
 from syncengine.tools.init.new_project import CI, EXAMPLES, starter_files
 from tests.cli.program import Project
@@ -194,12 +195,33 @@ def test_no_place_of_a_file_is_left_empty() -> None:
     assert laid("\n  @APPLY_GITHUB@\n").splitlines()[2].startswith("    if ")
 
 
-def test_the_image_has_this_very_version_of_this_very_package() -> None:
-    """And neither runs as root, nor holds a shell's guess at what to install."""
+def test_the_image_has_the_program_that_stands_beside_it(tmp_path: Path) -> None:
+    """All that a build needs is copied, nothing has a name of an index, and nothing runs as root."""
     lines = delivered()["Dockerfile"].splitlines()
-    assert f'RUN pip install --no-cache-dir "{PINNED}"' in lines
-    assert sum("pip install" in line for line in lines) == 1
-    assert lines.index("USER syncengine") > next(n for n, line in enumerate(lines) if "pip install" in line)
+    for line in lines:
+        match line.split():
+            case ["COPY", *sources, target]:
+                for source in sources:
+                    place = tmp_path / Path(target).relative_to("/usr/src/syncengine")
+                    place = place if len(sources) == 1 else place / source
+                    copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+                    copy(ROOT / source, place)
+    build = "import setuptools.build_meta as backend; backend.build_wheel('wheels')"
+    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    assert wheel.name.startswith("syncengine_connect-")
+    installs = [line for line in lines if "pip install" in line]
+    assert installs == ['RUN pip install --no-cache-dir "/usr/src/syncengine[postgresql]"']
+    assert lines.index("USER syncengine") > lines.index(installs[0])
+
+
+def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
+    """It comes with the action's own commit."""
+    (step,) = (
+        each for each in yaml.safe_load(delivered()["action.yml"])["runs"]["steps"] if each.get("name") == "Install"
+    )
+    assert step["env"] == {"SYNCENGINE_PACKAGE": "${{ github.action_path }}[postgresql]"}
 
 
 # --- init --ci

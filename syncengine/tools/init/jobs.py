@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 
-from syncengine.tools.init.installation import DEFAULT, PINNED, Installation
+from syncengine.tools.init.installation import DEFAULT, EXTRA, Installation
 
 PIP = "python -I -m pip"
 """pip, isolated from modules in the checkout, which would be imported instead of its own."""
@@ -89,7 +89,7 @@ def _indented(blanks: str, words: str) -> str:
     return blanks + words.replace("\n", f"\n{blanks}")
 
 
-WORDS = {**COMMANDS, **ACTIONS, "PINNED": PINNED}
+WORDS = {**COMMANDS, **ACTIONS, "EXTRA": EXTRA}
 
 
 def delivered() -> dict[str, str]:
