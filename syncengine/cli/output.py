@@ -15,7 +15,7 @@ from typing import TextIO
 from msgspec.structs import replace
 
 from syncengine.cli.options import Globals
-from syncengine.cli.streams import put, tell
+from syncengine.cli.streams import OutputFailed, put, tell
 from syncengine.document.text import as_word
 from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project.model import FILE_NAME
@@ -110,7 +110,9 @@ class Output:
         return COMMAND.sub(lambda found: f"`{found[1]}{self.options.place()}`", message)
 
     def refusal(self, error: SyncengineError, format: str) -> int:
-        """Print an error in `format`, and return its exit code."""
+        """Print an error in `format`, and return its exit code. Raise it if it is that nothing can be printed."""
+        if isinstance(error, OutputFailed):
+            raise error
         if format in ("text", "markdown", "html"):
             self.diagnostics(error.diagnostics())
         if format != "text":

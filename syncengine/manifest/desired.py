@@ -6,6 +6,7 @@ reading its file again, which few resources need.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext, context_of
 from syncengine.manifest.declarations import DefaultValues, default_values
-from syncengine.manifest.files import ManifestFile, find
+from syncengine.manifest.files import SUFFIXES, TEMPLATE_SUFFIXES, ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
 from syncengine.manifest.load import read_all, reading_ahead
 from syncengine.manifest.overlap_lints import contained_in_others
@@ -32,10 +33,13 @@ from syncengine.manifest.reading import CategoryReference, ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
 from syncengine.project import folder as own_folder
+from syncengine.project import git
 from syncengine.project.load import levelled
-from syncengine.project.model import Project
+from syncengine.project.model import FILE_NAME, POLICIES, Project
 from syncengine.project.schema import Level
 from syncengine.resource import ALTERNATIVES, Key, Kind, Removed, Resource, Row, Source
+
+READ_SUFFIXES = (*SUFFIXES, *TEMPLATE_SUFFIXES)
 
 
 class Desired(Struct, frozen=True):
@@ -100,12 +104,24 @@ def manifest_set(
     context = context_of(project, answers, is_offline=is_offline)
     search = find(project.manifests, project.files, context, context.secret_files)
     files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
-    problems, defaults = [*search.problems, *search.unread()], NO_DEFAULTS
+    problems, defaults = [*_left_out(project), *search.problems, *search.unread()], NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Collector(project.config.name)
         defaults = default_values(project.defaults, findings)
         problems += findings.found
     return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems), context=context)
+
+
+def _left_out(project: Project) -> Iterator[Diagnostic]:
+    """Yield an error if a sparse checkout leaves out manifests or rules, which would count as removed."""
+    places = (*project.manifests, *project.policy_paths, project.files / POLICIES, project.files / FILE_NAME)
+    names = [name for name in git.left_out(project.files, places) if name.lower().endswith(READ_SUFFIXES)]
+    if names:
+        more = f", nor {len(names) - 1:,} more" if len(names) > 1 else ""
+        findings = Collector(os.fsencode(names[0]).decode("utf-8", "replace"))
+        message = f"this sparse checkout does not have the file{more}: bring all with `git sparse-checkout disable`"
+        findings.at("left-out", None, None, f"{message}, or what is declared there would count as removed")
+        yield from findings.found
 
 
 @contextmanager

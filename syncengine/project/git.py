@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from syncengine.project import git_environment
+from syncengine.project import git_environment, git_work_tree
 from syncengine.project.git_work_tree import WorkTree, compare, object_id
 
 ASK_SECONDS = 10.0
@@ -84,6 +84,15 @@ def uncommitted(folder: Path, names: Iterable[str], searched: Collection[str]) -
     deleted = (PurePath(os.path.relpath(path, here)) for path in compared.deleted)
     missing = (str(path) for path in deleted if any(path.is_relative_to(each) for each in searched))
     return [*(name for name in names if name not in same), *missing]
+
+
+def left_out(folder: Path, places: Iterable[Path]) -> list[str]:
+    """Return the files at and below `places` that a sparse checkout leaves out, by their names in the folder."""
+    if not git_environment.names_repository(folder):
+        return []
+    names = (os.path.relpath(place.absolute(), folder.absolute()) for place in places)
+    inside = [name for name in names if not name.startswith(os.pardir)]
+    return (git_work_tree.left_out(folder, inside) if inside else None) or []
 
 
 def is_committed(folder: Path, name: str) -> bool:

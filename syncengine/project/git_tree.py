@@ -192,6 +192,8 @@ class Repository:
 @contextmanager
 def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
     """Open the Git repository of a project's folder. Raise `Usage`, which names `option`, when there is none."""
+    if "\n" in str(root):
+        raise Usage(f"{option} cannot be used in a folder with a line break in its path: rename the folder")
     with _temporary_folder(option) as objects:
         repo = Repository(root, root, "", objects, option=option)
         arguments = ("rev-parse", "--show-toplevel", "--show-prefix", "--git-path", "objects", "--absolute-git-dir")
@@ -203,7 +205,7 @@ def repository(root: Path, option: str = "--base") -> Iterator[Repository]:
             raise Usage(f"{option} needs Git, and {why}")
         top, prefix, store, git_dir = answer.stdout.decode("utf-8", "surrogateescape").split("\n")[:4]
         further = git_environment.of_folder(root).get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
-        others = [str((root / store).resolve()), further]
+        others = [quoted(str((root / store).resolve())), further]  # a path may contain a colon
         environ = {
             "GIT_OBJECT_DIRECTORY": str(objects),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(filter(None, others)),

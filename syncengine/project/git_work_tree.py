@@ -18,6 +18,7 @@ from syncengine.project import git_environment
 
 SECONDS = 120.0
 FILE, PROGRAM, LINK, SUBMODULE, GONE = "100644", "100755", "120000", "160000", "000000"
+SPARSE = "core.sparseCheckout"
 NO_INDEX = {"GIT_INDEX_FILE": f"{os.sep}.no-index-of-git", "GIT_LITERAL_PATHSPECS": "1"}
 """An environment in which Git knows no file, and takes a path as it is written."""
 
@@ -35,7 +36,7 @@ class WorkTree:
     """The files of a work tree compared with a commit; paths are relative to `top`, the top of the work tree.
 
     `changed` has the mode and object id of what is there, without an id where that is not known; `new` are files that
-    are neither committed nor ignored.
+    are neither committed nor ignored; `left_out` are committed files that a sparse checkout does not bring.
     """
 
     top: Path
@@ -43,6 +44,7 @@ class WorkTree:
     changed: list[TreeEntry] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def is_clean(self) -> bool:
@@ -62,13 +64,14 @@ def compare(top: Path, commit: str, places: Collection[str]) -> WorkTree | None:
     entries = {entry.path: entry for entry in listed}
     result.new = [path for path in _records(others) if path.rstrip("/") not in entries]
     unlike: list[TreeEntry] = []
+    sparse = {*(left_out(top, inside) or ())}
     for entry in entries.values():
         if entry.mode == SUBMODULE and (top / entry.path / ".git").exists():
             _take_submodule(entry, result)
             continue
         found = _there(top, entry)
         if found is None:
-            result.deleted.append(entry.path)
+            (result.left_out if entry.path in sparse else result.deleted).append(entry.path)
         elif found.oid == entry.oid:
             result.same.add(entry.path)
         elif found.mode == entry.mode and found.mode in (FILE, PROGRAM):
@@ -81,6 +84,19 @@ def compare(top: Path, commit: str, places: Collection[str]) -> WorkTree | None:
         else:
             result.changed.append(entry._replace(oid=oid))
     return result
+
+
+def left_out(folder: Path, places: Sequence[str]) -> list[str] | None:
+    """Return the files at and below `places` that a sparse checkout leaves out; `None` when Git cannot answer.
+
+    All names are relative to the folder. Without a sparse checkout, what the index says of missing files is not asked.
+    """
+    values = _ask(folder, "config", "--type=bool", "--get-all", SPARSE)
+    if values is None or values.stdout.split()[:-1][-1:] != [b"true"]:  # the last one is ours
+        return None if values is None else []
+    listed = _ask(folder, "ls-files", "-t", "-z", "--", *places, environ={"GIT_LITERAL_PATHSPECS": "1"})
+    skipped = (line[2:] for line in (_records(listed) if listed is not None else ()) if line.startswith("S "))
+    return None if listed is None else [name for name in skipped if not os.path.lexists(folder / name)]
 
 
 def entries_of(

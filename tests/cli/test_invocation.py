@@ -167,14 +167,15 @@ def test_output_that_knows_only_ascii_is_no_crash(project: Project, plain: dict[
     assert "bung-1" in done.out
 
 
-def test_a_full_disk_is_told(project: Project) -> None:
-    """The plan that could not be written whole is no success."""
+@pytest.mark.parametrize("command", ["plan", "state list", "state list --format json", "state show --format json OLD"])
+def test_a_full_disk_is_told(project: Project, command: str) -> None:
+    """What could not be written whole is no success, and the reason is on stderr, whatever the format."""
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    project.wants(tags=[tag("NEW-1")])
+    project.settle(tags=[tag("OLD")])
     with Path("/dev/full").open("w") as full:
-        done = ended(project.start("plan", stdout=full))
-    assert done.code == 1
+        done = ended(project.start(*command.replace("OLD", "tag/OLD").split(), stdout=full))
+    assert (done.code, "error[output]: the output cannot be written" in done.err) == (1, True), done.err
 
 
 def test_a_selection_that_names_nothing_is_a_usage_error(project: Project) -> None:

@@ -162,6 +162,36 @@ def test_the_base_is_read_as_a_checkout_would_write_it(forge: Forge, how: str, b
     assert compared(clone, "more") == {"tag/Ärger": "pull-request"}
 
 
+@pytest.mark.parametrize("name", ["manifests/more.yaml", "policies/own.yaml"])
+def test_what_a_sparse_checkout_leaves_out_is_not_removed(two: Clone, name: str) -> None:
+    """Nothing is planned without it; a merge has it. Files that are not read may be left out."""
+    two.git("checkout", "-q", "main")
+    two.commit(more=tags(Egan="one"))
+    two.write("policies/own.yaml", "rules: []\n")
+    two.write("docs/long.yaml", "- x\n")
+    two.commit()
+    two.git("checkout", "-q", "-B", "pr")
+    two.git("sparse-checkout", "set", "--no-cone", "/*", "!/docs", f"!/{name}")
+    assert not (two.project / name).exists()
+    for command in (("plan",), ("plan", "--base", "HEAD", "--no-state"), ("apply", "-y")):
+        refused = two.run(*command)
+        assert (refused.code, f"{name}: error[left-out]" in refused.err + refused.out) == (8, True), refused
+    two.git("branch", "-q", "ahead", two.git("commit-tree", "-p", "HEAD", "-m", "more", "HEAD^{tree}"))
+    assert compared(two, "ahead") == {}
+    two.git("sparse-checkout", "set", "--no-cone", "/*", "!/docs")
+    assert compared(two, "HEAD") == {}
+
+
+@pytest.mark.parametrize("name", ["a:b", '"q', "back\\slash"])
+def test_a_folder_with_a_sign_that_git_reads_in_lists_of_folders(tmp_path: Path, name: str) -> None:
+    clone = Clone(tmp_path / name)
+    clone.folder.mkdir()
+    clone.git("init", "-q", "-b", "main")
+    clone.commit(settings=PROJECT, tags=tags(Abel="one"))
+    clone.write("manifests/new.yaml", tags(Fenn="one"))
+    assert compared(clone, "HEAD") == {"tag/Fenn": "pull-request"}
+
+
 def test_a_file_whose_filter_fails_is_named(two: Clone) -> None:
     """It is read as Git stores it; all others are as in a checkout."""
     two.git("config", "filter.broken.clean", "cat")
