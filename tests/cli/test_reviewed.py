@@ -397,7 +397,9 @@ def live(project: Project, rows: list[tuple[str, str]]) -> None:
 def test_rows_of_live_sources_need_no_review_but_their_removals_do(project: Project, service: Service) -> None:
     """What a database says now was in no pull request."""
     project.settings(
-        "sources:", "  crm: {sql: 'sqlite:///crm.db'}", "policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}"
+        "sources:",
+        "  crm: {sql: 'sqlite:///crm.db'}",
+        "policy: {tagRemoval: retire, maxDeletes: {tags: 100%, keywords: 100%}}",
     )
     manifests = project.folder / "manifests"
     manifests.mkdir()
