@@ -21,6 +21,10 @@ COLUMNS = ("kind", "name", "made", "run", "undone_by")
 ALL = f"SELECT {', '.join(COLUMNS)} FROM state_undone ORDER BY kind, name"  # noqa: S608 - names of columns
 
 
+PUBLIC = sha256_of(to_json(["field", "visibility", "PUBLIC"]))[:16]
+"""The digest of a part that tells nothing: a row says that its tag is public where its manifest is silent."""
+
+
 class UndoneChange(NamedTuple):
     """A change of a resource by `run`, which was undone by the run `undone_by`.
 
@@ -34,7 +38,7 @@ class UndoneChange(NamedTuple):
 
     def is_made_by(self, body: Body | None, *, protect: bool | None = None) -> bool:
         """Return whether content (`None` if absent) agrees with every mark. A change without marks makes nothing."""
-        parts, marks = parts_of(body, protect), self.marks.split()
+        parts, marks = parts_of(body, protect), [mark for mark in self.marks.split() if mark[1:] != PUBLIC]
         return marks != [] and all((mark[1:] in parts) is (mark[0] == "+") for mark in marks)
 
     def is_made_by_row(self, row: Recorded | None) -> bool:

@@ -692,3 +692,13 @@ def test_an_undo_that_was_refused_once_can_be_repeated(project: Project, service
     undo(project, run)
     assert project.rows()["tag/ONLY"]["fields"]["category"] == "acme"
     assert project.run("plan", "--undo", run, "--format", "json").document["changes"] == []
+
+
+@pytest.mark.parametrize("said", [{}, {"visibility": "PUBLIC"}])
+def test_a_creation_that_was_undone_is_not_repeated(said: dict[str, str], project: Project) -> None:
+    """Whether its manifest says that the tag is public or leaves that to the service."""
+    project.settle(tags=[tag("KEPT")])
+    project.settle(tags=[tag("KEPT"), tag("MADE", **said)])
+    undo(project)
+    assert "undone" in project.apply().codes
+    project.settle(tags=[tag("KEPT")])
