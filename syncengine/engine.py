@@ -67,6 +67,7 @@ from syncengine.project.signals import is_interrupt
 from syncengine.resource import Key
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder, actor, job_url
 from syncengine.state.lock import Lease
@@ -149,7 +150,10 @@ class Application:
             self._early = self._checked()
         if self._runtime.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
-        with open_state(project.state, write=True, now=self._runtime.now, create=request.new_state) as state:
+        memory = memory_of(project.root, project.state)
+        with open_state(
+            project.state, write=True, now=self._runtime.now, create=request.new_state, memory=memory
+        ) as state:
             holder = Holder.here(request.command, self._runtime.environ)
             guards.refuse_other_service(state.facts(), project.base_url())
             with self._locked(state, holder):
@@ -515,7 +519,8 @@ class _Silent:
 
 def rebind_team(project: Project, runtime: Runtime, serving: Serving) -> tuple[str | None, str]:
     """Bind the state to the team of the key, and return the team's name before (`None` if unknown) and now."""
-    with open_state(project.state, write=True, now=runtime.now) as state:
+    memory = memory_of(project.root, project.state)
+    with open_state(project.state, write=True, now=runtime.now, memory=memory) as state:
         holder = Holder.here("state rebind", runtime.environ)
         service = project.service
         lease = state.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout)

@@ -125,17 +125,25 @@ def list_versions(options: Globals, format: str) -> int:
 
 
 @state.command("restore")
-@click.argument("version", metavar="VERSION")
+@click.argument("version", metavar="VERSION", required=False)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
-def restore_version(options: Globals, format: str, version: str, auto_approve: bool) -> int:
+def restore_version(options: Globals, format: str, version: str | None, auto_approve: bool) -> int:
     """Restore VERSION of a state in Git as a new version.
 
-    Every row becomes doubtful, so that the next apply sends all resources again.
+    Every row becomes doubtful, so that the next apply sends all resources again. Without VERSION, a state in a file or
+    a database that was set back is accepted as it is.
     """
-    from syncengine.cli.state_versions import restore
+    from syncengine.cli.state_versions import accept, restore
     from syncengine.render.state_versions import restored_text
 
+    if version is None:
+        if is_git_ref(options.project().state):
+            raise Usage("VERSION is missing: give an id from `syncengine state versions`")
+        _confirm("Accept the state as it is, although it may lack the latest changes?", auto_approve)
+        count = accept(options.project())
+        text = f"Accepted {count_of(count, 'resource')}. All rows are doubtful: the next apply sends them again.\n"
+        return show(options, format, {"restored": None, "rows": count}, text)
     _confirm(f"Replace the recorded rows by those of version {version}?", auto_approve)
     restored = restore(options.project(), version)
     return show(options, format, {"restored": restored.id, "rows": restored.info.rows}, restored_text(restored))

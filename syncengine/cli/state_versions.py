@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from syncengine.cli.state_writing import named_run
+from syncengine.cli.state_writing import named_run, writing
 from syncengine.errors import SyncengineError, Usage
 from syncengine.project.git_ref import is_git_ref
 from syncengine.project.model import Project
@@ -30,8 +30,22 @@ def no_versions(place: str) -> SyncengineError:
     """Return the error for a state outside of Git, which has no versions."""
     kind = "a database" if sqlite_file(place) is None else "a file"
     return SyncengineError(
-        f"a state in {kind} keeps no versions: only a state in Git does (docs/git-state.md)", code="no-versions"
+        f"a state in {kind} keeps no versions: only a state in Git does (docs/git-state.md). To accept a state that was"
+        " set back, as from a backup, run `syncengine state restore` without VERSION",
+        code="no-versions",
     )
+
+
+def accept(project: Project) -> int:
+    """Accept a state outside of Git that was set back, all rows doubtful; return their number."""
+    with open_state(project.state, write=False) as found:
+        if not found.exists:
+            raise SyncengineError("there is no state yet, so there is nothing to accept", code="no-state")
+    with writing(project, "state restore") as store, named_run(store, "state restore", os.environ) as counts:
+        store.doubt_all()
+        store.use_up_approvals(project.approvals)
+        counts["applied"] = store.count()
+    return counts["applied"]
 
 
 def restore(project: Project, version: str) -> Version:

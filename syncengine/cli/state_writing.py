@@ -9,8 +9,10 @@ from itertools import islice
 
 from syncengine.document.diagnostics import MANY, suggestion
 from syncengine.plan.request import Runtime
+from syncengine.project.git_ref import is_git_ref
 from syncengine.project.model import Project
 from syncengine.resource import IMPORT, RESTORE, Key
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
@@ -18,11 +20,17 @@ from syncengine.state.store import State, open_state
 BEGINNINGS = {"state import": IMPORT, "state restore": RESTORE}
 """The prefix of run ids for each command that writes rows which other commands must not trust."""
 
+REPLACING = ("state import", "state restore", "state rebuild")
+
 
 @contextmanager
 def writing(project: Project, command: str, *, create: bool = False) -> Iterator[State]:
-    """Yield the locked state. `create` allows creating a state in Git."""
-    with open_state(project.state, write=True, create=create) as store:
+    """Yield the locked state. `create` allows creating a state in Git.
+
+    A command that replaces what is recorded accepts a state that was set back, and all folders accept it from then on.
+    """
+    memory, is_meant = memory_of(project.root, project.state), command in REPLACING and not is_git_ref(project.state)
+    with open_state(project.state, write=True, create=create, allows_rewound=is_meant, memory=memory) as store:
         holder = Holder.here(command, os.environ)
         service = project.service
         with store.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):

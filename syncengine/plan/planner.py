@@ -74,7 +74,7 @@ def check_manifests(project: Project, manifests: ManifestSet, request: PlanReque
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
             return manifests
-        with recollection(project.state, runtime.now, create=request.new_state) as state:
+        with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as state:
             facts = state.facts()
             how = _how(project, request, state, runtime)
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
@@ -133,7 +133,7 @@ def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifest
 
 def _made(inputs: Inputs, request: PlanRequest, runtime: Runtime) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state) as state:
+    with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as state:
         draft = plan_in(state, inputs.manifests, project, request, runtime)
         warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
         listed = warnings_of_approvals(draft, state, project, request)

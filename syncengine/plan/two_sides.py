@@ -131,7 +131,7 @@ def _against_state(
     inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state) as reader:
+    with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as reader:
         state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, runtime)
         draft = plan_in(state, inputs.manifests, project, request, runtime, other)

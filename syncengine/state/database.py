@@ -91,12 +91,13 @@ class StateDatabase:
     `absent`: there is no state, and the database is an empty one in memory. `version` is the schema version, which is
     older than `VERSION` only for a state that is read without being migrated. `snapshots` publishes the database where
     it is the private copy of a state in Git. `files` are the identities of a SQLite state's open files, by path: SQLite
-    goes on writing to a file that was removed or replaced.
+    goes on writing to a file that was removed or replaced. `is_new`: the state was created by opening it.
     """
 
     name: str
     engine: sa.Engine
     absent: bool = False
+    is_new: bool = False
     version: int = VERSION
     at_rest: Callable[[], None] | None = None
     snapshots: WorkingCopy | None = None
@@ -214,9 +215,10 @@ def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> State
 
 def _open_writable(path: Path, new_lineage: Callable[[], str]) -> StateDatabase:
     own_folder.make(path.parent)
-    if not path.exists():
+    is_new = not path.exists()
+    if is_new:
         _make(path, new_lineage)
-    return StateDatabase(str(path), _sqlite(path, "rw"), files=_identities(path))
+    return StateDatabase(str(path), _sqlite(path, "rw"), is_new=is_new, files=_identities(path))
 
 
 def _identities(*paths: Path) -> dict[Path, tuple[int, int]]:
@@ -370,6 +372,7 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
     if version > VERSION:
         raise TOO_NEW.error(database.name)
     if version < VERSION:
+        database.is_new = database.is_new or version == 0
         return _migrated(database, new_lineage) if write else _without_migrating(database, version)
     return database
 

@@ -20,6 +20,7 @@ from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state import packed_lines
 from syncengine.state.codec import COLUMNS, Values, to_json, to_values
+from syncengine.state.folder_memory import CHANGE, MARKS
 from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
 from syncengine.state.landing import Attempt
 from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
@@ -193,6 +194,17 @@ def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
     """Append, for each key, a line with no content but the verb."""
     write_many(connection, JOURNAL, LINE, [stamp.line(verb, key) for key in keys])
+
+
+def mark(connection: sa.Connection, stamp: Stamp, verb: str, change: str) -> None:
+    """Append a mark of a change, by which it is noticed that a state was set back."""
+    line = (None, stamp.epoch, stamp.at, verb, None, CHANGE, change, None)
+    write_many(connection, JOURNAL, LINE, [line])
+
+
+def marks(connection: sa.Connection, number: int) -> Sequence[Sequence[object]]:
+    """Return the marks that matter to a folder that saw the one with this number last."""
+    return [tuple(row) for row in connection.execute(sa.text(MARKS), {"number": number})]
 
 
 def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from syncengine.state import journal_rewrite, packed_lines
+from syncengine.state.folder_memory import CHANGE, MARKED
 from syncengine.state.history import PRUNED_RUN, UNFINISHED
 from syncengine.state.journal import CALL, FAILED, PATH, PRUNED, SETTLED, Stamp
 from syncengine.state.journal_rewrite import StoredLine
@@ -48,7 +49,7 @@ class _Remains:
 def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Pruned:
     """Remove history before `before` (seconds since the epoch). Without a stamp, only count it."""
     remains = _Remains(_in_doubt(connection))
-    old = sa.and_(JOURNAL.c.at < before, JOURNAL.c.kind.not_in((PATH, PRUNED)))
+    old = sa.and_(JOURNAL.c.at < before, JOURNAL.c.kind.not_in((PATH, PRUNED, CHANGE)))
     entries = last = 0
     for line in journal_rewrite.lines(connection, old):
         count, stays, packed = _without(line, remains)
@@ -65,6 +66,9 @@ def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Prun
     if stamp is not None:
         _drop_runs(connection, runs)
         connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < before))
+        connection.execute(
+            sa.delete(JOURNAL).where(JOURNAL.c.kind == CHANGE, JOURNAL.c.verb == MARKED, JOURNAL.c.at < before)
+        )
         if last:
             mark = (stamp.run, stamp.epoch, stamp.at, PRUNED, PRUNED, "", last)
             write_many(connection, JOURNAL, ("run", "epoch", "at", "verb", "kind", "name", "entry"), [mark])

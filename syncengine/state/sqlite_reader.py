@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncengine.database.sqlite import connect
 from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
+from syncengine.state.folder_memory import MARKS, memory_of, number_of
 from syncengine.state.info import (
     FACTS,
     LAST_LIMITS,
@@ -42,6 +43,9 @@ from syncengine.state.refusals import (
 from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.undone import ALL as ALL_UNDONE
 from syncengine.state.undone import UndoneChange, undone_of
+
+if TYPE_CHECKING:
+    from syncengine.state.store import State
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -68,6 +72,13 @@ class SqliteReader:
             facts = facts_of(self._connection.execute(query).fetchone())
             last = self._connection.execute(LAST_LIMITS, SAYS_LIMITS).fetchone()
             return replace(facts, limits=limits_of(last and last[0]))
+
+    def marks(self, number: int) -> list[tuple[Any, ...]]:
+        """Return the marks that matter to a folder that saw the one with this number last."""
+        if self._connection is None:
+            return []
+        with as_state_errors(self._name):
+            return self._connection.execute(MARKS, {"number": number}).fetchall()
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         only = "" if kind is None else " WHERE r.kind = ?"
@@ -147,11 +158,22 @@ def as_state_errors(state: str) -> Iterator[None]:
 
 
 @contextmanager
-def recollection(url: str, now: Callable[[], float], *, create: bool = False) -> Iterator[StateReader]:
+def recollection(
+    url: str, now: Callable[[], float], *, create: bool = False, root: Path | None = None
+) -> Iterator[StateReader]:
     """Open the state at a path or URL for reading. Raise `SyncengineError` when it cannot be read.
 
-    `create`: a state in Git may be missing.
+    `create`: a state in Git may be missing. `root`: the folder of the project, whose memory of the state must fit.
     """
+    with _opened(url, now, create=create) as reader:
+        memory = memory_of(root, url) if root is not None else None
+        if memory is not None and reader.exists:
+            memory.take(reader.facts().lineage, reader.marks(number_of(memory)))
+        yield reader
+
+
+@contextmanager
+def _opened(url: str, now: Callable[[], float], *, create: bool) -> Iterator[SqliteReader | State]:
     path = None if "://" in url else Path(url)
     is_shared = is_git_ref(url)  # others may drop its file, so that a missing file does not mean an empty state
     if is_shared:

@@ -36,6 +36,7 @@ from syncengine.state.clock import Clock
 from syncengine.state.codec import Content
 from syncengine.state.database import StateDatabase, empty, open_database
 from syncengine.state.errors import StateReplaced, as_state_errors
+from syncengine.state.folder_memory import BRANCHED, MARKED, FolderMemory, number_of
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import (
     APPROVALS_SINCE,
@@ -74,7 +75,7 @@ NEW_GENERATION = sa.update(FACTS).values(generation=sa.bindparam("new"))
 _NEXT_GENERATION = NEW_GENERATION.where(
     sa.or_(*(FACTS.c.generation.is_not_distinct_from(sa.bindparam(name, type_=sa.Text)) for name in ("last", "tried")))
 )
-_GENERATION = sa.select(FACTS.c.generation)
+_LAST_WRITTEN = sa.select(FACTS.c.lineage, FACTS.c.generation)
 _SET_FACTS = sa.update(FACTS)
 _SOURCES = sa.select(FACTS.c.sources)
 _OPEN_SESSION = sa.insert(SESSIONS)
@@ -99,6 +100,7 @@ def open_state(
     new_lineage: Callable[[], str] = new_lineage,
     create: bool = False,
     allows_rewound: bool = False,
+    memory: FolderMemory | None = None,
 ) -> State:
     """Open the state at a path, a SQLAlchemy URL or a Git ref.
 
@@ -106,6 +108,9 @@ def open_state(
     wall clock for times shown to people; `seconds` is this machine's monotonic clock, used to watch other lock holders.
     Rows of a state in Git stay private until they are published. For such a state, `create` permits beginning a new one
     where none exists, and `allows_rewound` permits reading a ref that was set back to an earlier version.
+
+    `memory` is the project's memory of a state outside of Git: once it is locked, the state must have the last change
+    that the project knows. With `allows_rewound`, it need not, and every other folder accepts it from then on.
 
     Raise `SyncengineError` when the place holds something other than a state, or a state of a newer version.
     """
@@ -116,7 +121,8 @@ def open_state(
         place = GitPlace(url, create=create, allows_rewound=allows_rewound)
         database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
         return State(database, now, seconds=seconds)
-    return State(open_database(url, write=write, new_lineage=new_lineage), now, seconds=seconds)
+    database = open_database(url, write=write, new_lineage=new_lineage)
+    return State(database, now, seconds=seconds, memory=memory, branches=allows_rewound)
 
 
 class State:
@@ -132,8 +138,13 @@ class State:
         new_generation: Callable[[], str] = new_lineage,
         *,
         seconds: Callable[[], float] = machine_seconds,
+        memory: FolderMemory | None = None,
+        branches: bool = False,
     ) -> None:
         self.database = database
+        self._memory = memory
+        self._branches = branches or (database.is_new and memory is not None and memory.last() is not None)
+        self._is_marked = False
         self.exists = not database.absent
         self.lease: Lease | None = None
         self.doubted = False
@@ -166,6 +177,11 @@ class State:
         """Return the number of recorded rows."""
         with self.database.transaction() as connection:
             return int(connection.execute(sa.select(sa.func.count()).select_from(ROWS)).scalar_one())
+
+    def marks(self, number: int) -> Sequence[Sequence[object]]:
+        """Return the marks that matter to a folder that saw the one with this number last."""
+        with self.database.transaction() as connection:
+            return journal.marks(connection, number)
 
     def contents(self) -> Iterator[Content]:
         """Yield the content of every row, in no order, read as it is consumed."""
@@ -336,9 +352,41 @@ class State:
         if self.database.snapshots is not None:
             self.database.snapshots.epoch = self.lease.epoch
             self.lease.before_release = self._publish_rest
-        with self.database.transaction() as connection:
-            self._generation = self._tried = connection.execute(_GENERATION).scalar_one()
+        if self.database.snapshots is None:
+            self._take_up()
+            self.lease.before_release = self._mark_end
         return self.lease
+
+    def _take_up(self) -> None:
+        """Read the state's last generation and, if it is remembered, refuse a state that was set back."""
+        with self.database.transaction() as connection:
+            lineage, self._generation = connection.execute(_LAST_WRITTEN).one()
+            self._tried = self._generation
+            marks = journal.marks(connection, number_of(self._memory)) if self._memory else ()
+        if self._memory is not None:
+            self._memory.take(lineage, marks, is_meant=self._branches)
+
+    def _remember(self) -> None:
+        """Have the project's folder remember our last mark."""
+        if self._memory is not None:
+            with self.database.transaction() as connection:
+                lineage, _ = connection.execute(_LAST_WRITTEN).one()
+                marks = journal.marks(connection, 0)
+            self._memory.take(lineage, marks, is_meant=True)
+
+    def _mark_end(self) -> None:
+        """Mark the last change of this session, unless the lock was taken over, so that another's mark is the last."""
+        if not self._is_marked:
+            return
+        self._is_marked = False
+        try:
+            with proven(self.database, self.lease) as connection:  # of the same generation: no row changes
+                journal.mark(connection, self._stamp(), MARKED, self._new_generation())
+        except StateReplaced:
+            raise
+        except LockLost:
+            return
+        self._remember()
 
     def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
         """Lock the state by hand. The lock lasts until `force_unlock` ends it."""
@@ -375,7 +423,7 @@ class State:
             if sources:
                 existing = self._sources(connection)  # the larger number stays: the run may end half-way
                 most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
-                self._remember(connection, {**existing, **most})
+                self._remember_sources(connection, {**existing, **most})
         self._run, self._ancestors, self._published = run, tuple(ancestors), PublishedCalls()
         if self.database.snapshots is not None:
             self.database.snapshots.run = run.id
@@ -656,7 +704,7 @@ class State:
             if outcome == "complete":
                 self._mark_applied(connection)
                 if sources is not None:
-                    self._remember(connection, sources)
+                    self._remember_sources(connection, sources)
         self._publish_rest()
         self._run = None
 
@@ -697,8 +745,15 @@ class State:
             written = connection.execute(_NEXT_GENERATION, {"new": self._tried, **before}).rowcount
             if not written and self.database.snapshots is None:
                 raise StateReplaced.of(self.database.name)
+            is_first = not self._is_marked and self.database.snapshots is None
+            if is_first:
+                verb = BRANCHED if self._branches else MARKED
+                journal.mark(connection, self._stamp(), verb, self._new_generation())
             yield connection
         self._generation = self._tried
+        if is_first:
+            self._is_marked = True
+            self._remember()
         if self.database.snapshots is not None:
             self.database.snapshots.dirty = True
             self._publish_intents()
@@ -769,7 +824,7 @@ class State:
         counts: dict[str, int] = json.loads(connection.execute(_SOURCES).scalar_one() or "{}")
         return counts
 
-    def _remember(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
+    def _remember_sources(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
         connection.execute(_SET_FACTS, {"sources": json.dumps(sources, sort_keys=True)})
 
     def _mark_applied(self, connection: sa.Connection) -> None:

@@ -1,0 +1,109 @@
+"""The last change of a state that this project knows, stored in its own folder, by which a set-back state is noticed.
+
+Each session of writing appends marks to the state's journal, when it begins to write and when it ends. A state that
+lacks the mark that this folder saw last was set back, or is another one, unless it has a branch that this folder has
+not seen: a mark by which `state import`, `state restore` or `state rebuild` says that it is meant (docs/planning.md
+1.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from syncengine.document.digest import sha256_of
+from syncengine.errors import GateTripped
+from syncengine.project import folder as own_folder
+from syncengine.project.atomic_write import replace_whole
+from syncengine.project.git_ref import is_git_ref, without_login
+
+REWOUND = "state-rewound"
+FOLDER = ".syncengine/seen"
+
+CHANGE = "change"
+"""The kind of a mark in the journal. Its name is a random id, and its line's id the number of the change."""
+MARKED, BRANCHED = "marked", "branched"
+
+MARKS = f"""
+SELECT id, verb, name FROM state_journal WHERE kind = '{CHANGE}' AND (verb = '{BRANCHED}' OR id = :number
+    OR id = (SELECT max(id) FROM state_journal WHERE kind = '{CHANGE}')
+    OR id = (SELECT min(id) FROM state_journal WHERE kind = '{CHANGE}' AND verb = '{MARKED}'))
+ORDER BY id
+"""  # noqa: S608 - constants
+"""The query for the marks that matter: all branches, the one with a number, the last, and the oldest that was kept."""
+
+
+class ChangeMark(NamedTuple):
+    number: int
+    verb: str
+    change: str
+
+
+class KnownChange(Struct, frozen=True):
+    """A state as last seen: its lineage, the number and the id of its last change, and all branches ever seen."""
+
+    lineage: str
+    number: int = 0
+    change: str = ""
+    branches: tuple[str, ...] = ()
+
+
+class FolderMemory:
+    """The memory of a project's folder for the state at one place."""
+
+    def __init__(self, root: Path, place: str) -> None:
+        path = Path(place)
+        shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else without_login(place)
+        self._file = root / FOLDER / f"{sha256_of(shown.encode())[:16]}.json"
+
+    def last(self) -> KnownChange | None:
+        """Return the state as last seen, or `None` if none was seen, or the file cannot be read."""
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=KnownChange)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def take(self, lineage: str, marks: Iterable[Sequence[Any]], *, is_meant: bool = False) -> None:
+        """Remember a state by its marks. Raise `GateTripped` if it was set back, unless that `is_meant`."""
+        before, present = self.last(), [ChangeMark(*mark) for mark in marks]
+        if before is not None and not is_meant and _is_rewound(before, lineage, present):
+            raise GateTripped(
+                "the state was set back or replaced: it lacks the last change of which this project knows, so that a"
+                " plan would miss what was applied since; bring the latest state back, or accept this one with"
+                " `syncengine state restore`, after which all rows are sent again",
+                code=REWOUND,
+            )
+        branches = [*(before.branches if before else ()), *(mark.change for mark in present if mark.verb == BRANCHED)]
+        number, _, change = present[-1] if present else ChangeMark(0, "", "")
+        seen = KnownChange(lineage, number, change, tuple(dict.fromkeys(branches)))
+        if seen != before:
+            with suppress(OSError):  # a folder that cannot be written remembers nothing
+                own_folder.make(self._file.parent)
+                replace_whole(self._file, [msgspec.json.encode(seen)], mode=0o600)
+
+
+def memory_of(root: Path, place: str) -> FolderMemory | None:
+    """Return the memory of the state at a place, or `None` for a state in Git, which has its own."""
+    return None if is_git_ref(place) else FolderMemory(root, place)
+
+
+def number_of(memory: FolderMemory) -> int:
+    """Return the number of the last change seen, 0 without one."""
+    last = memory.last()
+    return last.number if last else 0
+
+
+def _is_rewound(before: KnownChange, lineage: str, present: Sequence[ChangeMark]) -> bool:
+    if any(mark.verb == BRANCHED and mark.change not in before.branches for mark in present):
+        return False
+    if lineage != before.lineage:
+        return True
+    if not before.change or (before.number, before.change) in ((mark.number, mark.change) for mark in present):
+        return False
+    oldest = next((mark.number for mark in present if mark.verb == MARKED), 0)
+    return before.number >= oldest  # what is older than the oldest mark was pruned

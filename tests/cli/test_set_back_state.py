@@ -1,0 +1,166 @@
+"""A state that was set back between two runs: the project's folder knows a later change, and no run goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests import postgresql
+from tests.postgresql import Server
+
+from .program import Project, tag
+from .service import Service
+
+ONE = [tag("A", description="one")]
+TWO = [tag("A", description="two"), tag("B")]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgresql.running() as running:
+        yield running
+
+
+def _sql(server: Server, *statements: str) -> None:
+    engine = sa.create_engine(server.url(), isolation_level="AUTOCOMMIT", poolclass=sa.pool.NullPool)
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+Backup = tuple[Callable[[], None], Callable[[], None]]
+
+
+@pytest.fixture(params=["file", "server"])
+def backup(request: pytest.FixtureRequest, project: Project) -> Backup:
+    """How to back up the project's state, and how to bring the backup back."""
+    if request.param == "file":
+        state, kept = project.folder / ".syncengine" / "state.db", project.folder / "yesterday.db"
+        return (lambda: _copy(state, kept)), (lambda: _copy(kept, state))
+    server: Server = request.getfixturevalue("server")
+    _sql(
+        server, *(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)" for name in ("st", "yesterday")), "CREATE DATABASE st"
+    )
+    project.environ["SYNCENGINE_STATE"] = server.url().rpartition("/")[0] + "/st"
+    return (
+        lambda: _sql(server, "CREATE DATABASE yesterday TEMPLATE st"),
+        lambda: _sql(server, "DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st TEMPLATE yesterday"),
+    )
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copy(source, target)
+
+
+@pytest.fixture
+def set_back(project: Project, backup: Backup) -> Project:
+    """Two was applied after the backup, which is the state again; its revert is merged."""
+    keep, bring_back = backup
+    project.wants(tags=ONE)
+    assert project.run("apply", "-y").code == 0
+    keep()
+    project.wants(tags=TWO)
+    assert project.run("apply", "-y").code == 0
+    bring_back()
+    project.wants(tags=ONE)
+    return project
+
+
+@pytest.mark.parametrize(
+    "command", [("plan",), ("apply", "-y"), ("state", "forget", "tag/A", "-y"), ("plan", "--format", "json")]
+)
+def test_a_state_that_was_set_back_is_refused(set_back: Project, service: Service, command: tuple[str, ...]) -> None:
+    """Else the plan of a revert would be empty, and the service would keep what was applied. It stays refused."""
+    asked = service.asked()
+    for _ in range(2):
+        done = set_back.run(*command)
+        assert (done.code, "state-rewound" in done.out + done.err) == (4, True), (done.out, done.err)
+    assert service.asked() == asked
+
+
+def test_a_restore_accepts_it_and_sends_all_again(set_back: Project, service: Service) -> None:
+    """The service then holds what the manifests declare."""
+    assert set_back.run("state", "restore", "-y", "--format", "json").document == {"restored": None, "rows": 1}
+    assert set_back.run("plan", "--detailed-exitcode").code == 2
+    assert set_back.run("apply", "-y").code == 0
+    assert [held["description"] for held in service.holds()["tags"] if held["name"] == "A"] == ["one"]
+    assert set_back.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_an_import_accepts_it_too(set_back: Project) -> None:
+    """Of the state's own export, for instance, which can be made at any time."""
+    assert set_back.run("state", "export", "-o", "state.jsonl").code == 0
+    assert set_back.run("state", "import", "state.jsonl", "-y").code == 0
+    assert set_back.run("plan", "--detailed-exitcode").code == 2
+
+
+def _clone(project: Project) -> Project:
+    """A second folder of the project, which shares the state and has its own memory of it."""
+    other = Project(project.folder.with_name("clone"), project.url, project.environ)
+    shutil.copytree(project.folder / "manifests", other.folder / "manifests")
+    return other
+
+
+@pytest.mark.parametrize("backup", ["server"], indirect=True)
+def test_what_one_folder_accepted_all_accept_and_only_that(project: Project, backup: Backup) -> None:
+    """Each of the clones notices the next set-back, also one that goes back to before what was accepted."""
+    keep, bring_back = backup
+    project.wants(tags=ONE)
+    assert project.run("apply", "-y").code == 0
+    clone = _clone(project)
+    assert clone.run("plan").code == 0
+    keep()
+    clone.wants(tags=TWO)
+    assert clone.run("apply", "-y").code == 0
+    project.wants(tags=TWO)
+    assert project.run("plan").code == 0
+    bring_back()
+    assert [folder.run("plan").code for folder in (project, clone)] == [4, 4]
+    assert project.run("state", "restore", "-y").code == 0
+    assert [folder.run("plan").code for folder in (project, clone)] == [0, 0]
+    assert clone.run("apply", "-y").code == 0
+    assert project.run("plan").code == 0
+    bring_back()
+    assert [folder.run("plan").code for folder in (project, clone)] == [4, 4]
+
+
+def test_a_copy_without_its_log_is_refused(project: Project, service: Service) -> None:
+    """After a kill, the last changes are in the write-ahead log alone."""
+    project.wants(tags=ONE)
+    assert project.run("apply", "-y").code == 0
+    project.wants(tags=TWO)
+    service.fault("upsertTags", delay=5)
+    process = project.start("apply", "-y")
+    service.wait_for("upsertTags", 2)
+    process.kill()
+    process.communicate()
+    state = project.folder / ".syncengine" / "state.db"
+    (state.with_name("state.db-wal")).unlink()
+    (state.with_name("state.db-shm")).unlink(missing_ok=True)
+    done = project.run("plan")
+    assert (done.code, "state-rewound" in done.err) == (4, True), done.err
+
+
+def test_a_folder_that_knows_nothing_compares_nothing(set_back: Project) -> None:
+    """A fresh clone, or a runner without a cache."""
+    shutil.rmtree(set_back.folder / ".syncengine" / "seen")
+    assert set_back.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_pruning_and_many_runs_are_no_set_back(project: Project) -> None:
+    """What this folder saw last may have been pruned since by others."""
+    project.wants(tags=ONE)
+    assert project.run("apply", "-y").code == 0
+    memory = {file: file.read_bytes() for file in (project.folder / ".syncengine" / "seen").iterdir()}
+    for _ in range(3):
+        assert project.run("apply", "-y").code == 0
+    with sa.create_engine(f"sqlite:///{project.folder}/.syncengine/state.db").begin() as connection:
+        connection.exec_driver_sql("UPDATE state_journal SET at = at - 999999")
+    assert project.run("state", "prune", "--before", "2d", "-y").code == 0
+    for file, content in memory.items():
+        file.write_bytes(content)
+    assert project.run("plan", "--detailed-exitcode").code == 0
