@@ -88,7 +88,7 @@ NO_INBOX = StateTrouble(
 NO_RIGHTS = StateTrouble(
     "state-rights",
     "state {state}: the database user lacks rights: an apply creates and writes tables (GRANT USAGE, CREATE ON SCHEMA),"
-    " a plan reads them (GRANT SELECT ON ALL TABLES)",
+    " a plan reads those named state_… (GRANT SELECT), and posted time is read by its owner alone (docs/postgresql.md)",
 )
 READ_ONLY = StateTrouble(
     "state-rights", "state {state}: the database is read-only, like a standby; use the URL of the primary server"

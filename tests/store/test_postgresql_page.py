@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from syncengine.state.tables import STATE
 from tests.cli.service import KEY, serving
 from tests.support import warm
 from tests.support.pages import ROOT, blocks
@@ -56,18 +57,61 @@ def schema(url: str, name: str, *statements: str) -> str:
     return f"{url}?options=-csearch_path%3D{name}"
 
 
-def test_a_role_that_may_only_read_plans(reader: Reader, postgresql_url: str) -> None:
-    """As the page grants it; it cannot apply, and is told why."""
-    grants = blocks(PAGE, "sql")[0].replace("public", "staging").strip().split(";\n")
-    role = ("DROP ROLE IF EXISTS planner", "CREATE ROLE planner LOGIN PASSWORD 'p'")
-    staging = schema(postgresql_url, "staging", *role, *grants)
-    planner = sa.make_url(staging).set(username="planner", password="p").render_as_string(hide_password=False)
+def statements(number: int) -> list[str]:
+    """The statements of a block of the page, for the schema `staging`."""
+    return blocks(PAGE, "sql")[number].replace("public", "staging").strip().rstrip(";").split(";\n")
+
+
+@pytest.fixture
+def staging(reader: Reader, postgresql_url: str) -> str:
+    """The URL of a state after its first apply, with a role `planner` that has no rights yet."""
+    staging = schema(postgresql_url, "staging", "DROP ROLE IF EXISTS planner", "CREATE ROLE planner LOGIN PASSWORD 'p'")
     assert reader.runs(staging, "apply", "-y").code == 0
+    return staging
+
+
+def execute(url: str, *texts: str) -> None:
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for text in texts:
+            connection.exec_driver_sql(text)
+    engine.dispose()
+
+
+def planner_of(url: str) -> str:
+    return sa.make_url(url).set(username="planner", password="p").render_as_string(hide_password=False)
+
+
+def test_a_role_that_may_only_read_plans(reader: Reader, staging: str) -> None:
+    """As the page grants it; it cannot apply, and is told why."""
+    execute(staging, *statements(0))
+    planner = planner_of(staging)
     planned = reader.runs(planner, "plan")
     assert (planned.code, planned.out.splitlines()[0]) == (0, "No changes. 1 resource matches the recorded state.")
+    for command in (("state", "list"), ("state", "export"), ("state", "history")):
+        assert reader.runs(planner, *command).code == 0
     reader.declare("A", "B")
+    assert reader.runs(planner, "plan", "--detailed-exitcode").code == 2
     refused = reader.runs(planner, "apply", "-y")
     assert (refused.code, "[state-rights]" in refused.err) == (1, True), refused
+
+
+def test_a_role_that_plans_reads_no_posted_time(reader: Reader, staging: str) -> None:
+    """Not even after it was granted everything once, as an earlier page had it."""
+    execute(staging, "GRANT SELECT ON ALL TABLES IN SCHEMA staging TO planner", *statements(1), *statements(0))
+    planner = planner_of(staging)
+    assert reader.runs(planner, "plan").code == 0
+    for command in (("time", "inbox"), ("time", "show", "g"), ("time", "audit")):
+        refused = reader.runs(planner, *command)
+        assert (refused.code, "[state-rights]" in refused.err) == (1, True), (command, refused)
+    readable = sa.text(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'staging'::regnamespace"
+        " AND has_table_privilege('planner', oid, 'SELECT')"
+    )
+    engine = sa.create_engine(staging)
+    with engine.connect() as connection:
+        assert set(connection.execute(readable).scalars()) == {table.name for table in STATE}
+    engine.dispose()
 
 
 def test_a_state_moves_as_the_page_says(reader: Reader, postgresql_url: str) -> None:
