@@ -64,7 +64,7 @@ def prune(connection: sa.Connection, before: float, stamp: Stamp | None) -> Prun
             journal_rewrite.write(connection, line.id, {"packed": packed})
     runs = _old_runs(connection, before, remains.runs)
     if stamp is not None:
-        _drop_runs(connection, runs)
+        drop_runs(connection, runs)
         connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < before))
         connection.execute(
             sa.delete(JOURNAL).where(JOURNAL.c.kind == CHANGE, JOURNAL.c.verb == MARKED, JOURNAL.c.at < before)
@@ -112,7 +112,8 @@ def _old_runs(connection: sa.Connection, before: float, remaining: set[str | Non
     return [run for run in connection.execute(query).scalars() if run != last and run not in remaining]
 
 
-def _drop_runs(connection: sa.Connection, runs: Iterable[str]) -> None:
+def drop_runs(connection: sa.Connection, runs: Iterable[str]) -> None:
+    """Drop runs. One that used up a saved plan leaves an empty row, so that the plan stays used up."""
     empty = {"command": PRUNED_RUN, "host": "", "who": "", "job_url": None, "revision": None, "counts": "{}"}
     used_a_plan = sa.and_(RUNS.c.plan.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
     for run in runs:

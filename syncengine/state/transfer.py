@@ -208,12 +208,12 @@ def _line(row: Recorded) -> _Line:
 
 
 def _with_aside(line: _Line, refusal: Refusal | None, quarantine: Iterable[QuarantineRecord]) -> _Line:
-    if refusal is None:
-        return line
-    last = refusal.is_last
-    refused = _Refused(refusal.times, refusal.since, refusal.at, refusal.message, refusal.content, last)
+    """Return the line with its refusal and its quarantine, also the ended one, which no project file begins again."""
     records = tuple(
         _Quarantine(each.origin, each.reason, each.at, each.content, each.until, each.ended) for each in quarantine
+    )
+    refused = refusal and _Refused(
+        refusal.times, refusal.since, refusal.at, refusal.message, refusal.content, refusal.is_last
     )
     return msgspec.structs.replace(line, refused=refused, quarantine=records)
 

@@ -17,8 +17,9 @@ from syncengine.state import undone_table
 from syncengine.state.holder import Holder
 from syncengine.state.losses import Approved, Loss
 from syncengine.state.refusals import QuarantineRecord
+from syncengine.state.snapshots.bounds import trim
 from syncengine.state.store import Attempt, CallFailure, Run, State, open_state
-from syncengine.state.tables import METADATA, STATE
+from syncengine.state.tables import METADATA, RUNS, STATE
 from syncengine.state.undone import UndoneChange, made_of
 from tests import postgresql
 
@@ -267,3 +268,25 @@ def test_what_is_declared_or_in_doubt_is_not_erased(url: str) -> None:
         late = [each.reason for each in state.obstacles([B], 3600.0)]
         assert any("may still be executed" in reason for reason in late)
         assert "apply first" in obstacles(state, B)[0]
+
+
+def test_a_plan_that_was_used_stays_used_however_many_runs_follow(path: Path) -> None:
+    """A state in Git keeps its last thousand runs; of an earlier one it keeps no more than that."""
+    with applying(str(path), run(1)) as state:
+        state.end_run("complete", {})
+        with state.database.transaction() as connection:
+            columns = [column.name for column in RUNS.columns]
+            first = connection.execute(sa.select(RUNS)).one()._asdict()
+            later = [
+                {**first, "id": f"r-{n}", "plan": f"p-{n}", "started": first["started"] + n} for n in range(1, 1011)
+            ]
+            connection.execute(sa.insert(RUNS), [{name: each[name] for name in columns} for each in later])
+            for _ in range(2):
+                trim(connection, time.time())
+        assert [state.plan_ended(plan) for plan in (first["plan"], "p-1", "p-1010", "other")] == [
+            True,
+            True,
+            True,
+            False,
+        ]
+        assert len(state.runs(2000)) == 1000

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from syncengine.state.history import pruned_until
+from syncengine.state.history import PRUNED_RUN, pruned_until
 from syncengine.state.journal import PATH, PRUNED
+from syncengine.state.prune import drop_runs
 from syncengine.state.tables import JOURNAL, ROWS, RUNS, SESSIONS
 
 RUNS_WITH_LINES, RUNS_KEPT = 100, 1000
@@ -23,8 +24,8 @@ def trim(connection: sa.Connection, now: float, *, runs: int = RUNS_WITH_LINES, 
         is_dropped = sa.and_(is_over, sa.or_(JOURNAL.c.takes.is_(None), sa.not_(counts)))
         if connection.execute(sa.delete(JOURNAL).where(is_dropped)).rowcount:
             _mark_dropped(connection, border - 1, now)
-    last = sa.select(RUNS.c.started).order_by(RUNS.c.started.desc()).offset(RUNS_KEPT).limit(1).scalar_subquery()
-    connection.execute(sa.delete(RUNS).where(RUNS.c.started <= last, RUNS.c.ended.is_not(None)))
+    of_runs = sa.select(RUNS.c.id).where(RUNS.c.command != PRUNED_RUN, RUNS.c.ended.is_not(None))
+    drop_runs(connection, connection.execute(of_runs.order_by(RUNS.c.started.desc()).offset(RUNS_KEPT)).scalars().all())
     connection.execute(sa.delete(SESSIONS).where(SESSIONS.c.closed < now - LOSSES_SECONDS))
 
 
