@@ -195,7 +195,8 @@ def test_nothing_is_taken_for_a_saved_plan_or_for_a_path(project: Project, conte
     project.wants(tags=[tag("ACME-1")])
     (project.folder / "plan.json").write_text(content)
     done = project.run("apply", "plan.json", "-y")
-    assert (done.code, "neither a saved plan nor a manifest" in done.err) == (64, True), done.err
+    reason = "neither a saved plan nor a manifest" if content else "plan.json is empty"
+    assert (done.code, reason in done.err) == (64, True), done.err
     shown = project.run("show", "plan.json")
     assert (shown.code, "error[plan-file]" in shown.err) == (1, True), shown.err
 

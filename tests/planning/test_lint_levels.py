@@ -54,7 +54,15 @@ def told(planned: Planned) -> list[tuple[str, str]]:
 
 def test_every_code_is_tried() -> None:
     """Here or there."""
-    tried = {*SUSPICIOUS, "comma-in-text", "rename-suspected", "removed-unknown", "nothing-selected", "insecure-url"}
+    tried = {
+        *SUSPICIOUS,
+        "comma-in-text",
+        "unread-file",
+        "rename-suspected",
+        "removed-unknown",
+        "nothing-selected",
+        "insecure-url",
+    }
     assert tried == {*LINTS, *PLANNING_LINTS, *SETTING_LINTS}
 
 
