@@ -155,7 +155,7 @@ def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
         group = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         place = f"{source}:{error.lineno}:{error.colno}"
-        raise SyncengineError(f"{place}: this is not JSON: {error.msg}", code="bad-json") from None
+        raise SyncengineError(f"{place}: this is not JSON", code="bad-json") from None
     if isinstance(group, list) and len(group) == 1:
         group = group[0]
     if not isinstance(group, dict):

@@ -49,7 +49,7 @@ class Record(dict[str, Any]):
         whole = undivided(self)
         near = nearest(name, tuple(self))
         hint = f'; did you mean `["{near}"]`?' if near and not near.isidentifier() else suggestion(name, self)
-        hint = hint or (f"; it has one column{whole}" if whole else "")
+        hint = f"; it has one column{whole}" if whole else hint
         return f"there is no `{name}` in {self.row.file}{hint}"
 
 
@@ -57,7 +57,8 @@ def undivided(names: Collection[str]) -> str:
     """Return a hint at the delimiter if a whole header was read as the name of one column, else an empty text."""
     only = next(iter(names)) if len(names) == 1 else ""
     mark = next((mark for mark in ";\t|," if mark in only), None)
-    return f", {quoted(only)}: is the `delimiter` {quoted(mark)}?" if mark else ""
+    written = "tab" if mark == "\t" else quoted(mark or "")
+    return f", {quoted(only)}: is the `delimiter` {written}?" if mark else ""
 
 
 class Named(dict[str, Any]):

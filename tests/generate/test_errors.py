@@ -343,8 +343,9 @@ JSON_SOURCES = {
     "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: NaN is not a JSON number"),
     "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: -Infinity is not a JSON number"),
     "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
-    "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
+    "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON"),
     "an object": ('{"n": 1}', "r.json: the file must contain a list of objects, not an object"),
+    "JSON lines": ('{"n": 1}\n{"n": 2}\n', "r.json:2:1: this is not JSON; with one value in each line"),
     "texts": ('["n"]', "r.json:1: a row must be an object, not text"),
     "a name twice": ('[{"n": 1, "n": 2}]', 'an object has two values named "n"'),
 }
@@ -360,6 +361,21 @@ def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
         line = content.strip("[]").replace(",\n", "\n")
         (found,) = problems(tmp_path, {"r.json": line, "manifests/m.yaml": block % "jsonl"})
         assert (found.code, words.partition("this")[0].rstrip(" ") in found.message) == ("bad-source", True)
+
+
+def test_a_list_that_is_not_there(tmp_path: Path) -> None:
+    """A list that is missing is told apart from one that is null."""
+    block = "generate:\n  - forEach: {json: ../r.json, items: a.b}\n    tags: [{name: '{{ row.n }}'}]\n"
+    for content, words in (('{"a": {}}', "there is nothing"), ('{"a": {"b": null}}', "not null")):
+        (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": block})
+        assert (found.code, words in found.message) == ("bad-source", True)
+
+
+def test_a_header_with_tabs_is_told_as_that(tmp_path: Path) -> None:
+    """The setting is written as a manifest has it."""
+    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.number }}'}]\n"
+    (found,) = problems(tmp_path, {"r.csv": "number\ttitle\nM-1\ta\n", "manifests/m.yaml": block})
+    assert "is the `delimiter` tab?" in found.message
 
 
 NO_TEXT = {

@@ -36,6 +36,7 @@ _QUOTED = re.compile(r'"[^"]*+"')
 """Text in quotes, in which delimiters and line breaks do not count."""
 _VISIBLE = re.compile(r"[^ \t\n\r]")
 _FOR_EXCEL = re.compile(r"sep=.?", re.IGNORECASE)
+_HINT_AT_LINES = "; with one value in each line, the file is JSON lines: write `jsonl:`"
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -312,7 +313,8 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     try:
         value = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
-        raise SourceTrouble(f"this is not JSON: {error.msg}", name, error.lineno, error.colno) from None
+        message = f"this is not JSON{_HINT_AT_LINES * _has_value_a_line(text)}"
+        raise SourceTrouble(message, name, error.lineno, error.colno) from None
     except RecursionError:
         raise SourceTrouble("the JSON is nested too deeply", name) from None
     except NotJson as error:
@@ -322,13 +324,23 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(rows) + 1), rows, strict=True)
 
 
+def _has_value_a_line(text: str) -> bool:
+    """Return whether each of the first two lines is an object, as in JSON lines."""
+    lines = [line for line in text.split("\n", 3)[:3] if line.strip()][:2]
+    with suppress(ValueError, RecursionError):
+        return len(lines) == 2 and all(isinstance(loads(line), dict) for line in lines)
+    return False
+
+
 def _list_in(value: Any, steps: Steps, name: str, line: int | None = None) -> list[Any]:
     """Return the list at a path of a document. Raise `SourceTrouble`, which names other lists, if none is there."""
+    keys = keys_to(value, steps)
     rows = value_at(value, steps, None)
     if isinstance(rows, list):
         return rows
     where = f" at `{'.'.join(steps)}`" if steps else ""
-    message = f"the file must contain a list of objects{where}, not {kind_of(rows)}{where_lists_are(value)}"
+    found = ", and there is nothing" if keys is None else f", not {kind_of(rows)}"
+    message = f"the file must contain a list of objects{where}{found}{where_lists_are(value)}"
     raise SourceTrouble(message, name, line)
 
 
@@ -362,9 +374,9 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
             try:
                 yield number, loads(line)
             except (RecursionError, ValueError) as error:
-                nested = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-                words = error.msg if isinstance(error, json.JSONDecodeError) else nested
-                raise SourceTrouble(f"this is not JSON: {words}", name, number) from None
+                why = ": it is nested too deeply" if isinstance(error, RecursionError) else ""
+                why = f": {error}" if isinstance(error, NotJson) else why
+                raise SourceTrouble(f"this is not JSON{why}", name, number) from None
 
 
 def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
