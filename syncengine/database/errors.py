@@ -198,8 +198,8 @@ def fault_of(error: Exception) -> DatabaseFault | None:
     if (number := _mysql_number(error)) is not None and number not in _CLIENTS:
         return _BY_MYSQL.get(number, RAISED if number in _OWN_ERRORS else OTHER)
     if state := _sqlstate(error):
-        fault = next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), None)
-        return fault or (RAISED if _is_raised(error) else OTHER)
+        fault = next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), OTHER)
+        return RAISED if fault.kind is not USER and fault is not CONFLICT and _is_raised(error) else fault
     if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
         return None
     text = str(_cause_of(error)).lower()
@@ -222,7 +222,7 @@ def _mysql_number(error: Exception) -> int | None:
 
 
 def _is_raised(error: Exception) -> bool:
-    """Return whether PostgreSQL's RAISE made the error, which may give any SQLSTATE."""
+    """Return whether PostgreSQL's RAISE made the error, which may give any SQLSTATE; only 40… asks for a repeat."""
     return getattr(getattr(_cause_of(error), "diag", None), "source_function", None) == "exec_stmt_raise"
 
 

@@ -171,7 +171,9 @@ def test_one_that_finds_no_row_is_refused_among_others_that_find_theirs(
     assert receipts(server) == [f"g{n:02}" for n in range(20) if n != 7 or expected is SUCCESS]
 
 
-@pytest.mark.parametrize("code", ["P0001", "P0002", "45000", "U0001", "22023", "23514", "44000"])
+@pytest.mark.parametrize(
+    "code", ["P0001", "P0002", "45000", "U0001", "22023", "23514", "44000", "0A000", "42501", "55000"]
+)
 def test_what_a_trigger_raises_is_a_refusal_whatever_its_code(
     code: str, server: postgresql.Server, tmp_path: Path
 ) -> None:
