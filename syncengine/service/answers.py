@@ -183,6 +183,6 @@ def retry_after(header: str | None, now: float) -> float | None:
         return None
     with contextlib.suppress(ValueError):
         return max(0.0, float(header))
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - now)
     return None
