@@ -168,6 +168,7 @@ class Delivery:
 
     async def recollect(self) -> None:
         """Note the sinks whose last attempt failed according to the inbox: a restart does not make a sink well."""
+        await self._handover.remember_rests()
         troubles = await to_thread(self.inbox.last_troubles)
         for name in self.route.parts():
             if name in troubles:
@@ -256,7 +257,7 @@ class Delivery:
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
         """Probe every sink and the databases of lookups, and return the troubles to report to users."""
-        parts = self.route.parts()
+        parts = {name: part for name, part in self.route.parts().items() if not self._well.resting(name)}
         found = await asyncio.gather(*(part.probe() for part in parts.values()))
         for name, trouble in zip(parts, found, strict=True):
             self._well.probed(name, trouble)
@@ -282,6 +283,7 @@ class Delivery:
         return self._well.is_in_doubt
 
     async def __aenter__(self) -> Delivery:
+        await self._handover.remember_rests()
         return self
 
     async def __aexit__(

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.errors import SyncengineError, as_bug
+from syncengine.errors import Problems, SyncengineError, as_bug
 from syncengine.posted_time.group import Group
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
+from syncengine.posted_time.sinks.http import HttpSink
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
 from syncengine.state.inbox import InboxEntry
 from syncengine.state.inbox_entries import DOUBTFUL, DeliveryKey, DeliveryStatus, sink_of
 from syncengine.state.inbox_writes import Begin, EndDelivery
+from syncengine.state.sink_rests import remember_rest, rests_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Handover:
             self._well.worked(sink.name)
         elif not answer.is_echo:
             self._well.failed(sink.name, answer, began)
+            await self._rest(sink, answer.rest)
         if may_have_it and isinstance(answer, Refused):
             has = await self._recalled(sink, parcel.delivery, same.memo if same else None)
             may_have_it = has is not False
@@ -84,7 +89,24 @@ class Handover:
                 answer = has if isinstance(has, Failed) else _unproven(sink.name, answer)
         return HandoverResult(answer, EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
 
+    async def _rest(self, sink: Sink, seconds: float) -> None:
+        """Leave a sink alone for as long as it asked, in later processes too."""
+        if seconds and isinstance(sink, HttpSink):
+            until = self._well.now() + seconds
+            self._well.leave(sink.name, until)
+            await to_thread(remember_rest, self._inbox.inbox.database, sink.receiver(), until)
+
+    async def remember_rests(self) -> None:
+        """Leave sinks alone that asked an earlier process for it."""
+        rests = await to_thread(rests_in, self._inbox.inbox.database)
+        for sink in self._route.sinks:
+            with suppress(Problems):
+                if rests and isinstance(sink, HttpSink):
+                    self._well.leave(sink.name, rests.get(sink.receiver(), 0.0))
+
     async def _answer(self, sink: Sink, parcel: RenderedGroup, memo: str | None) -> Answer:
+        if resting := self._well.resting(sink.name):
+            return resting
         try:
             return await sink.deliver(parcel, memo, self._inbox)
         except Undeliverable as error:

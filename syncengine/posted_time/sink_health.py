@@ -29,6 +29,9 @@ LONG_ENOUGH = 600.0
 FIRST_REST, LONGEST_REST = 5.0, 60.0
 """Seconds after a failure until the next try, doubled with each failed try up to `LONGEST_REST`."""
 
+RESTING = "it asked to be sent nothing before a time that is still to come (Retry-After)"
+"""The cause of the trouble with a sink that is left alone."""
+
 IN_A_ROW, IN_DOUBT = 2, 30.0
 """The number of failures in a row, or the seconds since the first one, after which a sink is reported as down."""
 
@@ -62,10 +65,12 @@ class Wellbeing:
         self._public_names = public_names or {}
         self._down: dict[str, _Down] = {}
         self._believed: set[str] = set()
+        self._rests: dict[str, float] = {}
 
     def inherit(self, before: Wellbeing, names: Collection[str]) -> None:
         """Take over the troubles of these sinks from `before`, unless newer ones are known."""
         self._down = {name: down for name, down in before._down.items() if name in names} | self._down
+        self._rests = before._rests | self._rests
 
     def failed(self, name: str, failure: Failed, began: float = math.inf) -> None:
         """Note that a delivery failed. A failure of one group alone is ignored.
@@ -85,6 +90,23 @@ class Wellbeing:
         )
         rest = at + FIRST_REST
         self._down.setdefault(name, _Down(trouble, math.inf, self.now(), 1, has_answered=True, next_try=rest))
+
+    def leave(self, name: str, until: float) -> None:
+        """Note that a sink asked, this process or an earlier one, to be sent nothing `until` then (Retry-After)."""
+        if until > self.now():
+            self._rests[name] = until
+            if name not in self._down:
+                self.failed(name, self._resting(name))
+            self._down[name] = replace(self._down[name], next_try=max(self._down[name].next_try, until))
+
+    def resting(self, name: str) -> Failed | None:
+        """Return the answer for a group that a sink is not to be sent yet, or `None`."""
+        return self._resting(name) if self.now() < self._rests.get(name, 0.0) else None
+
+    def _resting(self, name: str) -> Failed:
+        shown = self._public_names.get(name, name)
+        message = self._down[name].trouble.message if name in self._down else f"{shown} wants to be sent nothing yet."
+        return Failed(TroubleKind.UNREACHABLE, message, has_answered=True, is_echo=True, detail=RESTING)
 
     def worked(self, name: str) -> None:
         """Note that a sink took or refused a group, which shows that it works."""

@@ -95,4 +95,12 @@ HEALTH = sa.Table(
     comment="A row: this connector reported a health failure and has not rescinded it. Created at the first one.",
 )
 
+RESTS = sa.Table(
+    "sink_rests",
+    METADATA,
+    sa.Column("receiver", sa.Text, primary_key=True, comment="digest of the name and the URL of an HTTP sink"),
+    sa.Column("until", sa.Double, nullable=False),
+    comment="When the receiver's Retry-After ends. Created at the first one.",
+)
+
 INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

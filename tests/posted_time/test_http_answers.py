@@ -155,10 +155,50 @@ def test_a_receiver_is_left_alone_for_as_long_as_it_says(status: int, tmp_path: 
                 assert verdict.outcome is TROUBLE
             assert [got.method for got in receiver.got] == ["POST"]
             clock.now += 101
+            receiver.answer = lambda got: (200, {})
             await opened.check_sinks()
             assert not opened.troubles
 
         run(delivery, story)
+
+
+def test_a_receiver_is_left_alone_by_later_processes_too(tmp_path: Path) -> None:
+    """Each `time pull` is a process, and `serve` is restarted. A receiver at another address said nothing."""
+    clock = _Clock()
+    with receiving() as receiver, receiving() as other:
+        receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
+
+        async def offered(opened: Delivery) -> tuple[bool, PostedTimeStatus]:
+            await opened.recollect()
+            await opened.check_sinks()
+            return bool(opened.troubles), (await opened.take(raw(), mechanism="webhook")).outcome
+
+        run(sink(tmp_path, receiver.url, now=clock), offered)
+        sent = len(receiver.got)
+        clock.now += 900
+        found = [run(sink(tmp_path, receiver.url, now=clock), offered) for _ in range(2)]
+        (by_hand,) = taking(sink(tmp_path, receiver.url, now=clock), raw())
+        assert (found, by_hand.outcome) == ([(True, TROUBLE)] * 2, TROUBLE)
+        assert len(receiver.got) == sent
+        clock.now += 101
+        receiver.answer = lambda got: (201, {})
+        assert run(sink(tmp_path, receiver.url, now=clock), offered) == (False, SUCCESS)
+        receiver.answer, clock.now = lambda got: (429, {}), clock.now + 1
+        taking(sink(tmp_path, receiver.url, now=clock), raw("g2"))
+        (moved,) = taking(sink(tmp_path, other.url, now=clock), raw("g2"))
+        assert moved.outcome is SUCCESS
+
+
+def test_requests_that_wait_for_their_turn_are_not_sent_to_a_receiver_that_wants_none(tmp_path: Path) -> None:
+    """Sixty-four groups come together, and eight requests are under way when it says so."""
+    with receiving() as receiver:
+        receiver.answer, receiver.headers = lambda got: (429, {}), {"Retry-After": "1000"}
+
+        async def story(opened: Delivery) -> None:
+            await asyncio.gather(*(opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(64)))
+
+        run(sink(tmp_path, receiver.url), story)
+        assert len(receiver.got) <= 8
 
 
 def test_a_receiver_is_tried_again_when_its_time_is_over(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import httpx
 import orjson
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.document.digest import sha256_of
 from syncengine.errors import Problems
 from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
@@ -132,10 +133,8 @@ class HttpSink:
         self._words = words
         self._free = asyncio.Semaphore(SIDE_BY_SIDE)
         self._outage: Failed | None = None
-        """The last slow failure. Requests that waited for their turn at that time fail with it, and are not sent."""
+        """The last failure that was slow or asked for a rest. Requests that waited for their turn then fail with it."""
         self._outages = 0
-        self._rest: tuple[float, Failed] | None = None
-        """The instant of `time.monotonic` until which the receiver asked to be sent nothing, and its answer."""
         tls = trust()
         self._connections = ConnectionPool(
             SIDE_BY_SIDE + 1,  # one of them for probes
@@ -166,20 +165,15 @@ class HttpSink:
         async with self._free:
             if self._outage is not None and self._outages != before:
                 return replace(self._outage, is_sure=True, is_echo=True)
-            if resting := self._asked_to_rest():
-                return replace(resting, is_sure=True, is_echo=True)
             began = time.monotonic()
             answer = await self._answered(letter, headers, parcel.variables)
-            now = time.monotonic()
-            if isinstance(answer, Failed) and now - began >= LONG:
+            if isinstance(answer, Failed) and (answer.rest or time.monotonic() - began >= LONG):
                 self._outage, self._outages = answer, self._outages + 1
-            if isinstance(answer, Failed) and answer.rest:
-                self._rest = now + answer.rest, answer
         return answer
 
-    def _asked_to_rest(self) -> Failed | None:
-        """Return the answer by which the receiver asked to be sent nothing yet (Retry-After), or `None`."""
-        return self._rest[1] if self._rest and time.monotonic() < self._rest[0] else None
+    def receiver(self) -> str:
+        """Return a digest of the sink's name and URL. Raise `Problems` when the file of a secret URL is missing."""
+        return sha256_of(f"{self.name} {self._address.url()}".encode())
 
     async def _answered(self, letter: HttpRequest, headers: Mapping[str, str], variables: Variables) -> Answer:
         try:
@@ -196,8 +190,6 @@ class HttpSink:
         return None
 
     async def probe(self) -> SinkTrouble | None:
-        if self._asked_to_rest():
-            return None  # what it answered to the last group stays known, and it wants no requests
         method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
         try:
             status = (await self._send(method, path or "", {}, None)).status
