@@ -39,7 +39,7 @@ def report_health(options: Globals, format: str, kind: str, message: str | None)
 
     type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
     failure = HealthFailure(type, message)
-    calling(options, lambda client, _: by_hand(client, failure))
+    calling(options, lambda client, project: by_hand(client, failure, project.state))
     document = {"format": HEALTH_FORMAT, "reported": {"errorType": failure.type.value, "userErrorMessage": message}}
     return show(options, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
 
@@ -50,5 +50,5 @@ def clear_health(options: Globals, format: str) -> int:
     """Clear the reported failure."""
     from syncengine.connector.registration import by_hand
 
-    calling(options, lambda client, _: by_hand(client, None))
+    calling(options, lambda client, project: by_hand(client, None, project.state))
     return show(options, format, {"format": HEALTH_FORMAT, "reported": None}, "Cleared.\n")

@@ -29,7 +29,7 @@ from syncengine.service.operations import (
 )
 from syncengine.service.posted_time import Unanswered, refusal
 from syncengine.state.database import StateDatabase
-from syncengine.state.health_report import forget_report, is_reported, remember_report
+from syncengine.state.health_report import disown, forget_report, is_reported, remember_report
 
 NOT_REGISTERED = "the connector could not be registered"
 
@@ -206,7 +206,8 @@ class HealthReporter:
 
     async def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
         """Return whether these troubles differ from the last report that the service accepted."""
-        if self._reported is None and not troubles and not await asyncio.to_thread(is_reported, self.database):
+        # A person may have reported something else since, or cleared ours.
+        if self._reported != frozenset() and not troubles and not await asyncio.to_thread(is_reported, self.database):
             self._reported = frozenset()
         return self._reported != _kinds(troubles)
 
@@ -215,9 +216,13 @@ def _kinds(troubles: Sequence[SinkTrouble]) -> frozenset[tuple[str, TroubleKind]
     return frozenset((trouble.sink, trouble.kind) for trouble in troubles)
 
 
-async def by_hand(client: Client, failure: HealthFailure | None) -> None:
-    """Report or rescind a failure at a user's request. Raise `SyncengineError` when the service does not accept it."""
+async def by_hand(client: Client, failure: HealthFailure | None, state: str) -> None:
+    """Report or rescind a failure at a user's request, after which `state` has none at the service to rescind.
+
+    Raise `SyncengineError` when the service does not accept it.
+    """
     operation = REPORT_HEALTH_FAILURE if failure else RESCIND_HEALTH_FAILURE
     answer = await (report_failure(client, failure) if failure else rescind_failure(client))
     if not answer.ok:
         raise refusal(operation, client, answer)
+    await asyncio.to_thread(disown, state)

@@ -6,11 +6,15 @@ would tell users that all is well.
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import sqlalchemy as sa
 
+from syncengine.project.git_ref import is_git_ref
 from syncengine.state.columns import METADATA
-from syncengine.state.database import StateDatabase
+from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.inbox_tables import HEALTH
+from syncengine.state.store import new_lineage
 
 
 def is_reported(database: StateDatabase) -> bool:
@@ -33,3 +37,14 @@ def forget_report(database: StateDatabase) -> None:
     """Record that the service accepted that there is no failure any more."""
     with database.alone() as connection:
         connection.execute(sa.delete(HEALTH))
+
+
+def disown(url: str) -> None:
+    """Have the state at a path or URL forget its report, since a person has replaced or cleared it at the service."""
+    if is_git_ref(url):
+        return
+    with closing(open_database(url, write=False, new_lineage=new_lineage)) as database:
+        if not is_reported(database):
+            return
+    with closing(open_database(url, write=True, new_lineage=new_lineage)) as database:
+        forget_report(database)

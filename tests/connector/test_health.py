@@ -140,6 +140,25 @@ def test_a_failure_that_a_person_reported_stays(service: Service, project: Proje
     assert service.control.get("/state").json()["connection"]["health"]["userErrorMessage"] == "Closed for moving."
 
 
+def test_a_failure_that_a_person_reported_over_ours_stays(service: Service, project: Project) -> None:
+    """The service has one failure for a team, and it is theirs now: for a later process as for the one that runs."""
+    project.settings("postedTime: {deliver: [{name: a, jsonl: {path: o.jsonl}}]}")
+    assert project.run("time", "pull").code == 0
+    with closing(open_database(project.loaded().state, write=True, new_lineage=new_lineage)) as state:
+
+        async def scene(server: Scripted, caller: Client) -> list[str]:
+            reporter = HealthReporter(caller, state, time.time)
+            await reporter.tell((DOWN,))
+            assert project.run("health", "report", "subscription", "--message", "Closed for moving.").code == 0
+            assert not await reporter.is_news(())
+            assert await reporter.is_news((DOWN,))
+            return [heard.path for heard in server.heard]
+
+        assert len(talk((ACCEPTED,), scene)) == 1
+    assert project.run("time", "pull").code == 0
+    assert service.control.get("/state").json()["connection"]["health"]["userErrorMessage"] == "Closed for moving."
+
+
 def test_another_word_is_a_usage_error(project: Project) -> None:
     """Exit 64."""
     assert project.run("health", "report", "sleepy").code == 64
