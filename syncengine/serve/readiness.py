@@ -15,6 +15,7 @@ from syncengine.posted_time.verdict import SinkTrouble
 STARTING = "starting"
 NOT_RECONCILED = {
     "invalid": "the manifests or the project file are invalid",
+    "configuration": "the project file on disk is not the one that was loaded: it is invalid, or not loaded yet",
     "unauthorized": "the service rejects the key",
     "unreachable": "the service cannot be reached",
     "error": "the last apply ended with an error",
