@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -128,7 +129,10 @@ def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Pr
     assert project.run("health", "report", word, "--message", "Closed for moving.").code == 0
     state = service.control.get("/state").json()["connection"]["health"]
     assert (state["errorType"], state["userErrorMessage"]) == (type, "Closed for moving.")
-    assert project.run("health", "clear", "--format", "json").document == {"reported": None}
+    assert project.run("health", "clear", "--format", "json").document == {
+        "format": "syncengine.health/v1",
+        "reported": None,
+    }
     assert service.control.get("/state").json()["connection"]["health"] is None
 
 
@@ -149,7 +153,8 @@ def test_a_failure_that_a_person_reported_over_ours_stays(service: Service, proj
         async def scene(server: Scripted, caller: Client) -> list[str]:
             reporter = HealthReporter(caller, state, time.time)
             await reporter.tell((DOWN,))
-            assert project.run("health", "report", "subscription", "--message", "Closed for moving.").code == 0
+            said = ("health", "report", "subscription", "--message", "Closed for moving.")
+            assert (await asyncio.to_thread(project.run, *said)).code == 0
             assert not await reporter.is_news(())
             assert await reporter.is_news((DOWN,))
             return [heard.path for heard in server.heard]

@@ -157,7 +157,10 @@ def test_the_check_names_the_team(tmp_path: Path) -> None:
     with sandboxed() as service:
         service.choose(teamName="Patents EU")
         project = Project(tmp_path / "project", service.url)
-        assert project.run("connector", "check", "--format", "json").document == {"team": "Patents EU"}
+        assert project.run("connector", "check", "--format", "json").document == {
+            "format": "syncengine.connector/v1",
+            "team": "Patents EU",
+        }
         assert project.run("connector", "check", environ={"SYNCENGINE_API_KEY": "another"}).code == 7
         project.settings(service=("team: Others",))
         refused = project.run("connector", "check", "--format", "json")
