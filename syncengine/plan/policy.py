@@ -327,13 +327,13 @@ def keep_out(aim: Aim, recorded: Mapping[Key, Recorded]) -> None:
     """Have each desired tag that may be in a deleted category sent first; one without a category leaves any."""
     if not aim.movers:
         return
-    hidden = [key for key in aim.desired if may_be_anywhere(key, recorded)]
+    hidden = {key: None for key in aim.desired if may_be_anywhere(key, recorded)}
     for key in hidden:
         fields, row = aim.desired[key].body.fields, recorded.get(key)
         if not fields.keys() & ALTERNATIVES.keys() and not (row and category_references(row.body.fields)):
             aim.desired[key] = replace(aim.desired[key], outside=True)
     for category, movers in aim.movers.items():
-        aim.movers[category] = list(dict.fromkeys((*movers, *hidden)))
+        aim.movers[category] = [*(key for key in movers if key not in hidden), *hidden]
 
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:

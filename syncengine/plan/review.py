@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from syncengine.document.comparison import ValueChange, value_changes
 from syncengine.document.setting_types import canonical_url
-from syncengine.plan.diff import OPENED, Action, Change
+from syncengine.plan.diff import OPENED, OUTSIDE, Action, Change
 from syncengine.plan.model import Plan
 from syncengine.plan.policy import renamed_to
 from syncengine.plan.since import Excess, Since
@@ -83,7 +83,7 @@ class _Review:
     def since(self) -> Since:
         for each in self.reviewed:
             self.excess += [Excess(why) for why in _other_basis(self.plan, each)]
-        unlike = [change for change in self.plan.changes if not self._is_same(change)]
+        unlike = [change for change in self._today.values() if not self._is_same(change)]
         self._judge(unlike)
         for each in self.reviewed:
             self.excess += self._separated(each)
@@ -100,7 +100,8 @@ class _Review:
 
     @cached_property
     def _today(self) -> Mapping[Key, Change]:
-        return {change.key: change for change in self.plan.changes}
+        """Today's changes by key, but for those that belong to the deletion of a category."""
+        return {change.key: change for change in self.plan.changes if not is_protective(change)}
 
     def _is_same(self, change: Change) -> bool:
         candidates = (each.changes[change.key] for each in self.reviewed if change.key in each.changes)
@@ -222,11 +223,19 @@ def _other_basis(plan: Plan, reviewed: ReviewedPlan) -> Iterator[str]:
 # --- the meaning of a change
 
 
+def is_protective(change: Change) -> bool:
+    """Return whether a change only keeps a tag out of a category that is deleted, which is part of that deletion."""
+    return change.action is Action.UPDATE and OUTSIDE in change.fields and not atoms(change)
+
+
 def atoms(change: Change) -> Mapping[tuple[str, str], Any]:
-    """Return the parts of a change (fields, keywords, metadata, opened tags), each with its value before and after."""
+    """Return the parts of a change (fields, keywords, metadata, opened tags), each with its value before and after.
+
+    That a tag leaves any category is none: it belongs to the deletion of a category, which was reviewed.
+    """
     metadata, before = {**change.metadata_set, **dict.fromkeys(change.metadata_deleted)}, change.metadata_before
     return {
-        **{("fields", f.name): (f.before, f.after) for f in change.fields},
+        **{("fields", f.name): (f.before, f.after) for f in change.fields if f != OUTSIDE},
         **{("keywords", word): (False, True) for word in change.keywords_added},
         **{("keywords", word): (True, False) for word in change.keywords_deleted},
         **{("metadata", name): (before.get(name), after) for name, after in metadata.items()},

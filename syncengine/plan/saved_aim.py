@@ -16,9 +16,9 @@ from syncengine.effects import Effect
 from syncengine.errors import StalePlan
 from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.calls import Item, Step
-from syncengine.plan.diff import AGAIN, OUTSIDE, Action, Change
+from syncengine.plan.diff import AGAIN, Action, Change
 from syncengine.plan.model import Plan
-from syncengine.plan.policy import may_be_anywhere, members_of
+from syncengine.plan.policy import keep_out, may_be_anywhere, members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
 
 INCONSISTENT = "plan-inconsistent"
@@ -75,6 +75,7 @@ class _Reading:
         self._read_renames()
         self._read_leaving()
         self._read_cascades()
+        keep_out(self.aim, self.rows)
         self._read_rest()
 
     def _items(self, steps: frozenset[Step]) -> Iterator[Item]:
@@ -85,17 +86,10 @@ class _Reading:
     def _read_wanted(self) -> None:
         upserts = self._upserts()
         for key in self._order():
-            resource = self._sent(upserts[key]) if key in upserts else self._unsent(key)
+            resource = _resource(upserts[key]) if key in upserts else self._unsent(key)
             if resource.status is not Status.ACTIVE and not (self.plan.undo and resource.status in AGAIN):
                 raise inconsistent(f"{key} would be sent without being managed, which only an undo does")
             self.aim.desired[key] = resource
-
-    def _sent(self, effect: Effect) -> Resource:
-        """Return the desired resource of an upsert, which may take a tag out of a category that is not recorded."""
-        row = self.rows.get(effect.key)
-        is_recorded = row is not None and OUTSIDE.name in row.body.fields
-        outside = OUTSIDE.name in effect.cleared and not is_recorded and may_be_anywhere(effect.key, self.rows)
-        return replace(_resource(effect), outside=outside)
 
     def _upserts(self) -> dict[Key, Effect]:
         items = (*self.plan.wholes.values(), *self._items(UPSERTS))

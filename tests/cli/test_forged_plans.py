@@ -177,7 +177,7 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
             if (accepted := is_accepted(settings, file, state)) is not None:
                 taken += 1
                 harm += list(differing(true, sent_and_shown(accepted)))
-    assert harm == []
+    assert harm == [], "\n".join(harm)
     assert tried > 1000
     assert taken < tried / 2
 
