@@ -179,6 +179,7 @@ OUTSIDE = FieldChange("category", None, "")
 PUBLISHED = FieldChange("visibility", None, "PUBLIC")
 """The change of a tag of unknown visibility, which counts as private, to public."""
 
+TAKEN_OUT = "leaves any category first: people may have put it into one that is deleted here"
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: whether the service has it is unknown"
 RESTORED = "recorded by `state restore` from an earlier version: the service may have other content now"
@@ -317,7 +318,8 @@ def _change(
         if before
         else {},
         reason=AGAIN.get(resource.status)
-        or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None),
+        or (_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None)
+        or (TAKEN_OUT if resource.outside else None),
         previously=formers[0].key.name if formers else None,
         opens=opens or UNSET,
         merges=tuple(each.key.name for each in formers) if len(formers) > 1 else UNSET,
