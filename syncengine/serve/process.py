@@ -184,6 +184,7 @@ class Process:
                 registered=self._registered,
                 mount=self.mount,
                 caller_key=self.caller_key,
+                is_reload=now.before is not None,
             )
             working = asyncio.create_task(shift.run())
             ending = asyncio.create_task(self._until_change(now))

@@ -32,6 +32,7 @@ from syncengine.serve.event_log import Telling
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
+from syncengine.serve.probes import AddressTaken
 from syncengine.serve.readiness import STANDBY, STARTING, Readiness
 from syncengine.serve.receiver import InHand, exposed
 from syncengine.serve.reconcile import Reconciling
@@ -68,6 +69,8 @@ class Shift:
     registered: Callable[[Registered], None] = lambda registered: None
     mount: Callable[[ASGIApp | None], None] | None = None
     caller_key: CallerKey = field(default_factory=CallerKey)
+    is_reload: bool = False
+    """Whether the configuration replaced one that worked, to which a webhook without its address goes back."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
@@ -145,10 +148,10 @@ class Shift:
             try:
                 await loop()
                 return
-            except ENDING:
-                self._stop.set()
-                raise
             except Exception as error:  # a defect in one loop must not end the others
+                if isinstance(error, ENDING) or (self.is_reload and isinstance(error, AddressTaken)):
+                    self._stop.set()
+                    raise
                 seconds = back_off.after()
                 self.log.error("trouble", f"{name}: {message_of(error)}; retrying in {seconds:.1f} s")
                 await slept(seconds, self._stop)

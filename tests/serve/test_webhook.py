@@ -226,6 +226,24 @@ def test_an_address_that_is_taken_is_waited_for(estate: World) -> None:
     eventually(lambda: estate.states() == {"a": "success"})
 
 
+def test_an_address_that_is_taken_at_a_reload_keeps_the_receiver_where_it_was(estate: World) -> None:
+    """Time that is posted meanwhile is received there, as it is registered at the service."""
+    hooked(estate)
+    served = estate.serve()
+    eventually(estate.ready)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        estate.settings(posted=HOOK.format(port=other.getsockname()[1]))
+        assert "cannot listen" in served.says("configuration", 2)[1]
+        eventually(estate.ready)
+        estate.post("a")
+        eventually(lambda: estate.states() == {"a": "success"})
+    hooked(estate)
+    served.says("receiving", 3)
+    eventually(estate.ready)
+    estate.post("b")
+    eventually(lambda: estate.states() == {"a": "success", "b": "success"})
+
+
 def test_the_receiver_runs_under_another_server(estate: World) -> None:
     """An ASGI application like any other: registered, called, delivering, and stopped by the server's own signal."""
     port = hooked(estate)
