@@ -5,13 +5,16 @@ A document may come from anywhere: raise `ValueError` or `KeyError` for a word w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec import UNSET
 
 from syncengine.errors import Row
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render import formats
 from syncengine.render.json import own_reason
-from syncengine.resource import Key, Source
+from syncengine.resource import Body, Key, Source
 from syncengine.state.codec import frozen
 
 
@@ -32,7 +35,17 @@ def change_of(item: formats.ChangeItem) -> Change:
         previously=item.previously,
         opens=item.opens or UNSET,
         merges=item.merges or UNSET,
+        removed=_removed(item.before) if item.before is not None else UNSET,
     )
+
+
+def _removed(before: Mapping[str, Any]) -> Body:
+    """Return the recorded content of a removed resource. A tag's has metadata, and keywords that are no field."""
+    fields = {name: frozen(value) for name, value in before.items() if name != "metadata"}
+    if "metadata" not in before:
+        return Body(fields)
+    keywords = fields.pop("keywords", ())
+    return Body(fields, keywords if isinstance(keywords, tuple) else (), dict(before["metadata"]))
 
 
 def _field(item: formats.FieldChangeItem) -> FieldChange:

@@ -28,7 +28,7 @@ READ = {
     formats.SweepItem: "known unknown",
     formats.NoteItem: "address kind message source",
     formats.ChangeItem: "address kind action source fields keywords metadata reason cascade previously origin waits"
-    " refused opens merges",
+    " refused opens merges before",
     formats.RefusedItem: "times since message",
     formats.FieldChangeItem: "name before after effect",
     formats.KeywordChange: "add delete",

@@ -105,15 +105,14 @@ def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() ->
 
 
 def test_what_is_gone_is_sent_as_an_explicit_empty() -> None:
-    """Empty text, empty list, path `/`, PUBLIC; what cannot be cleared is left out."""
-    cleared = ("url", "category", "assigneeExternalIds", "path", "visibility", "description", "closedTimestamp")
+    """Empty text, empty list, path `/`; what cannot be cleared is left out."""
+    cleared = ("url", "category", "assigneeExternalIds", "path", "description", "closedTimestamp")
     assert wire.tag(whole(cleared=cleared), None, spell_name=False) == {
         "name": "T-1",
         "url": "",
         "tagCategoryId": "",
         "assigneeExternalIds": [],
         "path": "/",
-        "visibility": "PUBLIC",
     }
 
 
