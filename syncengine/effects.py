@@ -11,7 +11,18 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, Value, category_references
+from syncengine.resource import (
+    ALTERNATIVES,
+    ANY_CATEGORY,
+    Body,
+    Key,
+    Kind,
+    Recorded,
+    Source,
+    Status,
+    Value,
+    category_references,
+)
 
 
 class Effect(Struct, frozen=True, gc=False, kw_only=True):
@@ -141,8 +152,14 @@ def settled(row: Recorded, effect: Effect) -> Recorded:
         status=effect.status or row.status,
         doubtful=row.doubtful and not effect.whole,
         confirmed=row.confirmed or effect.whole,
-        former_categories=() if effect.whole else row.former_categories,
+        former_categories=_still_possible(row, effect) if effect.whole else row.former_categories,
     )
+
+
+def _still_possible(row: Recorded, effect: Effect) -> tuple[str, ...]:
+    """Return the category that is still possible after an upsert: any, if it is unknown and the upsert names none."""
+    says = effect.fields.keys() & ALTERNATIVES.keys() or ALTERNATIVES.keys() & {*effect.cleared}
+    return (ANY_CATEGORY,) if ANY_CATEGORY in row.former_categories and not says else ()
 
 
 def _without(body: Body, effect: Effect) -> Body:

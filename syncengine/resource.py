@@ -129,6 +129,8 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
 
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
 """The two alternative fields for a tag's category, each mapped to the other."""
+ANY_CATEGORY = "*"
+"""The reference of a tag whose category is unknown, since it was recorded without one and never sent with one."""
 
 
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
@@ -170,7 +172,7 @@ class Recorded(Struct, frozen=True, gc=False):
     `doubtful` means that a call for the resource failed or has no known outcome. `confirmed` means that a call with the
     whole resource was acknowledged since it was last deleted. A DELETED and doubtful row may or may not be gone.
     `former_categories` are references to categories that a tag may still be in, because no call that moves it away was
-    acknowledged yet. `run` and `plan` are the ids of the last writer.
+    acknowledged yet, or `ANY_CATEGORY`. `run` and `plan` are the ids of the last writer.
     """
 
     key: Key

@@ -19,6 +19,7 @@ from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import (
     ALTERNATIVES,
+    ANY_CATEGORY,
     Body,
     Key,
     Kind,
@@ -313,14 +314,13 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
 def may_be_anywhere(key: Key, recorded: Mapping[Key, Recorded]) -> bool:
     """Return whether the service may hold a tag of this name in a category that is recorded nowhere.
 
-    People may have made a tag that is not recorded, and moved one that was not managed, or whose category was never
-    declared and so is theirs.
+    People may have made a tag that is not recorded, and moved one that was not managed.
     """
     row = recorded.get(key)
     if key.kind is not Kind.TAG or row is None:
         return key.kind is Kind.TAG
-    is_known = row.confirmed and not row.doubtful and row.status is Status.ACTIVE
-    return not (is_known and category_references(row.body.fields))
+    is_known = row.confirmed and not row.doubtful and ANY_CATEGORY not in row.former_categories
+    return not is_known or row.status is not Status.ACTIVE
 
 
 def keep_out(aim: Aim, recorded: Mapping[Key, Recorded]) -> None:

@@ -112,27 +112,6 @@ def test_the_new_name_of_a_renamed_tag_may_exist_already(bench: Bench) -> None:
     assert_out(bench)
 
 
-@pytest.mark.parametrize("before", [None, {}, {"description": "x"}])
-def test_the_category_of_a_tag_that_declares_none_is_up_to_people(bench: Bench, before: dict[str, str] | None) -> None:
-    """They chose it before the tag was declared, or afterwards, and an update in between says nothing of it."""
-    bench.settle(tagCategories=[category("c")], **({} if before is None else {"tags": [tag("HAND", **before)]}))
-    person_makes(bench, "HAND", category="c")
-    bench.settle(tagCategories=[category("c")], tags=[tag("HAND", description="y")])
-    assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == bench.sandbox.categories()["c"]["id"]
-    bench.wants(tags=[tag("HAND", description="y")])
-    assert bench.apply().exit_code == 0
-    assert_out(bench)
-
-
-def test_a_declared_category_is_trusted(bench: Bench) -> None:
-    """Tags that were sent with a category of their own have no part in the end of another."""
-    kept = {"tagCategories": [category("kept")], "tags": [tag("MINE", category="kept")]}
-    bench.settle(tagCategories=[category("c"), *kept["tagCategories"]], tags=kept["tags"])
-    bench.wants(**kept)
-    assert bench.apply().order() == ["deleteTagCategory"]
-    bench.assert_at_rest()
-
-
 @pytest.mark.parametrize("listed", ["name\nHAND\n", "name,description\nHAND,theirs\n"])
 def test_an_adopted_tag_whose_category_was_not_listed_may_be_in_any(bench: Bench, listed: str) -> None:
     """Also after an update that said nothing of its category."""

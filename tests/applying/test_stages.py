@@ -11,8 +11,8 @@ ONE_OF_EACH = {
     "activityTypes": [activity_type("A100"), activity_type("A200", description="old")],
     "tags": [
         tag("MOVES-1", category="gone"),
-        tag("GAINS-1", category="stays"),
-        tag("LOSES-1", category="stays", keywords=["some words"], metadata={"Client": "Acme"}),
+        tag("GAINS-1"),
+        tag("LOSES-1", keywords=["some words"], metadata={"Client": "Acme"}),
     ],
 }
 
@@ -25,8 +25,8 @@ def test_stages_are_sent_in_the_order_in_which_nothing_breaks(bench: Bench) -> N
         activityTypes=[activity_type("A200", description="new")],
         tags=[
             tag("MOVES-1", category="fresh"),
-            tag("GAINS-1", category="stays", keywords=["more words"]),
-            tag("LOSES-1", category="stays"),
+            tag("GAINS-1", keywords=["more words"]),
+            tag("LOSES-1"),
         ],
     )
     ended = bench.apply()
@@ -138,11 +138,8 @@ def test_a_category_is_not_deleted_while_a_wanted_tag_may_be_in_it(bench: Bench)
 
 def test_a_deleted_category_takes_exactly_the_announced_tags_along(bench: Bench) -> None:
     """The cascade is reported tag by tag, as it was planned."""
-    stays = {"tagCategories": [category("kept")], "tags": [tag("STAYS-1", category="kept")]}
-    bench.settle(
-        tagCategories=[category("old"), *stays["tagCategories"]], tags=[tag("LEAVES-1", category="old"), *stays["tags"]]
-    )
-    bench.wants(**stays)
+    bench.settle(tagCategories=[category("old")], tags=[tag("LEAVES-1", category="old"), tag("STAYS-1")])
+    bench.wants(tags=[tag("STAYS-1")])
     ended = bench.apply()
     assert ended.outcomes == {"category/old": "applied", "tag/LEAVES-1": "applied"}
     assert bench.sandbox.tags().keys() == {"STAYS-1"}

@@ -156,8 +156,8 @@ def test_a_category_waits_for_a_member_whose_rename_is_excluded() -> None:
 def test_a_category_goes_with_members_that_are_selected() -> None:
     """With all of its members selected it is deleted as in a whole plan."""
     recorded = [row("category/acme"), row("tag/MOVED", category="acme"), row("tag/LEFT", category="acme")]
-    recorded.append(row("tag/OTHER", tagCategoryId="other"))
-    declared = "tags: [{name: MOVED}, {name: OTHER, tagCategoryId: other, description: new}]"
+    recorded.append(row("tag/OTHER"))
+    declared = "tags: [{name: MOVED}, {name: OTHER, description: new}]"
     plan = planned(declared, recorded, scope=Scope(excludes=("tag/OTHER",)))
     assert actions(plan) == {"tag/MOVED": "update", "category/acme": "delete", "tag/LEFT": "delete"}
     assert addresses(items(plan, Step.CATEGORY_DELETES)[0].needs) == ["tag/MOVED"]

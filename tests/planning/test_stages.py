@@ -19,17 +19,17 @@ tagCategories: [{externalId: new-category}]
 activityTypes: [{code: A101, label: Plan, enableIfNew: true}]
 tags:
   - {name: NEW-1, category: new-category}
-  - {name: SAME-1, tagCategoryId: other, keywords: [added]}
-  - {name: SAME-2, tagCategoryId: other, keywords: [CASE]}
-  - {name: SAME-3, tagCategoryId: other}
+  - {name: SAME-1, keywords: [added]}
+  - {name: SAME-2, keywords: [CASE]}
+  - {name: SAME-3}
 removed: [{tag: GONE-1, as: delete}]
 """
 RECORDED = [
     row("category/old-category"),
     row("activity-type/A999"),
-    row("tag/SAME-1", tagCategoryId="other"),
-    row("tag/SAME-2", "case", tagCategoryId="other"),
-    row("tag/SAME-3", "lost", tagCategoryId="other", metadata={"Lost": "x"}),
+    row("tag/SAME-1"),
+    row("tag/SAME-2", "case"),
+    row("tag/SAME-3", "lost", metadata={"Lost": "x"}),
     row("tag/GONE-1"),
     row("tag/GONE-2", category="old-category"),
 ]

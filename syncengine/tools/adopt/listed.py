@@ -13,7 +13,7 @@ from syncengine.errors import Problems, Severity
 from syncengine.manifest.declarations import declarations
 from syncengine.manifest.read_file import resources_of
 from syncengine.manifest.schema import SECTIONS
-from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.resource import ALTERNATIVES, ANY_CATEGORY, Key, Kind, Recorded, Resource
 from syncengine.tools.adopt.tables import SERVER_ID, document_of
 
 SECTIONS_KNOWN = frozenset({*SECTIONS, "defaults"})
@@ -49,6 +49,7 @@ def listed(data: bytes, file: str) -> list[Recorded]:
 def _row(resource: Resource, server_id: str | None) -> Recorded:
     """Return a row as if we had created the resource; a category without an id, which its tags need, is doubtful."""
     unknown = resource.key.kind is Kind.CATEGORY and server_id is None
+    is_anywhere = resource.key.kind is Kind.TAG and not resource.body.fields.keys() & ALTERNATIVES.keys()
     return Recorded(
         resource.key,
         resource.body,
@@ -57,6 +58,7 @@ def _row(resource: Resource, server_id: str | None) -> Recorded:
         server_id=server_id,
         source=resource.source,
         protect=resource.protect,
+        former_categories=(ANY_CATEGORY,) if is_anywhere else (),
     )
 
 
