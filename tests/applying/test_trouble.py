@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -99,8 +100,7 @@ def end_of(bench: Bench, undisturbed: dict[str, Any]) -> Json:
         assert set(OPERATIONS) <= {request["operation"] for request in ended.requests}, "faults would meet nothing"
         undisturbed |= held(bench)
         bench.sandbox.reset()
-        for path in (bench.folder / ".syncengine").iterdir():
-            path.unlink()
+        shutil.rmtree(bench.folder / ".syncengine")
     return undisturbed
 
 

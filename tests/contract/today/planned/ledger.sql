@@ -14,18 +14,18 @@ CREATE TABLE syncengine_receipts (
 	delivered DOUBLE NOT NULL, 
 	PRIMARY KEY (group_id, sink)
 );
-INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'d3be77b4963ffbc4cb82a21b5ad5c37c14c1df572989000ffcabc8cd2ad0a7b1','L-g-posted',1.7958301563472621441e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'c95a5f462ee868977f850a97fa4f67b33f48be18828fb382267175768283c1de','L-g-away',1.79583015634726572036e+09);
-INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'a6face1de1a5ad559bb69b2c9f6e7123abc782e041b1d7592923105633b7935b','L-g-changed',1.79583015634726738925e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-posted','ledger',1,'d1f4346999d548acc3a17727ec7cc409a0d952b4eb1c53b9ce76d6298b61bbdf','L-g-posted',1.79583027965113401413e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-away','ledger',1,'a8c09cd91f5b3a6dcdf8822fde67d34e899cd1f51975928e34f841db55d58560','L-g-away',1.79583027965113759035e+09);
+INSERT INTO "syncengine_receipts" VALUES('g-changed','ledger',1,'cf7e98967274d689141b041fd74cf7c5c70b74ce10e9cd3ba5d541843bfef8ea','L-g-changed',1.79583027965113854402e+09);
 CREATE TABLE time (id TEXT NOT NULL, matter INTEGER NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0), note TEXT);
 INSERT INTO "time" VALUES('g-posted',7,3600,'Reply to the examiner
 
-00:42 Microsoft Word: Letter.docx (1h)');
+00:44 Microsoft Word: Letter.docx (1h)');
 INSERT INTO "time" VALUES('g-away',8,1800,'away
 
-01:12 Microsoft Word: Letter.docx (30m)');
+01:14 Microsoft Word: Letter.docx (30m)');
 INSERT INTO "time" VALUES('g-changed',8,60,'as first posted
 
-01:41 Microsoft Word: Letter.docx (1m)');
+01:43 Microsoft Word: Letter.docx (1m)');
 CREATE TRIGGER closed BEFORE INSERT ON elsewhere BEGIN SELECT RAISE(ABORT, 'closed for the year'); END;
 COMMIT;
