@@ -33,7 +33,7 @@ PATHS: list[tuple[tuple[str, ...], int, str]] = [
     (("plan",), 0, "plan"),
     (("plan", "--nope"), 64, "diagnostics"),
     (("plan", "manifests/nowhere"), 64, "diagnostics"),
-    (("show", "nowhere.plan"), 1, "diagnostics"),
+    (("show", "nowhere.plan"), 64, "diagnostics"),
     (("state", "show", "nonsense"), 64, "diagnostics"),
     (("state", "show", "tag/NOWHERE"), 1, "diagnostics"),
     (("aply",), 64, "diagnostics"),
