@@ -134,7 +134,8 @@ def test_a_saved_plan_that_could_not_wait_is_applied_again(tmp_path: Path) -> No
         project.settle(**WANTED)
         killed(service, project, "deleteKeyword")
         assert project.run("plan", "--out", "saved.json").code == 0
-        assert project.run("apply", "-y", "saved.json", "--lock-timeout", "0s").code == 3
+        approved = ["-y", "saved.json", *project.approvals()]
+        assert project.run("apply", *approved, "--lock-timeout", "0s").code == 3
         service.land()
-        assert project.run("apply", "-y", "saved.json").code == 0
+        assert project.run("apply", *approved).code == 0
         assert project.plan().changes == ()
