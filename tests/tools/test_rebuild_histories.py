@@ -111,9 +111,11 @@ def test_a_rebuilt_state_takes_away_what_the_lost_one_would_have(
     assert {key for key, row in lost.items() if row.status is Status.ACTIVE} == set(ask(manifest).resources)
     again = planned(manifest, lost, **policies)
     statements = set(ask(manifest).removed)  # which ask for something in every plan that they stand in
-    assert not removed(again).keys() - statements
+    # A sweep deletes, and shows, activity types of former days again, which the rebuilt state cannot know to be gone.
+    assert not {key for key in removed(again) if key.kind is not Kind.ACTIVITY_TYPE} - statements
     sent = with_ids(applied(lost, again), rows)
-    assert not removed(planned(manifest, sent, **policies)).keys() - statements
+    twice = removed(planned(manifest, sent, **policies))
+    assert not {key for key in twice if key.kind is not Kind.ACTIVITY_TYPE} - statements
     try:
         original = planned(then, rows, **policies)
     except Problems:
