@@ -330,7 +330,7 @@ class _Listing:
     def _wait(self, attempt: int, delay: float | None) -> None:
         """Wait before a retry. Raise `TooLate` if the time of all pages together would be over."""
         if delay is None:
-            delay = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) + random.uniform(0, FIRST_WAIT)  # noqa: S311
+            delay = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) + random.uniform(0, FIRST_WAIT)  # noqa: S311 - jitter, no secret
         if time.monotonic() + delay >= self.until.deadline:
             raise TooLate
         time.sleep(delay)

@@ -19,12 +19,12 @@ from syncengine.service.network import PORTS
 NEXT = frozenset({"next", "nextoffset", "odatanextlink"}) | {
     f"next{what}{how}" for what in ("", "page", "records", "results") for how in ("", "href", "link", "uri", "url")
 }
-TOKENS = frozenset("nextpagetoken nexttoken nextcursor continuationtoken".split())  # noqa: SIM905
+TOKENS = frozenset("nextpagetoken nexttoken nextcursor continuationtoken".split())  # noqa: SIM905 - words
 TRUE_IF_MORE = frozenset({"more", "hasmore", "hasmoreitems", "hasmoreresults", "hasnext", "hasnextpage", "istruncated"})
 FALSE_IF_MORE = frozenset({"islast", "islastpage", "last", "lastpage"})
 TOTALS = frozenset(f"total{of}" for of in ("", "count", "elements", "entries", "items", "records", "results", "size"))
 """Names of fields by which services tell of more rows, in small letters without punctuation."""
-HOLDERS = frozenset("data links meta metadata page pageinfo pagination paging responsemetadata".split())  # noqa: SIM905
+HOLDERS = frozenset("data links meta metadata page pageinfo pagination paging responsemetadata".split())  # noqa: SIM905 - words
 """Names of objects that hold such fields."""
 KEYS = ("id", "_id", "uuid", "guid", "key", "sys_id")
 """Names of fields that identify a row, in small letters, if their values differ on a page."""
