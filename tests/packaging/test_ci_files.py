@@ -68,7 +68,8 @@ def test_modules_of_a_branch_are_not_imported_by_pip(tmp_path: Path) -> None:
     (tmp_path / "pip.py").write_text("print('of the branch')")
     for module, imported in (("-I -m pip", False), ("-m pip", True)):
         command = [sys.executable, *module.split(), "--version"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        # An environment may be made without pip; what runs is the question, not whether it is there.
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.stdout == "of the branch\n") is imported
 
 
