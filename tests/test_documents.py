@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import sqlite3
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -41,6 +42,10 @@ CITING = [
 
 DATA = "number;title;client;status;keywords;id;earlier\nACME-0042;Opposition;ACME Corp.;open;EP 1234567;4711;\n"
 """A list of matters, as the examples read it."""
+TABLE = "CREATE TABLE matter (number, title, opened, closed)"
+MATTER = "INSERT INTO matter VALUES ('ACME-0042', 'Opposition', '2024-05-01 09:00:00', NULL)"
+TEMPLATE = re.compile(r"\{# (\S+\.j2) #\}\n")
+"""The first line of a text template: a comment with its path."""
 NUMBER = r"\d+(?:\.\d+)*"
 CITATION = re.compile(
     rf"(?<![\w./-])(?P<page>[\w./-]*?[a-z][a-z-]*\.md)\b"
@@ -298,10 +303,10 @@ def test_an_example_of_a_format_is_one(page: str, example: str) -> None:
     Draft202012Validator(json.loads(text_of(ROOT / f"schemas/{name}.schema.json"))).validate(document)
 
 
-@pytest.mark.parametrize(("page", "example"), examples("yaml"))
+@pytest.mark.parametrize(("page", "example"), [*examples("yaml"), *examples("jinja")])
 def test_an_example_of_a_file_is_valid(page: str, example: str, tmp_path: Path) -> None:
     """`validate` finds nothing in a project that has it, not even something to warn of."""
-    named = FILE.match(example)
+    named = FILE.match(example) or TEMPLATE.match(example)
     assert named, f"an example in {page} does not say in its first line which file it is"
     category = "tagCategories: [{externalId: acme, label: ACME Corp.}]\n"
     files = {
@@ -312,6 +317,11 @@ def test_an_example_of_a_file_is_valid(page: str, example: str, tmp_path: Path) 
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
+    connection = sqlite3.connect(tmp_path / "data/matters.db")
+    with connection:
+        connection.execute(TABLE)
+        connection.execute(MATTER)
+    connection.close()
     done = warm.run(["validate"], folder=tmp_path, environ=environ(tmp_path))
     assert (done.code, done.out.splitlines()[:1], done.err) == (0, ["No problems found."], "")
 
