@@ -102,7 +102,8 @@ def probes(readiness: Readiness) -> Starlette:
 class Server:
     """A server of an application at an address. `stop` waits up to `patience` seconds for answers that have begun.
 
-    `http` is the protocol class of the connections, which limits them.
+    `setting` is where the address stands in the settings. `http` is the protocol class of the connections, which limits
+    them.
     """
 
     def __init__(
@@ -110,18 +111,20 @@ class Server:
         application: ASGIApp,
         address: tuple[str, int],
         *,
+        setting: str,
         patience: float,
         http: type[asyncio.Protocol] | None = None,
     ) -> None:
         self._application = application
         self._http = http or bounded(BoundedProtocol, Bounds())
         self._address = address
+        self._setting = setting
         self._patience = patience
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
         """Listen, and return the URL. Raise `AddressTaken` when that is not possible."""
-        bound = _bound(*self._address)
+        bound = _bound(*self._address, self._setting)
         config = uvicorn.Config(
             origin_form(self._application),
             http=self._http,
@@ -162,9 +165,9 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(host: str, port: int, setting: str) -> socket.socket:
     try:
         return listening(host, port)
     except OSError as error:
         cause = str(error.strerror or error).partition(" (while")[0]
-        raise AddressTaken(f"cannot listen on {host}:{port}: {cause}") from None
+        raise AddressTaken(f"cannot listen on {host}:{port}: {cause}; choose another address by {setting}") from None

@@ -70,6 +70,7 @@ class Process:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _next: Configuration | None = None
+    _is_start: bool = True
     _at_work: list[Callable[[], Iterable[str]]] = field(default_factory=list)
     """Readers of the secrets of the project at work."""
     _address: tuple[str, int] = ("", 0)
@@ -80,7 +81,7 @@ class Process:
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
-            server = Server(probes(self.readiness), self._address, patience=1)
+            server = self._probes()
             self._answering(await server.start())
             exposed = asyncio.create_task(self._expose(server, self._address))
             try:
@@ -103,13 +104,14 @@ class Process:
     async def _after(self, now: Configuration) -> Configuration | None:
         """Run a shift with this configuration. Return the next configuration, or `None` to stop the process."""
         self._next = None
+        is_start, self._is_start = self._is_start, False
         self._at_work = list(self._secrets(now.project))
         self._move(now.project)
         for warning in now.project.warnings:
             if self.readiness.is_first(warning.code, warning.message):
                 self.log.warning("remark", warning.message, code=warning.code)
         try:
-            await self._shift(now)
+            await self._shift(now, must_listen=is_start or now.before is not None)
         except StateReplaced:
             raise
         except LockLost as lost:
@@ -170,7 +172,7 @@ class Process:
         if project.posted_time and project.posted_time.webhook and project.posted_time.webhook.caller_key:
             yield lambda: [callback_of(project, self.environ).key.read()]
 
-    async def _shift(self, now: Configuration) -> None:
+    async def _shift(self, now: Configuration, *, must_listen: bool) -> None:
         """Run one shift until it ends by itself, or is stopped by a new configuration or the end of the process."""
         with self.serving(now.project) as base_url:
             shift = Shift(
@@ -184,7 +186,7 @@ class Process:
                 registered=self._registered,
                 mount=self.mount,
                 caller_key=self.caller_key,
-                is_reload=now.before is not None,
+                must_listen=must_listen,
             )
             working = asyncio.create_task(shift.run())
             ending = asyncio.create_task(self._until_change(now))
@@ -254,7 +256,7 @@ class Process:
             self._moved.clear()
             if self._address != address:
                 await server.stop()
-                moved = Server(probes(self.readiness), self._address, patience=1)
+                moved = self._probes()
                 try:
                     self._answering(await moved.start())
                     server, address = moved, self._address
@@ -263,6 +265,10 @@ class Process:
                     await server.start()
             await slept(float("inf"), self._stop, self._moved)
         await server.stop()
+
+    def _probes(self) -> Server:
+        setting = "`--listen`" if self.listen else "`serve.listen` or `--listen`"
+        return Server(probes(self.readiness), self._address, setting=setting, patience=1)
 
     def _answering(self, url: str) -> None:
         self.log.info("listening", f"serving /healthz, /readyz and /metrics at {url}")

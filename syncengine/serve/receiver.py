@@ -73,7 +73,7 @@ async def exposed(
             await in_hand.finish()
             mount(None)
         return
-    server = Server(receiver, bind, patience=LAST_ANSWERS)
+    server = Server(receiver, bind, setting="`postedTime.webhook.bind`", patience=LAST_ANSWERS)
     log.info("receiving", f"the webhook receiver listens on {await server.start()}")
     try:
         yield

@@ -69,8 +69,9 @@ class Shift:
     registered: Callable[[Registered], None] = lambda registered: None
     mount: Callable[[ASGIApp | None], None] | None = None
     caller_key: CallerKey = field(default_factory=CallerKey)
-    is_reload: bool = False
-    """Whether the configuration replaced one that worked, to which a webhook without its address goes back."""
+    must_listen: bool = False
+    """Whether the shift ends if the webhook's address is in use: at the start, and at a reload, which goes back to the
+    old configuration. Else it waits for the address, as after standing by for the process that listens there."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
@@ -92,7 +93,7 @@ class Shift:
             self.readiness.drift = self._drift(self.delivery)
             self.readiness.phase = STANDBY
             holder = Holder.here("serve", self.environ)
-            lease = await stand_by(self.delivery.inbox, holder, self._stop, lambda text: self.log.info("standby", text))
+            lease = await stand_by(self.delivery.inbox, holder, self._stop, self._standing_by)
             if lease is None:
                 return None
             try:
@@ -104,6 +105,10 @@ class Shift:
                 self.readiness.metrics.leads.set(0)
                 await asyncio.to_thread(lease.release)
         return None
+
+    def _standing_by(self, text: str) -> None:
+        self.must_listen = False
+        self.log.info("standby", text)
 
     def _drift(self, delivery: Delivery) -> Callable[[], Mapping[DriftKind, int]]:
         """Watch the tags of groups delivered from now on, and return a function that counts drifting tags."""
@@ -149,7 +154,7 @@ class Shift:
                 await loop()
                 return
             except Exception as error:  # a defect in one loop must not end the others
-                if isinstance(error, ENDING) or (self.is_reload and isinstance(error, AddressTaken)):
+                if isinstance(error, ENDING) or (self.must_listen and isinstance(error, AddressTaken)):
                     self._stop.set()
                     raise
                 seconds = back_off.after()
@@ -295,6 +300,7 @@ class _Delivering:
         )
         bind = (section.bind if section else None) or webhook.BIND
         async with exposed(receiver, in_hand, bind, self._shift.log, self._shift.mount):
+            self._shift.must_listen = False
             await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
             if not self._shift._stop.is_set():
                 self._shift.readiness.phase = None

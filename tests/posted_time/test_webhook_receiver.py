@@ -35,7 +35,7 @@ def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda
         told: list[Event] = []
         async with posted.delivery() as delivery:
             app = application(delivery, caller_key, path=path, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
-            server = Server(app, ("127.0.0.1", 0), patience=5)
+            server = Server(app, ("127.0.0.1", 0), setting="`bind`", patience=5)
             url = await server.start()
             try:
                 async with httpx.AsyncClient(base_url=url, trust_env=False) as http:

@@ -27,7 +27,7 @@ def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None 
 
     async def play() -> T:
         http = bounded(BoundedProtocol, Bounds(in_time, UNREAD))
-        server = Server(application or probes(Readiness()), ("127.0.0.1", 0), patience=1, http=http)
+        server = Server(application or probes(Readiness()), ("127.0.0.1", 0), setting="`--listen`", patience=1, http=http)
         url = await server.start()
         try:
             async with asyncio.timeout(60):
@@ -53,7 +53,7 @@ def test_the_address_of_all_takes_both_families() -> None:
     """`[::]` is every address of the host, whatever its default for IPv6 sockets is."""
 
     async def play() -> list[int]:
-        server = Server(probes(Readiness()), ("::", 0), patience=1)
+        server = Server(probes(Readiness()), ("::", 0), setting="`--listen`", patience=1)
         port = (await server.start()).rpartition(":")[2]
         try:
             return [await alive(f"http://{host}:{port}") for host in ("127.0.0.1", "[::1]")]

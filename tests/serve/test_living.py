@@ -315,6 +315,7 @@ def test_an_address_that_is_taken_ends_the_start(estate: World) -> None:
         served = estate.serve()
         assert served.ends() == 1
     assert f"cannot listen on 127.0.0.1:{estate.port}" in served.messages("ended")[0]
+    assert "serve.listen" in served.messages("ended")[0]
     assert estate.told("registerConnector") == 0
 
 

@@ -41,7 +41,7 @@ def test_a_page_tells_people_what_the_probes_tell_machines() -> None:
         readiness = working(configuration="line 3: <b> is no setting", reconciled="complete")
         readiness.note_sinks((DOWN,))
         readiness.counts = lambda: {"received": 7}
-        server = Server(probes(readiness), ("127.0.0.1", 0), patience=1)
+        server = Server(probes(readiness), ("127.0.0.1", 0), setting="`--listen`", patience=1)
         url = await server.start()
         try:
             async with httpx.AsyncClient(trust_env=False) as http:

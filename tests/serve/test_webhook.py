@@ -24,8 +24,8 @@ HOOK = """\
 """
 
 
-def hooked(estate: World) -> int:
-    port = unused_port()
+def hooked(estate: World, port: int = 0) -> int:
+    port = port or unused_port()
     estate.settings(posted=HOOK.format(port=port))
     return port
 
@@ -213,14 +213,31 @@ def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, e
     assert [got.method for got in slow.got].count("POST") == 1
 
 
-def test_an_address_that_is_taken_is_waited_for(estate: World) -> None:
-    """Told, tried again, and registered once all the same; nothing calls before anybody listens."""
+def test_an_address_that_is_taken_at_the_start_ends_it(estate: World) -> None:
+    """The message says which one and which setting; no webhook is registered that nobody would answer."""
     port = hooked(estate)
     with socket.create_server(("127.0.0.1", port)):
         served = estate.serve()
-        served.says("trouble", 3)
-        assert "cannot listen" in served.messages("trouble")[0]
-        assert (estate.told("registerConnector"), estate.told("registerWebhook")) == (1, 0)
+        assert served.ends() == 1
+    [said] = served.messages("ended")
+    assert f"127.0.0.1:{port}" in said
+    assert "postedTime.webhook.bind" in said
+    assert estate.told("registerWebhook") == 0
+
+
+def test_a_standby_waits_for_an_address_that_is_taken(estate: World) -> None:
+    """The process that it takes over from may still hold it: that must not be the end of both."""
+    hooked(estate)
+    estate.serve()
+    eventually(estate.ready)
+    estate.port = unused_port()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        hooked(estate, port=other.getsockname()[1])
+        (estate.project.folder / "syncengine.yaml").rename(estate.project.folder / "standby.yaml")
+        standby = estate.serve("--config", "standby.yaml")
+        standby.says("standby")
+        estate.started[0].process.kill()
+        assert "cannot listen" in standby.says("trouble")[0]
     eventually(estate.ready)
     estate.post("a")
     eventually(lambda: estate.states() == {"a": "success"})
