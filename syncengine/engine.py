@@ -63,7 +63,7 @@ from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
 from syncengine.project.model import Project
-from syncengine.project.signals import is_interrupt
+from syncengine.project.signals import is_interrupt, pause
 from syncengine.resource import Key
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
@@ -207,6 +207,7 @@ class Application:
             holder,
             wait=wait,
             request_timeout=service.timeout,
+            sleep=pause,
             lease_seconds=service.lease,
             on_wait=lambda info: self._chronicle.hear(Waiting(wait, f"the state is locked by {info}")),
         )

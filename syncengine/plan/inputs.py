@@ -24,6 +24,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.tree import digest_of_file, some
 from syncengine.project import git
 from syncengine.project.model import Project
+from syncengine.project.signals import pause
 from syncengine.rules.read import policy_files
 
 PAUSES = (0.0, 0.2, 0.5, 1.0)
@@ -111,8 +112,8 @@ def consistent(project: Project, make: Callable[[Project], Plan]) -> Plan:
     otherwise.
     """
     outcomes: set[bytes | None] = set()
-    for pause in PAUSES:
-        time.sleep(pause)
+    for seconds in PAUSES:
+        pause(seconds)
         project = project if is_as_loaded(project) else project.again()
         _wait_for_git(project)
         try:
@@ -168,4 +169,4 @@ def _wait_for_git(project: Project) -> None:
             why = "Git has been updating the work tree for too long, or was killed"
             cure = "end Git, check out the commit again, and remove the file if it is still there"
             raise InputsChanged(f"{why}: {lock} exists; {cure}")
-        time.sleep(LOOK_SECONDS)
+        pause(LOOK_SECONDS)

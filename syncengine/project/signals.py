@@ -1,17 +1,24 @@
-"""Signals that end a command: which of them this process listens to, and interrupts that Python would lose."""
+"""The early end of a run: by signals, some of which Python would lose, or by `RunStopper` in a thread of `serve`."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
-from threading import Thread
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event, Lock, Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 AGAIN_SECONDS = 0.005
 """The seconds after which a lost interrupt is sent again: by then, the callback that lost it has returned."""
+LOOK_SECONDS = 0.1
+"""Seconds between two looks at a stop during a request."""
 
 
 def not_ignored(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
@@ -43,3 +50,89 @@ def _interrupt_again() -> None:
 def is_interrupt(error: BaseException) -> bool:
     """Return whether an error is an interrupt, or what Python 3.11 makes of one that arrives in `__set_name__`."""
     return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+
+
+# --- a run in a thread of its own, which no signal reaches
+
+
+class RunStopper:
+    """A switch that ends the run of another thread as an interrupt would: where it waits, or by its callbacks."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._stopped = Event()
+        self._ends: list[Callable[[], object]] = []
+
+    def watch(self) -> None:
+        """Have the current thread be the one of the run."""
+        _stopper.set(self)
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped.set()
+            for end in self._ends:
+                end()
+
+    @contextmanager
+    def calling(self, end: Callable[[], object]) -> Iterator[None]:
+        """Have `stop` call `end` during the block, at once if it was called before."""
+        with self._lock:
+            self._ends.append(end)
+            if self._stopped.is_set():
+                end()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ends.remove(end)
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether the run is stopped within so many seconds."""
+        return self._stopped.wait(seconds)
+
+
+_stopper: ContextVar[RunStopper | None] = ContextVar("stopper", default=None)
+"""The switch of the run in this thread. A wait may be deep in a source, and must not depend on who reads it."""
+
+
+def is_stopped() -> bool:
+    stopper = _stopper.get()
+    return stopper is not None and stopper.wait(0)
+
+
+def pause(seconds: float) -> None:
+    """Sleep. Raise `KeyboardInterrupt` if the run is stopped meanwhile."""
+    stopper = _stopper.get()
+    if stopper is None:
+        time.sleep(seconds)
+    elif stopper.wait(seconds):
+        raise KeyboardInterrupt
+
+
+async def unless_stopped(work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of `work`, or `None` if the run is stopped first."""
+    if _stopper.get() is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    while not (await asyncio.wait([task], timeout=LOOK_SECONDS))[0]:
+        if is_stopped():
+            task.cancel()
+            await asyncio.wait([task])
+            return None
+    return task.result()
+
+
+@contextmanager
+def when_stopped(end: Callable[[], object]) -> Iterator[None]:
+    """Call `end` in another thread if the run is stopped during the block, which raises `KeyboardInterrupt` then."""
+    stopper = _stopper.get()
+    if stopper is None:
+        yield
+        return
+    try:
+        with stopper.calling(end):
+            yield
+    except Exception:
+        if is_stopped():
+            raise KeyboardInterrupt from None
+        raise

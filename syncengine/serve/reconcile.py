@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.apply.report import Outcome
@@ -22,6 +21,7 @@ from syncengine.plan.quarantine import CODES
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
+from syncengine.project.signals import RunStopper
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.serve.log import Log
@@ -50,35 +50,6 @@ CONFIGURATION = "configuration"
 """The outcome of an interval without an apply, because the project file is not the one that was loaded."""
 
 
-@dataclass(slots=True)
-class RunStopper:
-    """A switch that stops the run in another thread, or the next run as soon as it begins."""
-
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _end: Callable[[], object] | None = None
-    _stopped: bool = False
-
-    def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            if self._end is not None:
-                self._end()
-
-    @contextmanager
-    def stopping(self, stop: asyncio.Event) -> Iterator[None]:
-        """Let the method `stop`, called in any thread, set the event `stop` of the engine's run during the block."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._end = lambda: loop.call_soon_threadsafe(stop.set)
-            if self._stopped:
-                stop.set()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._end = None
-
-
 class Reconciling:
     """The loop that applies the project's manifests every `project.serve.every` seconds until `stop` is set."""
 
@@ -100,7 +71,7 @@ class Reconciling:
         self._log = log
         self._readiness = readiness
         self._stop = stop
-        self._stopping = RunStopper()
+        self._stopper = RunStopper()
 
     async def run(self) -> None:
         """Wait for the first manifest, then apply at each interval, even if all manifests are deleted later."""
@@ -125,13 +96,14 @@ class Reconciling:
         try:
             await asyncio.wait([applying, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not applying.done():
-                self._stopping.stop()
+                await asyncio.to_thread(self._stopper.stop)
             self._tell(await applying)
         finally:
             stopped.cancel()
 
     def _apply(self) -> Applied:
-        runtime = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
+        self._stopper.watch()
+        runtime = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping)
         request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
             done = Application(self._project, request, runtime, self._serving).execute()
@@ -142,6 +114,13 @@ class Reconciling:
             return done
         finally:
             gc.unfreeze()  # objects that the engine froze for a short process would live as long as this one
+
+    @contextmanager
+    def _stopping(self, stop: asyncio.Event) -> Iterator[None]:
+        """Have the engine's run end by its event `stop`, which lets calls under way end."""
+        loop = asyncio.get_running_loop()
+        with self._stopper.calling(lambda: loop.call_soon_threadsafe(stop.set)):
+            yield
 
     def _count_refused(self, done: Applied) -> None:
         """Set the gauges of quarantined and refused resources. A state that cannot be read now is skipped."""
@@ -179,11 +158,13 @@ class Reconciling:
         if self._is_known_undone(done):
             return
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
-        is_done = done.exit_code is ExitCode.DONE
-        say = self._log.info if is_done else self._log.error
-        then = "" if is_done else f"; the next apply is in {self._project.serve.every:g} s"
+        was_stopped = done.exit_code is ExitCode.INTERRUPTED
+        is_meant = done.exit_code is ExitCode.DONE or (was_stopped and not (counts["failed"] or counts["unknown"]))
+        say = self._log.info if is_meant else self._log.error
+        then = "" if was_stopped or is_meant else f"; the next apply is in {self._project.serve.every:g} s"
         say("reconciled", f"manifests reconciled, {outcome}: {summary}{then}", outcome=outcome, **counts)
-        self._tell_trouble(done)
+        if not is_meant:
+            self._tell_trouble(done)
 
     def _count(self, outcome: str) -> None:
         self._readiness.reconciled = outcome

@@ -330,6 +330,21 @@ def test_files_that_never_rest_and_ask_for_the_same_are_no_obstacle(bench: Bench
     assert (sorted(change.key.name for change in plan.changes), len(questions)) == (["ROW", "SAME"], 4)
 
 
+@pytest.mark.parametrize(("edit", "code"), [("# a comment\n", 0), ("tags: [{name: MORE}]\n", 5)])
+def test_a_service_is_queried_anew_where_files_change_before_the_first_call(bench: Bench, edit: str, code: int) -> None:
+    """While the question stands: its rows are compared too, and the apply goes on or is refused in words."""
+    write(bench.folder, {"manifests/m.yaml": MATTERS})
+
+    def confirm(plan: object) -> bool:
+        write(bench.folder, {"manifests/more.yaml": edit})
+        return True
+
+    with asked(lambda number: '[{"name": "ROW"}]') as (url, questions):
+        bench.settings(f"sources: {{crm: {{http: {{url: '{url}'}}}}}}")
+        done = applied(bench, confirm=confirm)
+    assert (done.exit_code, len(questions)) == (code, 2)
+
+
 @pytest.mark.parametrize("writes", [False, True])
 def test_a_source_is_queried_anew_after_another_run(bench: Bench, writes: bool) -> None:
     """Rows from before it could take back what it applied; where it wrote nothing they are good enough."""

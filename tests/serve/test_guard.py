@@ -27,7 +27,9 @@ def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None 
 
     async def play() -> T:
         http = bounded(BoundedProtocol, Bounds(in_time, UNREAD))
-        server = Server(application or probes(Readiness()), ("127.0.0.1", 0), setting="`--listen`", patience=1, http=http)
+        server = Server(
+            application or probes(Readiness()), ("127.0.0.1", 0), setting="`--listen`", patience=1, http=http
+        )
         url = await server.start()
         try:
             async with asyncio.timeout(60):

@@ -11,7 +11,9 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
@@ -22,6 +24,7 @@ from syncengine.errors import SOURCE_UNREACHABLE
 from syncengine.manifest.sources.files import NotJson, loads
 from syncengine.manifest.sources.pages import Page, Repeats, RowTotal, origin, same_place, sign_of_part, signs_of_more
 from syncengine.manifest.sources.records import BAD_SOURCE, SOURCE_PARTIAL, SourceTrouble, value_at, where_lists_are
+from syncengine.project.signals import pause, unless_stopped
 from syncengine.service.answers import RETRIABLE, retry_after
 from syncengine.service.causes import Misconfigured, cause_of
 from syncengine.service.client import LONGEST_WAIT
@@ -92,9 +95,22 @@ def http_rows(
     """
     base, auth = _credentials(url.rstrip("/"))
     until = Until(time.monotonic() + seconds, seconds, pages)
-    with _asking(headers, auth, timeout, until.deadline) as ask:
-        rows = _Listing(ask, name, base, question, until, most).rows()
-    yield from enumerate(rows, 1)
+
+    def read() -> list[Any]:
+        with _asking(headers, auth, timeout, until.deadline) as ask:
+            return _Listing(ask, name, base, question, until, most).rows()
+
+    yield from enumerate(_outside_loops(read), 1)
+
+
+def _outside_loops(read: Callable[[], list[Any]]) -> list[Any]:
+    """Return the result of `read`, which runs an event loop, even where one runs, as when an apply plans again."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return read()
+    with ThreadPoolExecutor(1) as another:
+        return another.submit(copy_context().run, read).result()
 
 
 class TooLate(Exception):
@@ -120,7 +136,10 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
         if seconds <= 0:
             raise TooLate
         request = client.build_request("GET", url)
-        return loop.run(exchange(client, request, seconds=min(timeout, seconds), most=MAX_PAGE_BYTES))
+        reply = loop.run(unless_stopped(exchange(client, request, seconds=min(timeout, seconds), most=MAX_PAGE_BYTES)))
+        if reply is None:
+            raise KeyboardInterrupt
+        return reply
 
     # An event loop of its own: only a task can be cancelled while it waits.
     with asyncio.Runner() as loop:
@@ -333,7 +352,7 @@ class _Listing:
             delay = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) + random.uniform(0, FIRST_WAIT)  # noqa: S311 - jitter, no secret
         if time.monotonic() + delay >= self.until.deadline:
             raise TooLate
-        time.sleep(delay)
+        pause(delay)
 
 
 _MISSING = object()

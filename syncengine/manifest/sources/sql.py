@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from syncengine.document.text import foreign
 from syncengine.errors import SOURCE_UNREACHABLE, Problems
 from syncengine.manifest.sources.records import BAD_SOURCE, SourceTrouble
 from syncengine.project.references import sqlite_file
+from syncengine.project.signals import is_stopped, when_stopped
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 ROWS_AT_ONCE = 200
 """The number of rows that a server sends at a time, which are in memory before they are counted."""
 MAX_SECONDS = 120.0
 """The maximum number of seconds that a query may take, including the reading of its rows."""
+CANCEL_SECONDS = 2.0
+"""The maximum number of seconds for asking a server to cancel a query."""
 MAX_VALUE = 10_000_000
 """The maximum number of characters or bytes of one value in SQLite."""
 INSTRUCTIONS = 100_000
@@ -85,7 +89,7 @@ def _of_file(
         connection.execute("PRAGMA query_only = ON")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.set_authorizer(reading.permits)
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, INSTRUCTIONS)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline or is_stopped(), INSTRUCTIONS)
         cursor = connection.execute(query, dict(parameters))
         names = _names([column[0] for column in cursor.description or ()], name)
         for values in cursor:
@@ -93,7 +97,7 @@ def _of_file(
     except (sqlite3.Error, sqlite3.Warning) as error:
         if time.monotonic() > deadline:
             raise _too_long(name, seconds) from None
-        if reading.is_interrupted(error):
+        if is_stopped() or reading.is_interrupted(error):
             raise KeyboardInterrupt from None
         raise SourceTrouble(f"{name}: the query failed: {error}") from None
     finally:
@@ -137,7 +141,7 @@ def _of_server(
         raise SourceTrouble(problems.found[0].message) from None
     deadline = time.monotonic() + seconds
     try:
-        with engine.connect() as connection:
+        with engine.connect() as connection, when_stopped(lambda: _cancel(engine, connection)):
             if engine.dialect.name == "postgresql":
                 connection = connection.execution_options(postgresql_readonly=True)
             with connection.begin() as transaction:
@@ -157,6 +161,17 @@ def _of_server(
         raise _trouble(name, error) from None
     finally:
         engine.dispose()
+
+
+def _cancel(engine: Any, connection: Any) -> None:
+    """Cancel the query under way, from another thread. What no driver can cancel ends after `MAX_SECONDS`."""
+    driver = connection.connection.driver_connection
+    with suppress(Exception):  # the server may be gone, which ends the query too
+        if engine.dialect.name == "postgresql":
+            driver.cancel_safe(timeout=CANCEL_SECONDS)
+        elif engine.dialect.name in ("mysql", "mariadb"):
+            with engine.connect() as other:
+                other.exec_driver_sql(f"KILL QUERY {driver.thread_id()}")
 
 
 def _trouble(name: str, error: Exception) -> SourceTrouble:

@@ -1,0 +1,127 @@
+"""A `serve` that is asked to end while its apply waits for something that may take minutes."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
+from tests import mariadb, postgresql
+from tests.cli.program import tag
+from tests.posted_time.receiver import receiving
+
+from .world import World, eventually
+
+FEW_SECONDS = 5.0
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS name FROM n"
+
+Begun = Callable[[], bool]
+"""Whether the wait is under way."""
+
+
+def sourced(estate: World, source: str, query: str) -> None:
+    """Manifests with a block over a source named `far`, reconciled alone."""
+    estate.project.settings(f"serve: {{every: 30s, listen: '127.0.0.1:{estate.port}'}}", f"sources: {{far: {source}}}")
+    block = f"generate:\n  - forEach: {query}\n    as: row\n    tags: [{{name: '{{{{ row.name }}}}'}}]\n"
+    manifests = estate.project.folder / "manifests"
+    manifests.mkdir(exist_ok=True)
+    (manifests / "far.yaml").write_text(block, encoding="utf-8")
+
+
+@contextmanager
+def asked_to_wait(estate: World) -> Iterator[Begun]:
+    """The service of a source asks for a pause of four minutes."""
+    with receiving() as service:
+        service.answer = lambda got: (429, {})
+        service.headers["Retry-After"] = "240"
+        sourced(estate, f"{{http: {{url: '{service.url}'}}}}", "{http: {source: far}}")
+        yield lambda: bool(service.got)
+
+
+@contextmanager
+def no_answer(estate: World) -> Iterator[Begun]:
+    """The service of a source takes a request and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(0)
+        met: list[socket.socket] = []
+
+        def is_asked() -> bool:
+            try:
+                met.append(silent.accept()[0])
+            except BlockingIOError:
+                return False
+            return True
+
+        sourced(estate, f"{{http: {{url: 'http://127.0.0.1:{silent.getsockname()[1]}'}}}}", "{http: {source: far}}")
+        yield is_asked
+        for each in met:
+            each.close()
+
+
+@contextmanager
+def endless_sqlite(estate: World) -> Iterator[Begun]:
+    with closing(sqlite3.connect(estate.project.folder / "far.db")) as database, database:
+        database.execute("CREATE TABLE t (x)")
+    sourced(estate, "{sql: far.db}", f"{{sql: {{source: far, query: '{ENDLESS}'}}}}")
+    yield lambda: "leading" in estate.started[0].events() or estate.ready()
+
+
+@contextmanager
+def slow_postgresql(estate: World) -> Iterator[Begun]:
+    with postgresql.running() as server:
+        (estate.project.folder / "far.url").write_text(server.url())
+        sourced(estate, "{sql: {file: far.url}}", "{sql: {source: far, query: 'SELECT pg_sleep(100)::text AS name'}}")
+        others = "state = 'active' AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        yield lambda: is_running(server.url(), f"SELECT count(*) FROM pg_stat_activity WHERE {others}")
+
+
+@contextmanager
+def slow_mariadb(estate: World) -> Iterator[Begun]:
+    with mariadb.running() as url:
+        (estate.project.folder / "far.url").write_text(url)
+        sourced(estate, "{sql: {file: far.url}}", "{sql: {source: far, query: 'SELECT sleep(100) AS name'}}")
+        like = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%%'"
+        yield lambda: is_running(url, like)
+
+
+def is_running(url: str, query: str) -> bool:
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return bool(connection.exec_driver_sql(query).scalar())
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def locked_state(estate: World) -> Iterator[Begun]:
+    """Another run holds the lock of the state."""
+    estate.project.settings(f"serve: {{every: 30s, listen: '127.0.0.1:{estate.port}'}}")
+    estate.project.wants(tags=[tag("A")])
+    place = estate.project.loaded().state
+    with open_state(place, write=True) as state, state.lock(Holder.here("apply", {}), wait=0, request_timeout=1):
+        yield lambda: "waiting" in estate.started[0].events()
+
+
+WAITS = (asked_to_wait, no_answer, endless_sqlite, slow_postgresql, slow_mariadb, locked_state)
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_no_wait_keeps_it_from_ending(estate: World, wait: Callable[[World], AbstractContextManager[Begun]]) -> None:
+    """Within seconds, with nothing sent, the lock given back, and no alarm about what was asked for."""
+    with wait(estate) as has_begun:
+        served = estate.serve()
+        eventually(has_begun)
+        began = time.monotonic()
+        assert served.stop() == 0
+        assert time.monotonic() - began < FEW_SECONDS
+    assert not estate.project.is_locked()
+    assert estate.told("upsertTags") == 0
+    assert [line for line in served.lines() if line["level"] == "error"] == []
