@@ -56,7 +56,7 @@ from syncengine.plan.planner import (
 from syncengine.plan.quarantine import entries_removed, proven_use
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.rule_units import without_rules
-from syncengine.plan.state_checks import ANCESTRY, older_commits, quarantine_in
+from syncengine.plan.state_checks import ANCESTRY, first_contact, older_commits, quarantine_in
 from syncengine.plan.tree import commit_of
 from syncengine.plan.undo_planner import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
@@ -284,7 +284,9 @@ class Application:
             plan = partial(plan_in, state, manifests, project, self._request, self._runtime)
             return self._inputs.planned(plan)
 
-        return self._approved(consistent(self._project, made), state)
+        plan = consistent(self._project, made)
+        noted = structs.replace(plan, diagnostics=(*first_contact(self._project, state), *plan.diagnostics))
+        return self._approved(noted, state)
 
     def _refuse_changed(self, plan: Plan, state: State) -> None:
         """Raise `InputsChanged` if the inputs have changed since they were read and no longer ask for this plan."""

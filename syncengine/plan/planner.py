@@ -135,7 +135,7 @@ def _made(inputs: Inputs, request: PlanRequest, runtime: Runtime) -> Plan:
     project = inputs.project
     with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as state:
         draft = plan_in(state, inputs.manifests, project, request, runtime)
-        warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
+        warnings = state_warnings(project, state, draft.basis.commit)
         listed = warnings_of_approvals(draft, state, project, request)
         if request.saves:
             draft = with_inputs(draft, project, inputs.manifests)

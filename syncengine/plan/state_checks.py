@@ -18,6 +18,10 @@ from syncengine.state.info import Facts, StateReader
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
 ANCESTRY = "unknown-ancestry"
+HOLDS_ALREADY = (
+    "if the service holds tags, categories or activity types already, record them with `syncengine adopt FILE` first,"
+    " or they are changed unseen"
+)
 SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT, ANCESTRY})
 
 
@@ -31,10 +35,24 @@ def quarantine_in(state: StateReader, project: Project, now: float) -> Quarantin
     return Quarantine(now, project.config_name, project.quarantine, tuple(state.quarantine()), state.refusals())
 
 
-def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists: bool) -> Iterator[Diagnostic]:
+def first_contact(project: Project, state: StateReader) -> Iterator[Diagnostic]:
+    """Yield a warning that everything counts as new, if there is no state, or one that knows nothing of the service.
+
+    An apply creates the state before it plans. The embedded sandbox holds nothing that was not applied to it.
+    """
+    if not state.exists:
+        what = f"no state at {_shown(project)} yet: everything is new"
+    elif project.is_sandbox or state.facts().base_url is not None or next(iter(state.rows()), None) is not None:
+        return
+    else:
+        what = f"nothing is recorded in {_shown(project)} yet: everything is new"
+    yield _warning(NO_STATE, what if project.is_sandbox else f"{what}; {HOLDS_ALREADY}")
+
+
+def state_warnings(project: Project, state: StateReader, commit: str | None) -> Iterator[Diagnostic]:
     """Yield warnings about the state to show before the plan of `commit`."""
-    if not exists:
-        yield _warning(NO_STATE, f"no state at {_shown(project)} yet: everything is new")
+    facts = state.facts()
+    yield from first_contact(project, state)
     if of_another_service(facts, project.base_url()):
         of, cure = facts.base_url, "`apply` refuses this until `state rebind` accepts it"
         yield _warning(OTHER_SERVICE, f"the state belongs to {of}, but this plan is for {project.base_url()}: {cure}")

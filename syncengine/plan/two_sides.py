@@ -135,7 +135,7 @@ def _against_state(
         state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, runtime)
         draft = plan_in(state, inputs.manifests, project, request, runtime, other)
-        warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
+        warnings = state_warnings(project, state, draft.basis.commit)
         base = draft.base or Base("", "")
         if request.saves:
             draft = with_inputs(draft, sides.head, inputs.manifests, sides.tree if sides.is_merged else "")

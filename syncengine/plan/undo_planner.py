@@ -45,7 +45,7 @@ def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Ru
         draft = undo_plan(undo, state, project, request, runtime, _set_aside(project, state, runtime))
         if scope.selective and not selected_rows(state.changes_of(undo.run), scope):
             draft = replace(draft, diagnostics=(*draft.diagnostics, _nothing_selected(undo)))
-        warnings = state_warnings(project, state.facts(), None, exists=state.exists)
+        warnings = state_warnings(project, state, None)
         approval_warnings = warnings_of_approvals(draft, state, project, request)
         return replace(draft, diagnostics=(*warnings, *draft.diagnostics, *approval_warnings))
 
