@@ -150,7 +150,7 @@ class Application:
             self._early = self._checked()
         if self._runtime.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
-        memory = memory_of(project.root, project.state)
+        memory = memory_of(project)
         with open_state(
             project.state, write=True, now=self._runtime.now, create=request.new_state, memory=memory
         ) as state:
@@ -522,7 +522,7 @@ class _Silent:
 
 def rebind_team(project: Project, runtime: Runtime, serving: Serving) -> tuple[str | None, str]:
     """Bind the state to the team of the key, and return the team's name before (`None` if unknown) and now."""
-    memory = memory_of(project.root, project.state)
+    memory = memory_of(project)
     with open_state(project.state, write=True, now=runtime.now, memory=memory) as state:
         holder = Holder.here("state rebind", runtime.environ)
         service = project.service

@@ -44,7 +44,7 @@ from syncengine.project.model import SANDBOX, Project
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.model import RuleSet
-from syncengine.state.errors import NEW_STATE
+from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.refusals import REMOVAL
 from syncengine.state.store import Facts, State, open_state
 

@@ -25,7 +25,7 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
-@click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
+@click.option("--new-state", is_flag=True, help="Create a missing state, also one in Git.")
 @printing_command
 def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bool) -> int:
     """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.

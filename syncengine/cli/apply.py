@@ -101,7 +101,7 @@ class ApplyCommand(Command):
 @click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is missing.")
 @click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of a Git tree other than the one checked out.")
 @click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
-@click.option("--new-state", is_flag=True, help="Create a missing state, also in a CI job or in Git.")
+@click.option("--new-state", is_flag=True, help="Create a missing state, also in a CI job, in Git, or after a loss.")
 @selection
 @with_globals
 def apply(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit 2 if there are changes, 4 if they need approval, 5 if they exceed the plan of --since.",
 )
-@click.option("--new-state", is_flag=True, help="Plan for a state in Git that does not exist yet.")
+@click.option("--new-state", is_flag=True, help="Plan for a missing state, also one in Git.")
 @selection
 @with_globals
 @no_collection()

@@ -32,6 +32,7 @@ from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status, selector
 from syncengine.state import transfer
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 
@@ -45,7 +46,8 @@ def state() -> None:
 
 @contextmanager
 def _reading(options: Globals) -> Iterator[State]:
-    with open_state(options.project().state, write=False) as store:
+    project = options.project()
+    with open_state(project.state, write=False, memory=memory_of(project)) as store:
         yield store
 
 
@@ -428,7 +430,8 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
-    with open_state(options.project().state, write=True) as store:
+    project = options.project()
+    with open_state(project.state, write=True, memory=memory_of(project)) as store:
         info = store.hold(Holder.here("state lock", os.environ), reason)
     text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}{options.place()}\n"
     return show(options, format, rendering.lock_document(info), text)

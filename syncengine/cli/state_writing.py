@@ -29,7 +29,7 @@ def writing(project: Project, command: str, *, create: bool = False) -> Iterator
 
     A command that replaces what is recorded accepts a state that was set back, and all folders accept it from then on.
     """
-    memory, is_meant = memory_of(project.root, project.state), command in REPLACING and not is_git_ref(project.state)
+    memory, is_meant = memory_of(project), command in REPLACING and not is_git_ref(project.state)
     with open_state(project.state, write=True, create=create, allows_rewound=is_meant, memory=memory) as store:
         holder = Holder.here(command, os.environ)
         service = project.service

@@ -13,6 +13,7 @@ from syncengine.project.model import Project
 from syncengine.project.signals import not_ignored
 from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
+from syncengine.state.folder_memory import FolderMemory, memory_of
 from syncengine.state.lock import LockLost
 from syncengine.state.mechanism import bind
 from syncengine.state.store import State, open_state
@@ -101,8 +102,10 @@ async def prove_team(client: Client, project: Project) -> None:
 
     Raise `WrongTeam`, `AuthFailed` or `Unreachable` otherwise, so that no other team's time is fetched or delivered.
     """
-    team = await proven_team(client, project)
-    if await asyncio.to_thread(_known_team, project) is None:
+    team_of_state = await asyncio.to_thread(_known_team, project, memory_of(project))
+    team = await team_of(client)
+    check_team(team, project, team_of_state)
+    if team_of_state is None:
         await asyncio.to_thread(bind, project.state, team)
 
 
@@ -113,8 +116,8 @@ async def proven_team(client: Client, project: Project) -> str:
     return team
 
 
-def _known_team(project: Project) -> str | None:
-    with open_state(project.state, write=False) as state:
+def _known_team(project: Project, memory: FolderMemory | None = None) -> str | None:
+    with open_state(project.state, write=False, memory=memory) as state:
         return state.facts().team
 
 

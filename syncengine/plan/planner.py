@@ -48,6 +48,7 @@ from syncengine.project.schema import Level
 from syncengine.resource import Key, Kind, Resource
 from syncengine.rules.read import rules_that_hold
 from syncengine.service.operations import DELETE_TAG
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.refusals import Refusal
 from syncengine.state.sqlite_reader import recollection
@@ -74,7 +75,7 @@ def check_manifests(project: Project, manifests: ManifestSet, request: PlanReque
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
             return manifests
-        with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as state:
+        with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
             facts = state.facts()
             how = _how(project, request, state, runtime)
             if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
@@ -133,7 +134,7 @@ def make_plan(project: Project, request: PlanRequest, runtime: Runtime, manifest
 
 def _made(inputs: Inputs, request: PlanRequest, runtime: Runtime) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as state:
+    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as state:
         draft = plan_in(state, inputs.manifests, project, request, runtime)
         warnings = state_warnings(project, state, draft.basis.commit)
         listed = warnings_of_approvals(draft, state, project, request)

@@ -33,6 +33,7 @@ from syncengine.project.git_tree import Repository, RevisionFiles, load_revision
 from syncengine.project.model import FILE_NAME, MANIFESTS, Checkout, Project
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.rules.read import rule_set
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.info import Facts, StateReader
 from syncengine.state.losses import ApprovalRecord
 from syncengine.state.refusals import QuarantineRecord, Refusal
@@ -131,7 +132,7 @@ def _against_state(
     inputs: Inputs, answers: dict[object, Any], sides: Sides, name: str, request: PlanRequest, runtime: Runtime
 ) -> Plan:
     project = inputs.project
-    with recollection(project.state, runtime.now, create=request.new_state, root=project.root) as reader:
+    with recollection(project.state, runtime.now, create=request.new_state, memory=memory_of(project)) as reader:
         state = _ReadOnce(reader, reader.exists)
         other = _other(sides, name, state, answers, request, runtime)
         draft = plan_in(state, inputs.manifests, project, request, runtime, other)

@@ -32,10 +32,12 @@ from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector_settings import remember_in, settings_in
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
 from syncengine.state.inbox_entries import BETWEEN_TAGS
 from syncengine.state.inbox_states import FETCH
 from syncengine.state.inbox_writes import AnswerAgain, Decide, EndDelivery, Finish, Revise
+from syncengine.state.store import refuse_vanished
 
 __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
@@ -118,6 +120,7 @@ class Delivery:
         built = build(project, environ, now=now)
         keep = (project.posted_time.keep if project.posted_time else None) or KEEP
         try:
+            refuse_vanished(project.state, memory_of(project))
             return cls(built, open_inbox(project.state, write=True, now=now), keep=keep, now=now)
         except BaseException:
             built.databases.close()

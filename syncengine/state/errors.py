@@ -16,9 +16,6 @@ from syncengine.database import errors as faults
 from syncengine.database.errors import DatabaseFault
 from syncengine.errors import ExitCode, SyncengineError
 
-NEW_STATE = "new-state"
-"""The error code of a missing state that the user has not asked to create."""
-
 
 @dataclass(frozen=True, slots=True)
 class StateTrouble:

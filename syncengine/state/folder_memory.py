@@ -21,8 +21,11 @@ from syncengine.errors import GateTripped
 from syncengine.project import folder as own_folder
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import is_git_ref, without_login
+from syncengine.project.model import Project
 
 REWOUND = "state-rewound"
+NEW_STATE = "new-state"
+"""The error code of a missing state that the user has not asked to create."""
 FOLDER = ".syncengine/seen"
 
 CHANGE = "change"
@@ -54,12 +57,13 @@ class KnownChange(Struct, frozen=True):
 
 
 class FolderMemory:
-    """The memory of a project's folder for the state at one place."""
+    """The memory of a project's folder for the state at one place, which may vanish if it is that of a sandbox."""
 
-    def __init__(self, root: Path, place: str) -> None:
+    def __init__(self, root: Path, place: str, *, may_vanish: bool = False) -> None:
         path = Path(place)
-        shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else without_login(place)
-        self._file = root / FOLDER / f"{sha256_of(shown.encode())[:16]}.json"
+        self._may_vanish = may_vanish
+        self._shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else without_login(place)
+        self._file = root / FOLDER / f"{sha256_of(self._shown.encode())[:16]}.json"
 
     def last(self) -> KnownChange | None:
         """Return the state as last seen, or `None` if none was seen, or the file cannot be read."""
@@ -67,6 +71,16 @@ class FolderMemory:
             return msgspec.json.decode(self._file.read_bytes(), type=KnownChange)
         except (OSError, msgspec.MsgspecError):
             return None
+
+    def refuse_missing(self) -> None:
+        """Raise `GateTripped` if a state was seen: it is missing now, and a new one would know nothing of it."""
+        if self.last() is not None and not self._may_vanish:
+            raise GateTripped(
+                f"state {self._shown} is missing, but this project has used it, and a new one would not know what was"
+                " applied: bring it back from a backup, record it anew with `syncengine state rebuild --from-git REV`,"
+                " or begin a new one with `syncengine apply --new-state`",
+                code=NEW_STATE,
+            )
 
     def take(self, lineage: str, marks: Iterable[Sequence[Any]], *, is_meant: bool = False) -> None:
         """Remember a state by its marks. Raise `GateTripped` if it was set back, unless that `is_meant`."""
@@ -87,9 +101,11 @@ class FolderMemory:
                 replace_whole(self._file, [msgspec.json.encode(seen)], mode=0o600)
 
 
-def memory_of(root: Path, place: str) -> FolderMemory | None:
-    """Return the memory of the state at a place, or `None` for a state in Git, which has its own."""
-    return None if is_git_ref(place) else FolderMemory(root, place)
+def memory_of(project: Project) -> FolderMemory | None:
+    """Return the memory of a project's state, or `None` for a state in Git, which has its own."""
+    if is_git_ref(project.state):
+        return None
+    return FolderMemory(project.root, project.state, may_vanish=project.is_sandbox)
 
 
 def number_of(memory: FolderMemory) -> int:

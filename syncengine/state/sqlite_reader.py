@@ -19,7 +19,7 @@ from syncengine.database.sqlite import connect
 from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
-from syncengine.state.folder_memory import MARKS, memory_of, number_of
+from syncengine.state.folder_memory import MARKS, FolderMemory, number_of
 from syncengine.state.info import (
     FACTS,
     LAST_LIMITS,
@@ -159,16 +159,17 @@ def as_state_errors(state: str) -> Iterator[None]:
 
 @contextmanager
 def recollection(
-    url: str, now: Callable[[], float], *, create: bool = False, root: Path | None = None
+    url: str, now: Callable[[], float], *, create: bool = False, memory: FolderMemory | None = None
 ) -> Iterator[StateReader]:
     """Open the state at a path or URL for reading. Raise `SyncengineError` when it cannot be read.
 
-    `create`: a state in Git may be missing. `root`: the folder of the project, whose memory of the state must fit.
+    `create`: a state in Git, or one that `memory`, which must fit, knows, may be missing.
     """
     with _opened(url, now, create=create) as reader:
-        memory = memory_of(root, url) if root is not None else None
         if memory is not None and reader.exists:
             memory.take(reader.facts().lineage, reader.marks(number_of(memory)))
+        elif memory is not None and not create:
+            memory.refuse_missing()
         yield reader
 
 

@@ -106,11 +106,12 @@ def open_state(
 
     With `write`, create or migrate the state; without, write nothing and read a missing state as empty. `now` is the
     wall clock for times shown to people; `seconds` is this machine's monotonic clock, used to watch other lock holders.
-    Rows of a state in Git stay private until they are published. For such a state, `create` permits beginning a new one
-    where none exists, and `allows_rewound` permits reading a ref that was set back to an earlier version.
+    Rows of a state in Git stay private until they are published. `create` permits beginning a new state in Git, or one
+    that `memory` knows; for a state in Git, `allows_rewound` permits reading a ref that was set back.
 
-    `memory` is the project's memory of a state outside of Git: once it is locked, the state must have the last change
-    that the project knows. With `allows_rewound`, it need not, and every other folder accepts it from then on.
+    `memory` is the project's memory of a state outside of Git: if it knows a state, there must be one, and once it is
+    locked, it must have the last change that the project knows. With `allows_rewound`, it need not, and every other
+    folder accepts it from then on.
 
     Raise `SyncengineError` when the place holds something other than a state, or a state of a newer version.
     """
@@ -121,8 +122,18 @@ def open_state(
         place = GitPlace(url, create=create, allows_rewound=allows_rewound)
         database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
         return State(database, now, seconds=seconds)
+    if memory is not None and not (create or allows_rewound):
+        refuse_vanished(url, memory)  # before it is created below
     database = open_database(url, write=write, new_lineage=new_lineage)
     return State(database, now, seconds=seconds, memory=memory, branches=allows_rewound)
+
+
+def refuse_vanished(url: str, memory: FolderMemory | None) -> None:
+    """Raise `GateTripped` if the project's memory knows a state, and there is none any more."""
+    if memory is not None and memory.last() is not None:
+        with open_state(url, write=False) as looked:
+            if not looked.exists:
+                memory.refuse_missing()
 
 
 class State:

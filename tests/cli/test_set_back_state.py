@@ -1,4 +1,4 @@
-"""A state that was set back between two runs: the project's folder knows a later change, and no run goes on."""
+"""A state that was set back or vanished between two runs: the project's folder knows more, and no run goes on."""
 
 from __future__ import annotations
 
@@ -164,3 +164,75 @@ def test_pruning_and_many_runs_are_no_set_back(project: Project) -> None:
     for file, content in memory.items():
         file.write_bytes(content)
     assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+# --- a state that vanished
+
+
+@pytest.fixture(params=["file", "server"])
+def vanished(request: pytest.FixtureRequest, project: Project) -> Project:
+    """A project that was applied, and an export of its state, which is there no more."""
+    state = project.folder / ".syncengine" / "state.db"
+    if request.param == "server":
+        server: Server = request.getfixturevalue("server")
+        _sql(server, "DROP DATABASE IF EXISTS st WITH (FORCE)", "CREATE DATABASE st")
+        project.environ["SYNCENGINE_STATE"] = server.url().rpartition("/")[0] + "/st"
+    project.wants(tags=TWO)
+    assert project.run("apply", "-y").code == 0
+    assert project.run("state", "export", "-o", "state.jsonl").code == 0
+    if request.param == "server":
+        _sql(server, "DROP DATABASE st WITH (FORCE)", "CREATE DATABASE st")
+    state.unlink(missing_ok=True)
+    project.wants(tags=ONE)
+    return project
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan",),
+        ("plan", "--format", "json"),
+        ("apply", "-y"),
+        ("adopt", "tags.csv"),
+        ("state", "list"),
+        ("state", "export", "-o", "state.jsonl"),
+        ("state", "forget", "tag/A", "-y"),
+        ("state", "lock"),
+        ("time", "pull"),
+    ],
+)
+def test_a_state_that_vanished_is_not_begun_anew(vanished: Project, service: Service, command: tuple[str, ...]) -> None:
+    """Else all would be created again, and B would be forgotten without a word. No file is written over a good one."""
+    vanished.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
+    (vanished.folder / "tags.csv").write_text("name\nA\n")
+    asked, export = service.asked(), (vanished.folder / "state.jsonl").read_bytes()
+    for _ in range(2):
+        done = vanished.run(*command)
+        assert (done.code, "new-state" in done.out + done.err) == (4, True), (done.out, done.err)
+        assert "state rebuild" in done.out + done.err
+        assert "--new-state" in done.out + done.err
+    assert service.asked() == asked
+    assert (vanished.folder / "state.jsonl").read_bytes() == export
+
+
+def test_a_new_state_is_begun_where_that_is_asked_for(vanished: Project) -> None:
+    """Once: every later command goes on with it."""
+    assert "1 to create" in vanished.run("plan", "--new-state").out
+    assert vanished.run("apply", "-y", "--new-state").code == 0
+    assert vanished.run("plan", "--detailed-exitcode").code == 0
+    assert vanished.run("apply", "-y").code == 0
+
+
+def test_an_import_is_a_cure_too(vanished: Project) -> None:
+    """Of the last export: what is declared no longer is known again."""
+    assert vanished.run("state", "import", "state.jsonl", "-y").code == 0
+    assert "tag/B" in vanished.run("state", "list").out
+    assert "forget" in vanished.run("plan").out
+
+
+def test_the_state_of_a_sandbox_may_vanish(project: Project) -> None:
+    """Its data goes with it, which is how one begins anew there."""
+    project.wants(tags=ONE)
+    assert project.run("apply", "-y", "--sandbox").code == 0
+    shutil.rmtree(project.folder / ".syncengine" / "sandbox")
+    assert project.run("apply", "-y", "--sandbox").code == 0

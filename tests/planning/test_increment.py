@@ -449,8 +449,10 @@ def test_a_state_restored_from_a_backup_is_planned_as_it_is(bench: Bench) -> Non
 
 
 def test_a_state_that_is_gone_is_planned_anew(bench: Bench) -> None:
+    """Where the project's folder no longer knows of it either."""
     twice = settle(bench, beginning())
     Path(bench.project().state).unlink()
+    shutil.rmtree(bench.folder / ".syncengine" / "seen")
     planned = twice.same()
     assert isinstance(planned, Plan)
     assert planned.summary.create == 8

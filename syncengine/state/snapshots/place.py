@@ -16,7 +16,8 @@ from syncengine.document.text import as_word
 from syncengine.errors import GateTripped, SyncengineError
 from syncengine.project import folder as own_folder
 from syncengine.project.git_ref import GitRef, is_address, read_ref, without_login
-from syncengine.state.errors import NEW_STATE, diagnose, is_of_disk
+from syncengine.state.errors import diagnose, is_of_disk
+from syncengine.state.folder_memory import NEW_STATE
 from syncengine.state.snapshots import memory
 from syncengine.state.snapshots.git_store import GitStore
 from syncengine.state.snapshots.repository import BareRepository, Remote, no_git
