@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.pages import ROOT, blocks, walked
+from tests.support.pages import ROOT, Walk, blocks, walked
 
 README = ROOT / "README.md"
 LONGEST = 950
@@ -13,7 +13,7 @@ LONGEST = 950
 
 def test_the_plan_is_the_one_that_the_readme_shows(tmp_path: Path) -> None:
     """Its files are written and its commands run in order, and their outputs stand below them."""
-    text, walk = walked(README, tmp_path)
+    text, walk = walked(README, Walk(tmp_path))
     assert walk == text
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support import warm
@@ -28,8 +29,12 @@ def blocks(path: Path, kind: str) -> list[str]:
 class Walk:
     """A reader who does what a page says, beginning in an empty folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str] | None = None, ends: Mapping[str, int] | None = None
+    ) -> None:
+        """`environ` is what the reader has set; `ends` are the exit codes of commands that do not end with 0."""
         self._home = self._folder = folder
+        self._environ, self._ends = environ or {}, ends or {}
 
     def walk(self, text: str) -> str:
         """The page with the outputs that its commands have here."""
@@ -55,10 +60,14 @@ class Walk:
             self._folder /= arguments[0]
             return ""
         assert program == "syncengine", f"a page can be walked with cd and syncengine, not with {program}"
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self._home)}
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self._home), **self._environ}
         done = warm.run(arguments, folder=self._folder, environ=environ)
-        assert done.code == 0, f"{command}: {done.err}"
-        return _filtered(done.out, filter) if filter else done.out
+        assert done.code == self._ends.get(command, 0), f"{command}: {done.err}"
+        return _filtered(done.out, filter) if filter else self.shown(done.out)
+
+    def shown(self, output: str) -> str:
+        """An output as a page shows it."""
+        return output
 
 
 def _filtered(text: str, command: str) -> str:
@@ -66,10 +75,10 @@ def _filtered(text: str, command: str) -> str:
     return done.stdout
 
 
-def walked(path: Path, folder: Path) -> tuple[str, str]:
+def walked(path: Path, walk: Walk) -> tuple[str, str]:
     """A page as it is, and as its commands make it; with `SYNCENGINE_DOCS=write` it is written so."""
     text = path.read_text(encoding="utf-8")
-    new = Walk(folder).walk(text)
+    new = walk.walk(text)
     if WRITES:
         path.write_text(new, encoding="utf-8")
         return new, new

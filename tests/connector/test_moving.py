@@ -1,0 +1,50 @@
+"""The page about moving from another connector, walked at a service that the other connector has used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.cli.service import KEY, Service
+from tests.support import loopback
+from tests.support.pages import ROOT, Walk, blocks, walked
+
+PAGE = ROOT / "docs/moving.md"
+ADDRESS = "https://wisetime.com/connect/api"
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d(:\d\dZ)?")
+
+
+def group(number: int) -> str:
+    return f"7c1d9e00-0000-4000-8000-00000000000{number}"
+
+
+def answered(service: Service, number: int) -> None:
+    """The old connector has delivered a group, and said so."""
+    body = {"timeGroupId": group(number), "status": "SUCCESS"}
+    sent = loopback.post(f"{service.url}/postedtime/status", json=body, headers={"x-api-key": KEY})
+    assert sent.status_code == 200
+
+
+class Reader(Walk):
+    """Who has named the service of a test, and reads of it as the page does: at its address, always at one time."""
+
+    def __init__(self, service: Service, folder: Path) -> None:
+        environ = {"SYNCENGINE_API_KEY": KEY, "SYNCENGINE_BASE_URL": service.url}
+        super().__init__(folder, environ, ends={"syncengine time audit --since 30d": 1})
+        self._url = service.url
+
+    def shown(self, output: str) -> str:
+        same = INSTANT.sub(lambda found: f"2026-05-04{found[1]}09:30{':00Z' * bool(found[2])}", output)
+        return same.replace(self._url, ADDRESS)
+
+
+def test_who_moves_by_the_page_posts_nothing_twice(service: Service, tmp_path: Path) -> None:
+    """Of three groups the old connector has answered for one, only delivered one, and not seen the third."""
+    posted = enumerate(("HAR-1001", "HAR-1002", "OFFICE"), 1)
+    service.post(groups=[{"groupId": group(n), "tag": tag, "totalDurationSecs": 3600 * n} for n, tag in posted])
+    answered(service, 1)
+
+    (tmp_path / "tags.csv").write_text(blocks(PAGE, "csv")[0], encoding="utf-8")
+    text, walk = walked(PAGE, Reader(service, tmp_path))
+    assert walk == text
+    assert (tmp_path / "out/time.jsonl").read_text(encoding="utf-8") == '{"matter":"OFFICE","hours":3}\n'
