@@ -1,20 +1,56 @@
-"""The README's promises: its examples print what it says, and it stays short."""
+"""The README's promises: its examples print what it says, it leads to every page, and it stays short."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from pathlib import Path
 
+import pytest
+
+from tests.support import warm
 from tests.support.pages import ROOT, Walk, blocks, walked
 
 README = ROOT / "README.md"
-LONGEST = 950
+TEXT = README.read_text(encoding="utf-8")
+LONGEST = 900
 """Words of a README that is read to its end."""
+COUNTS = re.compile(r"\d+ (unchanged|changes|requests)")
+"""What depends on the other manifests of a folder."""
+
+
+def begun(folder: Path, *words: str) -> None:
+    done = warm.run(["init", *words], folder=folder, environ={"PATH": os.environ["PATH"], "HOME": str(folder)})
+    assert done.code == 0, done.err
 
 
 def test_the_plan_is_the_one_that_the_readme_shows(tmp_path: Path) -> None:
-    """Its files are written and its commands run in order, and their outputs stand below them."""
+    """Its files are written and its commands run in order, in an empty folder, and their outputs stand below them."""
     text, walk = walked(README, Walk(tmp_path))
     assert walk == text
+
+
+@pytest.mark.parametrize("beginning", ["init", "init --from-csv", "this repository"])
+def test_the_quick_start_works_beside_other_manifests(tmp_path: Path, beginning: str) -> None:
+    """Those that `init` wrote, and the examples: nothing is declared twice, and the plan is the same but for counts."""
+    if beginning == "init":
+        begun(tmp_path)
+    elif beginning == "init --from-csv":
+        shutil.copy(ROOT / "manifests/matters.csv", tmp_path)
+        begun(tmp_path, "--from-csv", "matters.csv", "--key", "number")
+    else:
+        shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
+    walk = Walk(tmp_path).walk(TEXT)
+    assert COUNTS.sub(r"N \1", walk) == COUNTS.sub(r"N \1", TEXT)
+
+
+def test_init_comes_to_terms_with_the_quick_start(tmp_path: Path) -> None:
+    """Who tries first and begins a project then has a valid one."""
+    Walk(tmp_path).walk(TEXT)
+    begun(tmp_path)
+    done = warm.run(["validate"], folder=tmp_path, environ={"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+    assert (done.code, done.out.splitlines()[0]) == (0, "No problems found.")
 
 
 def test_one_plan_is_shown() -> None:
@@ -24,4 +60,21 @@ def test_one_plan_is_shown() -> None:
 
 def test_the_readme_is_short() -> None:
     """Whatever is added to it belongs into a page of docs."""
-    assert len(README.read_text(encoding="utf-8").split()) <= LONGEST
+    assert len(TEXT.split()) <= LONGEST
+
+
+def test_the_first_paragraph_names_the_service() -> None:
+    """In three sentences: what this is, for whom, and why."""
+    first = TEXT.split("\n\n")[1]
+    assert "[WiseTime]" in first
+    assert "WiseTime Connect API 1.3" in " ".join(first.split())
+    assert len(re.findall(r"\.(?= |$)", " ".join(first.split()))) == 3
+
+
+def test_every_page_of_docs_is_reached() -> None:
+    """By a link from here, or from the index, to which a link leads from here."""
+    index = ROOT / "docs/README.md"
+    here = set(re.findall(r"\]\(docs/([\w.-]+)", TEXT))
+    there = set(re.findall(r"\]\(([\w.-]+)", index.read_text(encoding="utf-8")))
+    assert "README.md" in here
+    assert {page.name for page in index.parent.glob("*.md")} <= here | there
