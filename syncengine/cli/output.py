@@ -27,6 +27,9 @@ from syncengine.render.style import Look
 COMMANDS = frozenset({"github"})
 """The formats that consist of workflow commands, which a CI runner reads in the log."""
 
+REPOSITORIES = ("GITHUB_REPOSITORY", "CI_PROJECT_PATH")
+"""The variables in which jobs of GitHub and GitLab have the repository's name, with its owner."""
+
 COMMAND = re.compile("`(syncengine [^`]+)`")
 """The pattern of a command in a message."""
 
@@ -59,7 +62,15 @@ class Output:
             links=links_of(self.blob, os.environ),
             plan_file=as_argument(self.plan_file) if self.plan_file else "",
             place=f"{self.options.place()}{self.selection}",
+            project=self._project(),
         )
+
+    def _project(self) -> str:
+        """Return the project's name: its repository on the host and its folder there, or its folder's name alone."""
+        repository = next((os.environ[name] for name in REPOSITORIES if os.environ.get(name)), "")
+        place = (repository, self._prefix()) if repository else (self.root.resolve().name,)
+        file = Path(self.options.config or FILE_NAME).name
+        return "/".join(filter(None, (*place, "" if file == FILE_NAME else file)))
 
     def _prefix(self) -> str:
         """Return the project's folder relative to the root of its Git repository, or `""` without a repository."""

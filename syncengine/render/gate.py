@@ -9,6 +9,7 @@ from typing import NamedTuple
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, SOURCE, UNKNOWN
 from syncengine.render.escape import file_name, visible
+from syncengine.render.style import Look
 from syncengine.render.words import count_of, number
 
 MOST_UNITS = 50
@@ -81,6 +82,27 @@ def to_approve(gate: Gate) -> tuple[str, ...]:
     if len(open_units) > MOST_UNITS and gate.approve:
         open_units = [gate.approve]
     return tuple(map(visible, open_units))
+
+
+class WayToApprove(NamedTuple):
+    """One way to approve exactly this plan: a sentence, lines to copy, and a sentence behind them, if any."""
+
+    says: str
+    lines: tuple[str, ...]
+    then: str = ""
+
+
+def ways_to_approve(gate: Gate, look: Look, *, is_undo: bool = False) -> Iterator[WayToApprove]:
+    """Yield the ways to approve an open gate (docs/planning.md 5). An undo can be applied only from its saved file."""
+    if not to_approve(gate):
+        return
+    lines = ("approvals:", *(f"  - {approve}" for approve in to_approve(gate)))
+    yield WayToApprove("To approve, add these lines to the project file and have them reviewed:", lines)
+    if approve := for_everything(gate):
+        file = look.plan_file or ("FILE" if is_undo else "")
+        command = " ".join(filter(None, ("syncengine apply", visible(file), f"--approve-deletes {approve}")))
+        then = "FILE is the file that `plan --undo RUN --out FILE` writes." if is_undo and not look.plan_file else ""
+        yield WayToApprove(f"Or approve {everything(gate)}, once:", (command + visible(look.place),), then)
 
 
 def for_everything(gate: Gate) -> str:

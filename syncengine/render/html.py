@@ -6,31 +6,27 @@ same plan, but has no search and no filters.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from html import escape
 from itertools import chain
-from textwrap import dedent
+from urllib.parse import urlsplit
 
 from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import ChangeOrigin, Plan, Summary
+from syncengine.plan.model import Basis, ChangeOrigin, Plan
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import merged, message, tally, where
 from syncengine.render.escape import visible
-from syncengine.render.gate import UnitLine, heading, more_units, to_approve, unit_lines
-from syncengine.render.page_script import SCRIPT
+from syncengine.render.gate import UnitLine, heading, more_units, unit_lines, ways_to_approve
+from syncengine.render.page_files import digest, page_file
 from syncengine.render.repo_paths import link_to
 from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone
-from syncengine.render.stylesheet import STYLESHEET
-from syncengine.render.text import approval_lines
 from syncengine.render.two_sides import (
     SHORT,
     first_sentence,
@@ -41,13 +37,16 @@ from syncengine.render.two_sides import (
     waiting_part,
     warned_first,
 )
-from syncengine.render.view import NOTE_SYMBOL, head_lines, headline, sections_of
+from syncengine.render.view import NOTE_SYMBOL, head_lines, headline, made_public, sections_of
 from syncengine.render.words import FEW, TO_DO, minute, number, plural
 
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
 
 ACTIONS = {**{action.value: action.word for action in Action}, NOTE_SYMBOL: "note"}
 """The name of each symbol, for the filter by action."""
+
+TONES = {Action.CREATE: Tone.CREATE, Action.UPDATE: Tone.UPDATE}
+"""The tone of each action; the others remove."""
 
 FILTERS = ("action", "kind", "file", "origin")
 
@@ -75,7 +74,9 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     own, foremost, first = own_part(plan), said_first(plan), warned_first(plan)
     sections = list(_sections(own, look, ChangeOrigin.PULL_REQUEST if plan.base else None))
     waiting = list(_waiting(plan, look))
+    subject = subject_of(plan.basis, look)
     body = chain(
+        _title(subject),
         (_foremost(diagnostic) for diagnostic in (*foremost, *first)),
         _opening(own),
         _denials(denials(plan.diagnostics)),
@@ -86,7 +87,13 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         waiting,
         _diagnostics([d for d in others(plan.diagnostics) if d not in (*foremost, *first)]),
     )
-    return _page(_text(headline(plan)), body, SCRIPT)
+    return _page(f"{subject}: {headline(plan)}", body, page_file("plan.js"))
+
+
+def subject_of(basis: Basis, look: Look) -> str:
+    """Return the team, or else the service, with the project and the environment that a plan is for."""
+    service = "embedded sandbox" if basis.base_url == "sandbox" else urlsplit(basis.base_url).netloc
+    return " · ".join(filter(None, (basis.team or service, look.project, basis.environment or "")))
 
 
 def _sections(plan: Plan, look: Look, origin: str | None) -> Iterator[str]:
@@ -110,20 +117,16 @@ def _waiting(plan: Plan, look: Look) -> Iterator[str]:
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """Return a page with the errors that prevented a plan."""
-    body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(diagnostics))
-    return _page(f"No plan: {_text(tally(diagnostics))}", body)
+    subject = " · ".join(filter(None, (look.project, "no plan")))
+    return _page(f"{subject}: {tally(diagnostics)}", chain(_title(subject), _diagnostics(diagnostics)))
 
 
 def _page(title: str, body: Iterator[str], script: str = "") -> str:
-    scripts = f"script-src {_digest(script)}; " if script else ""
-    policy = f"default-src 'none'; {scripts}style-src {_digest(STYLESHEET)}; base-uri 'none'; form-action 'none'"
+    style = page_file("pages.css")
+    scripts = f"script-src {digest(script)}; " if script else ""
+    policy = f"default-src 'none'; {scripts}style-src {digest(style)}; base-uri 'none'; form-action 'none'"
     element = f"<script>{script}</script>\n" if script else ""
-    return _PAGE.format(title=title, policy=policy, style=STYLESHEET, body="\n".join(body), script=element)
-
-
-def _digest(text: str) -> str:
-    """Return the source of a content security policy that allows exactly this text."""
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+    return _PAGE.format(title=_text(title), policy=policy, style=style, body="\n".join(body), script=element)
 
 
 _FILTERS = (
@@ -144,13 +147,17 @@ def _tagged(tag: str, css: str, inner: str) -> str:
     return f'<{tag} class="{css}">{inner}</{tag}>'
 
 
+def _title(subject: str) -> Iterator[str]:
+    yield f'<header><p class="product"><b>syncengine</b> plan</p><h1>{_text(subject)}</h1></header>'
+
+
 def _opening(plan: Plan) -> Iterator[str]:
     first, *lines = head_lines(plan)
-    yield f"<header><h1>{_text(first)}</h1>"
+    yield _tagged("p", "lead", _text(first))
     yield from (f'<p class="quiet">{_text(line)}</p>' for line in lines)
     made = f"made {_text(minute(plan.basis.created))}{_commit(plan.basis.commit)}"
-    yield f'<p class="quiet">Plan {_text(plan.id)}, {made}.</p></header>'
-    yield f'<ul class="counts">{"".join(_counts(plan.summary))}</ul>'
+    yield f'<p class="quiet">Plan {_text(plan.id)}, {made}.</p>'
+    yield f'<ul class="counts">{"".join(_counts(plan))}</ul>'
 
 
 def _commit(commit: str | None) -> str:
@@ -162,12 +169,15 @@ def _foremost(diagnostic: Diagnostic) -> str:
     return f'<section class="warning"><h2>{_text(first_sentence(diagnostic))}</h2></section>'
 
 
-def _counts(summary: Summary) -> Iterator[str]:
-    counts = [(word, getattr(summary, action.word)) for action, word in TO_DO.items()]
+def _counts(plan: Plan) -> Iterator[str]:
+    """Yield the counters that are not zero, each in the colour of its action; a tag made public is a warning."""
+    summary = plan.summary
+    counts = [(getattr(summary, action.word), word, TONES.get(action, Tone.REMOVE)) for action, word in TO_DO.items()]
     requests = "request" if summary.requests == 1 else plural("request")
-    for word, count in (*counts, ("unchanged", summary.unchanged), (requests, summary.requests)):
+    others = ((summary.unchanged, "unchanged", "quiet"), (summary.requests, requests, "quiet"))
+    for count, word, css in (*counts, (made_public(plan).total(), "made public", "public"), *others):
         if count:
-            yield f"<li><b>{number(count)}</b>{word}</li>"
+            yield f'<li class="{css}"><b>{number(count)}</b> {word}</li>'
 
 
 def _denials(found: Sequence[Diagnostic]) -> Iterator[str]:
@@ -184,19 +194,32 @@ def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = F
     yield f'<section class="{tone.value}"><h2>{_text(heading(gate))}</h2>'
     if whose:
         yield _tagged("p", "says", _text(whose))
-    more = "".join(f"<li>{_text(text)}</li>" for text in [more_units(gate)] if text)
+    more = "".join(f"<li><span></span><span>{_text(text)}</span></li>" for text in [more_units(gate)] if text)
     yield f'<ul class="units">{"".join(map(_unit, unit_lines(gate)))}{more}</ul>'
     if gate.reasons:
-        yield f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in gate.reasons)}</ul>"
-    if to_approve(gate):
-        lines = "\n".join(map(_text, approval_lines(gate, look, is_undo=is_undo)))
-        yield f"<pre>{dedent(lines)}</pre>"
+        yield f'<ul class="reasons">{"".join(f"<li>{_text(reason)}</li>" for reason in gate.reasons)}</ul>'
+    for way in ways_to_approve(gate, look, is_undo=is_undo):
+        lines = "\n".join(map(_text, way.lines))
+        yield f'<p>{_text(way.says)}</p><div class="copy"><pre>{lines}</pre>{_copy("these lines")}</div>'
+        if way.then:
+            yield f"<p>{_text(way.then)}</p>"
     yield "</section>"
 
 
 def _unit(line: UnitLine) -> str:
-    approve = f"<code>{_text(line.approve)}</code>" if line.approve else ""
-    return f"<li>{_text(f'{line.mark} {line.what}: {line.how}')}{approve}</li>"
+    approve = _approval(line) if line.approve else ""
+    css = ' class="open"' if line.is_open else ""
+    text = _text(f"{line.what}: {line.how}")
+    return f"<li{css}>{_tagged('span', 'mark', line.mark)}<span>{text}{approve}</span></li>"
+
+
+def _approval(line: UnitLine) -> str:
+    return _tagged("span", "copy", f"<code>{_text(line.approve)}</code>{_copy(f'the approval of {line.what}')}")
+
+
+def _copy(what: str) -> str:
+    """Return a button that copies the element before it. The script shows it."""
+    return f'<button type="button" aria-label="{_text(f"Copy {what}")}" hidden>Copy</button>'
 
 
 def _section(section: Section, look: Look, origin: str | None) -> Iterator[str]:
@@ -214,10 +237,15 @@ def _row(row: SectionRow, look: Look, origin: str | None) -> str:
     deep = ' class="deep"' if row.depth else ""
     return (
         f'<li{deep} data-action="{ACTIONS[row.symbol]}"{_facets(member, origin)}>'
-        f'<span class="symbol">{row.symbol}</span>'
-        f'<div><span class="name">{_text(member.name)}</span>{"".join(map(_detail, row.details))}</div>'
+        f"{_symbol(row)}"
+        f'<div><span class="name">{_text(member.name)}</span>{_details(row)}</div>'
         f"{_place(row, look)}</li>"
     )
+
+
+def _symbol(row: SectionRow) -> str:
+    word = ACTIONS[row.symbol]
+    return f'<span class="symbol" role="img" aria-label="{word}" title="{word}">{row.symbol}</span>'
 
 
 def _facets(member: Member, origin: str | None) -> str:
@@ -238,16 +266,20 @@ def _place(row: SectionRow, look: Look) -> str:
 def _group(row: SectionRow, look: Look, origin: str | None) -> str:
     """Return the row of similar resources: their common change, an example, and each resource behind a click."""
     deep = " deep" if row.depth else ""
-    details = "".join(map(_detail, row.details))
     example = _tagged("span", "detail remark", _text(row.example)) if row.example else ""
     names = ", ".join(_text(member.name) for member in row.members[:FEW])
     more = f" … and {number(len(row.members) - FEW)} more" if len(row.members) > FEW else ""
     rows = "\n".join(_row(each, look, origin) for each in row.rows)
     return (
-        f'<li class="group{deep}"><span class="symbol">{row.symbol}</span><div><span class="name">{_text(row.label)}'
-        f"</span>{details}{example}<details><summary>{names}{more}</summary>"
-        f'<ul class="rows">{rows}</ul></details></div>{_place(row, look)}</li>'
+        f'<li class="group{deep}">{_symbol(row)}<div><span class="name">{_text(row.label)}'
+        f"</span>{_details(row)}{example}</div>{_place(row, look)}"
+        f'<details><summary>{names}{more}</summary><ul class="rows">{rows}</ul></details></li>'
     )
+
+
+def _details(row: SectionRow) -> str:
+    """Return the details of a row, with spaces between them, at which a line may break."""
+    return "".join(f" {_detail(detail)}" for detail in row.details)
 
 
 def _detail(detail: ChangeDetail) -> str:

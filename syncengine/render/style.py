@@ -19,6 +19,7 @@ class Look:
     `lines` reads the source lines that carets point into; no carets are shown when it is `None`. `prefix` is the
     project's folder relative to the repository's root, for formats with paths from there. `links` lead to its host.
     `plan_file` and `place` complete commands to copy: the file of a saved plan, and the options that name the project.
+    `project` is its name in the title of a page.
     """
 
     width: int = 80
@@ -30,6 +31,7 @@ class Look:
     links: Links = NO_LINKS
     plan_file: str = ""
     place: str = ""
+    project: str = ""
 
 
 PLAIN = Look()
@@ -40,6 +42,7 @@ class Tone(StrEnum):
 
     HEADING = "heading"
     REMOVE = "remove"
+    PUBLIC = "public"
     CREATE = "create"
     UPDATE = "update"
     NOTE = "note"
@@ -51,6 +54,7 @@ class Tone(StrEnum):
 STYLES: dict[Tone, str] = {
     Tone.HEADING: "1",
     Tone.REMOVE: "31",
+    Tone.PUBLIC: "31",
     Tone.CREATE: "32",
     Tone.UPDATE: "33",
     Tone.NOTE: "36",

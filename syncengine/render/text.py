@@ -14,7 +14,7 @@ from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import cells, visible, wrapped
-from syncengine.render.gate import everything, for_everything, heading, more_units, to_approve, unit_lines
+from syncengine.render.gate import heading, more_units, unit_lines, ways_to_approve
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
@@ -203,22 +203,8 @@ def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = F
     for reason in gate.reasons:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
-    if to_approve(gate):
-        yield from approval_lines(gate, look, is_undo=is_undo)
-
-
-def approval_lines(gate: Gate, look: Look, *, is_undo: bool = False) -> Iterator[str]:
-    """Yield unwrapped lines on how to approve exactly this plan (docs/planning.md 5).
-
-    An undo can be applied only from its saved file.
-    """
-    yield f"{_INDENT}To approve, add these lines to the project file and have them reviewed:"
-    yield f"{_INDENT * 2}approvals:"
-    yield from (f"{_INDENT * 2}  - {approve}" for approve in to_approve(gate))
-    if approve := for_everything(gate):
-        yield f"{_INDENT}Or approve {everything(gate)}, once:"
-        file = look.plan_file or ("FILE" if is_undo else "")
-        command = " ".join(filter(None, ("syncengine apply", visible(file), f"--approve-deletes {approve}")))
-        yield f"{_INDENT * 2}{command}{visible(look.place)}"
-        if is_undo and not look.plan_file:
-            yield f"{_INDENT}FILE is the file that `plan --undo RUN --out FILE` writes."
+    for way in ways_to_approve(gate, look, is_undo=is_undo):  # unwrapped, to be copied
+        yield f"{_INDENT}{way.says}"
+        yield from (f"{_INDENT * 2}{line}" for line in way.lines)
+        if way.then:
+            yield f"{_INDENT}{way.then}"

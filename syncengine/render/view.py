@@ -6,7 +6,7 @@ view are safe to show (`escape.py`).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from syncengine.plan.aim import Note
-from syncengine.plan.diff import OPENED, PUBLISHED, Action, Change
+from syncengine.plan.diff import OPENED, PUBLISHED, Action, Change, FieldChange
 from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
@@ -97,11 +97,20 @@ def obstacles(plan: Plan) -> Iterator[str]:
         yield f"Blocked: approval needed{' for earlier changes' if is_earlier else ''}."
 
 
+def made_public(plan: Plan) -> Counter[FieldChange]:
+    """Return how many tags become public: PRIVATE ones (`OPENED`), and those of unknown visibility (`PUBLISHED`)."""
+    count: Counter[FieldChange] = Counter()
+    for change in plan.changes:
+        if opening := change.opening:
+            count[opening] += len(change.opens or (change,))
+    return count
+
+
 def _opens(plan: Plan) -> Iterator[str]:
     """Yield a sentence that counts the tags that become public, if any."""
-    opening = [(change.opening, len(change.opens or (change,))) for change in plan.changes if change.opening]
+    public = made_public(plan)
     for first, what in ((OPENED, "PRIVATE tag"), (PUBLISHED, "tag")):
-        if count := sum(count for each, count in opening if each == first):
+        if count := public[first]:
             yield f"Makes {count_of(count, what)}{'' if first == OPENED else ' of unknown visibility'} public."
 
 
@@ -228,10 +237,10 @@ REMOVALS: tuple[Topic, ...] = (
     Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), *_KEYWORDS),
     Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), *_METADATA),
     *(Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), *_CLEARED) for kind in Kind),
-    Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
-    Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), *_OPENED),
+    Topic(Kind.TAG, Action.UPDATE, "Make {} public: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), *_OPENED),
+    Topic(Kind.TAG, Action.CREATE, "Make {} public under a new name: PRIVATE → PUBLIC", Tone.PUBLIC, (OPEN,), *_OPENED),
     *(
-        Topic(Kind.TAG, action, "Make {} of unknown visibility public", Tone.REMOVE, (UNKNOWN,), *_PUBLISHED)
+        Topic(Kind.TAG, action, "Make {} of unknown visibility public", Tone.PUBLIC, (UNKNOWN,), *_PUBLISHED)
         for action in (Action.UPDATE, Action.CREATE)
     ),
 )
@@ -311,7 +320,7 @@ def _topic(topic: Topic, entries: _TopicEntries, extent: Extent) -> _TopicRows:
         extent.fold,
         NOUNS[topic.kind],
         least=0 if is_update else MANY,
-        rank=Rank.REMOVAL if topic.tone is Tone.REMOVE else None,
+        rank=Rank.REMOVAL if topic in REMOVALS else None,
         unlike=", all different" if is_update or is_fresh else "",
         fresh=is_fresh,
         total=None if is_update or is_fresh else partial(_total, changes),

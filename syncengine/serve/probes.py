@@ -19,32 +19,51 @@ from starlette.types import ASGIApp
 
 from syncengine import __version__
 from syncengine.errors import SyncengineError
+from syncengine.render.page_files import digest, page_file
 from syncengine.serve.readiness import Readiness
 from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded, listening, origin_form
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>syncengine: {{ "ready" if not reasons else "not ready" }}</title>
-<h1>{{ "Ready" if not reasons else "Not ready" }}</h1>
+<style>{{ style | safe }}</style>
+</head>
+<body>
+<main>
+<header><p class="product"><b>syncengine</b> serve</p><h1>{{ "Ready" if not reasons else "Not ready" }}</h1></header>
+{% if reasons %}
+<section class="error">
 {% for reason in reasons %}
 <p>{{ reason }}</p>
 {% endfor %}
-{% if configuration %}
-<p><b>Nothing is reconciled by the project file on disk:</b> {{ configuration }}</p>
+</section>
 {% endif %}
+{% if configuration %}
+<section class="warning"><h2>Nothing is reconciled by the project file on disk</h2><p>{{ configuration }}</p></section>
+{% endif %}
+<section>
 <table>
-<tr><th>last apply<td>{{ reconciled or "none yet" }}
+<tbody>
+<tr><th scope="row">last apply</th><td>{{ reconciled or "none yet" }}</td></tr>
 {% for state, count in groups.items() %}
-<tr><th>groups {{ state }}<td>{{ count }}
+<tr><th scope="row">groups {{ state }}</th><td>{{ "{:,}".format(count) }}</td></tr>
 {% endfor %}
 {% for trouble in troubles %}
-<tr><th>sink {{ trouble.sink }}<td>{{ trouble.message }}
+<tr><th scope="row">sink {{ trouble.sink }}</th><td class="failed">{{ trouble.message }}</td></tr>
 {% endfor %}
-<tr><th>up for<td>{{ uptime }}
-<tr><th>version<td>{{ version }}
+<tr><th scope="row">up for</th><td>{{ uptime }}</td></tr>
+<tr><th scope="row">version</th><td>{{ version }}</td></tr>
+</tbody>
 </table>
+</section>
+</main>
+</body>
+</html>
 """)
 """What the probes tell, for a person: no people, no time that they posted, no secrets."""
 
@@ -82,6 +101,7 @@ def probes(readiness: Readiness) -> Starlette:
 
     async def page(_: Request) -> Response:
         groups: dict[str, int] = {}
+        style = page_file("pages.css")
         with suppress(SyncengineError):
             groups = await asyncio.to_thread(readiness.counts)
         text = PAGE.render(
@@ -92,8 +112,10 @@ def probes(readiness: Readiness) -> Starlette:
             troubles=readiness.troubles,
             uptime=timedelta(seconds=int(time.monotonic() - readiness.started)),
             version=__version__,
+            style=style,
         )
-        return HTMLResponse(text, headers={"Content-Security-Policy": "default-src 'none'"})
+        policy = f"default-src 'none'; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
+        return HTMLResponse(text, headers={"Content-Security-Policy": policy})
 
     paths = {"/": page, "/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
     return Starlette(routes=[Route(path, answer) for path, answer in paths.items()])

@@ -23,6 +23,34 @@ collect_ignore_glob = [] if CHROMIUM and DRIVER else ["test_*.py"]
 
 T = TypeVar("T")
 
+FAINT = """
+const parts = color => color.match(/[\\d.]+/g).map(Number);
+const light = rgb => {
+  const [r, g, b] = rgb.slice(0, 3).map(each => {
+    const part = each / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = element => {
+  for (let each = element; each; each = each.parentElement) {
+    const color = parts(getComputedStyle(each).backgroundColor);
+    if (color.length < 4 || color[3] > 0) return color;
+  }
+  return [255, 255, 255];
+};
+const faint = new Set();
+for (const element of document.querySelectorAll("body *")) {
+  if (![...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+  if (!element.checkVisibility() || element.closest(".unseen, script, option")) continue;
+  const [low, high] = [light(parts(getComputedStyle(element).color)), light(behind(element))].sort((a, b) => a - b);
+  const ratio = (high + 0.05) / (low + 0.05);
+  if (ratio < 4.5) faint.add(`${element.tagName}.${element.className} ${ratio.toFixed(2)}`);
+}
+return [...faint];
+"""
+"""A script that returns each element whose text has less contrast than 4.5 to 1 with what is behind it (WCAG 1.4.3)."""
+
 PATIENCE_SECONDS = 30.0
 """How long the page may take to show what must come."""
 
@@ -35,7 +63,13 @@ def chromium() -> Iterator[Chrome]:
 
     options = ChromeOptions()
     options.binary_location = str(CHROMIUM)
-    for argument in ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1600"):
+    for argument in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,1600",
+        "--hide-scrollbars",
+    ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options=options, service=Service(DRIVER))
@@ -43,6 +77,32 @@ def chromium() -> Iterator[Chrome]:
         yield driver
     finally:
         driver.quit()
+
+
+@contextmanager
+def emulated(browser: Chrome, width: int, scheme: str, height: int = 900) -> Iterator[None]:
+    """A screen of this width in pixels, whose reader prefers `light` or `dark` colours."""
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme_feature]})
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def assert_fits(browser: Chrome) -> None:
+    """The page is not wider than its screen, and every text on it can be read."""
+    script = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    width, room = browser.execute_script(script)  # type: ignore[no-untyped-call]
+    assert width <= room
+    assert browser.execute_script(FAINT) == []  # type: ignore[no-untyped-call]
+
+
+LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+"""The widths of a screen and of a telephone in pixels, in the colours that readers may prefer."""
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .conftest import Console
+import pytest
+
+from .conftest import LOOKS, Console, assert_fits, emulated
 
 HOSTILE = '<img src=x onerror="document.title=\'owned\'"> & "T"'
 
@@ -157,13 +159,42 @@ def test_names_are_text_wherever_they_come_from(console: Console) -> None:
 
 
 def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
-    """A page shows a hundred of them, says how many there are, and looks for the others."""
+    """A page shows fifty of them, says how many there are, and looks for the others."""
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(1500)]})
     console.open()
-    assert "Tags not shown: 1400" in console.text("section[aria-labelledby=tags]")
+    assert console.text("section[aria-labelledby=tags] .count") == "1,500"
     console.fill("find", "149")
     console.press("Show")
     console.until(lambda: console.text("section[aria-labelledby=tags] .count") == "12")
+
+
+def test_pages_of_thousands_of_tags_are_turned(console: Console) -> None:
+    """Forwards and back; a page stays where it is while news come in, and leads on from there."""
+    for half in (0, 2000):
+        console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(half, half + 2000)]})
+    console.open()
+    section = "section[aria-labelledby=tags]"
+    names = f"return [...document.querySelectorAll('{section} td.name')].map(cell => cell.innerText)"
+    for page in (1, 2, 3):
+        assert f"Page {page} of 80" in console.text(f"{section} nav")
+        shown = console.browser.execute_script(names)  # type: ignore[no-untyped-call]
+        assert shown == [f"T{number:04}" for number in range((page - 1) * 50, page * 50)]
+        console.browser.find_element("link text", "Next").click()
+        console.until(lambda page=page: f"Page {page + 1} of 80" in console.text(f"{section} nav"))
+    console.do("/tags", {"tags": [{"name": "A-first"}]})
+    console.until(lambda: console.text(f"{section} .count") == "4,001")
+    assert "Page 4 of 81" in console.text(f"{section} nav")
+    console.browser.find_element("link text", "Previous").click()
+    console.until(lambda: "Page 3 of 81" in console.text(f"{section} nav"))
+
+
+def test_categories_stand_before_tags(console: Console) -> None:
+    """They are few, and what a team looks for first."""
+    console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(60)]})
+    console.open()
+    headings = "return [...document.querySelectorAll('h2')].map(heading => heading.id)"
+    ids = console.browser.execute_script(headings)  # type: ignore[no-untyped-call]
+    assert ids == ["post-time", "posted-time", "categories", "activity-types", "tags", "requests"]
 
 
 def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
@@ -189,21 +220,19 @@ def test_without_scripts_the_page_shows_the_same(console: Console) -> None:
         console.until(lambda: "second" in console.document())
 
 
-def test_a_narrow_window_scrolls_tables_and_not_the_page(console: Console) -> None:
-    """400 px: what is too wide for it scrolls in a box of its own, long names and addresses too."""
+@pytest.mark.parametrize(("width", "scheme"), [*LOOKS, (700, "light"), (1000, "light")])
+def test_nothing_stands_out_of_the_console(console: Console, width: int, scheme: str) -> None:
+    """Long names, texts and addresses break; what a table shows side by side stands one below the other on a phone."""
     long = "https://connector.example.com/" + "a-very-long-way-to-go/" * 8
-    console.ask("/tag", {"name": "ACME-0042", "description": "words " * 40, "url": long})
+    console.ask("/tag", {"name": "N" * 200, "description": "words " * 40, "url": long, "metadata": {"M" * 90: "V" * 9}})
+    console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(100)]})
+    console.do("/categories", {"tagCategories": [{"externalId": "E" * 200, "label": "L" * 200}]})
     console.ask("/activitytype/batch", {"activityTypes": [{"code": "A101", "label": "L" * 200, "enableIfNew": True}]})
     console.ask("/postedtime/subscribe", {"callbackUrl": long, "callerKey": "k"})
-    console.do("/posted-time", {"tag": "ACME-0042", "description": "words " * 40})
-    metrics = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    console.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
+    console.ask("/healthcheck/failure/notify", {"errorType": "UNKNOWN", "userErrorMessage": "F" * 200})
+    for state in ("success", "failed"):
+        console.do("/posted-time", {"tag": "N" * 200, "description": "words " * 40, "user": {"name": state * 20}})
+    with emulated(console.browser, width, scheme):
         console.open()
         console.until(lambda: console.text("tr[data-group]"))
-        widths = "return [document.documentElement.scrollWidth, document.querySelector('.scroll').clientWidth]"
-        page, box = console.browser.execute_script(widths)  # type: ignore[no-untyped-call]
-    finally:
-        console.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert page <= 400
-    assert box < 400
+        assert_fits(console.browser)

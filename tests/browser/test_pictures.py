@@ -1,40 +1,44 @@
-"""The comment and the pictures of docs/first-pull-request.md, made of its project by the program and a browser.
+"""The comment of docs/first-pull-request.md, and the pictures of plans, made of projects by the program and a browser.
 
-A picture is named for what the page says, so that an old one is noticed; `SYNCENGINE_DOCS=write` makes them anew.
+Each picture says in a comment of its own what the page said, so that an old one is noticed; `SYNCENGINE_DOCS=write`
+makes them anew.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+import struct
 import subprocess
-from collections.abc import Iterator
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import warm
+from syncengine.sandbox.app import running_sandbox
+from tests.support import loopback, warm
 from tests.support.pages import ROOT, WRITES
 
-from .test_plan_page import Page
+from .conftest import emulated
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 PAGE = ROOT / "docs/first-pull-request.md"
 IMAGES = ROOT / "docs/images"
-PICTURES = {"wide": (1280, 1450, "light"), "narrow": (390, 780, "dark")}
-"""Width and height in pixels, and the colours that the reader prefers."""
+LARGEST = 200_000
+"""The largest size of a picture in bytes; a README loads quickly."""
 
 ADA = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (
     ("NAME", "Ada"), ("EMAIL", "ada@example.com"), ("DATE", "2026-03-02T09:00:00Z"))}  # fmt: skip
-GITHUB = {"GITHUB_SERVER_URL": "https://github.example.com", "GITHUB_REPOSITORY": "acme/tags"}
+GITHUB = {"GITHUB_SERVER_URL": "https://github.example.com"}
 
 APPROVAL = re.compile(r"@[0-9a-f]{20}\b")
-CHANGING = re.compile(r"\bPlan [0-9a-f]{12}|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC)?|@[0-9a-f]{20}\b")
-"""Whatever is another one in each plan: its name, its time, and approvals, which are those of a state."""
+CHANGING = re.compile(r"\b(?:Plan|commit) [0-9a-f]{12}|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC)?|@[0-9a-f]{20}\b")
+"""Whatever is another one in each plan: its name, commit and time, and approvals, which are those of a state."""
 
 
 def declared(*, is_changed: bool) -> str:
@@ -53,46 +57,94 @@ def declared(*, is_changed: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+FIRM = """\
+tagCategories:
+  - {externalId: hartmann, label: Hartmann Optics, keywords: [hartmann optics]}
+  - {externalId: solera, label: Solera Foods, keywords: [solera foods]}
+defaults: {tags: {visibility: PRIVATE}}
+tags:
+  - {name: HAR-1001, category: hartmann, description: Opposition against EP 3 417 209, keywords: [EP 3417209, lens]}
+  - {name: HAR-1002, category: hartmann, description: Licence for coated lenses, keywords: [Lensworks licence]}
+  - {name: HAR-1003, category: hartmann, description: Trade mark HARTMANN VISION, keywords: [HARTMANN VISION]}
+  - {name: SOL-3001, category: solera, description: Purchase of a cannery, keywords: [cannery, Project Almond]}
+  - {name: SOL-3002, category: solera, description: Olive recall, keywords: [olives]}
+"""
+PROJECT = """\
+version: 1
+service: {baseUrl: sandbox}
+environments: {production: {}}
+policy:
+  tagRemoval: retire
+  maxDeletes: {tags: 0, keywords: 0}
+  diagnostics: {private-in-shared-category: off}
+"""
+
+
 class Team:
-    """A clone of the team's repository, in which its base is applied."""
+    """A clone of the team's repository."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "tags"
-        self._environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **ADA}
+    def __init__(self, folder: Path, repository: str, project: str) -> None:
+        self.folder = folder / repository.partition("/")[2]
+        self._environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **ADA, **GITHUB}
+        self._environ["GITHUB_REPOSITORY"] = repository
         self.git("init", "--quiet", "--bare", "--initial-branch=main", "origin.git", folder=folder)
-        self.git("clone", "--quiet", "origin.git", "tags", folder=folder)
-        self._write("syncengine.yaml", "version: 1\nservice: {baseUrl: sandbox}\n")
-        self._write(".gitignore", ".syncengine/\n")
-        self.commit(is_changed=False)
-        self.git("push", "--quiet", "origin", "main")
-        self.run("apply", "-y")
+        self.git("clone", "--quiet", "origin.git", self.folder.name, folder=folder)
+        self.write("syncengine.yaml", project)
+        self.write(".gitignore", ".syncengine/\n")
 
-    def commit(self, *, is_changed: bool) -> None:
-        self._write("manifests/matters.yaml", declared(is_changed=is_changed))
+    def commit(self, manifest: str) -> None:
+        self.write("manifests/matters.yaml", manifest)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Review descriptions")
 
     def run(self, *arguments: str) -> str:
-        done = warm.run(arguments, folder=self.folder, environ={**self._environ, **GITHUB})
+        done = warm.run(arguments, folder=self.folder, environ=self._environ)
         assert done.code == 0, done.err
         return done.out
 
     def git(self, *arguments: str, folder: Path | None = None) -> None:
         subprocess.run(["git", *arguments], cwd=folder or self.folder, env=self._environ, check=True)
 
-    def _write(self, name: str, text: str) -> None:
+    def write(self, name: str, text: str) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[Team]:
-    team = Team(tmp_path)
+def team(tmp_path: Path) -> Team:
+    """A pull request beside the base that is applied."""
+    team = Team(tmp_path, "acme/tags", "version: 1\nservice: {baseUrl: sandbox}\n")
+    team.commit(declared(is_changed=False))
+    team.git("push", "--quiet", "origin", "main")
+    team.run("apply", "-y")
     team.git("switch", "--quiet", "--create", "tidy")
-    team.commit(is_changed=True)
+    team.commit(declared(is_changed=True))
     team.run("plan", "--base", "origin/main", "--report", "json=plan.json", "--report", "html=plan.html")
-    yield team
+    return team
+
+
+@pytest.fixture
+def firm(tmp_path: Path) -> Team:
+    """A matter that is closed, one that loses a keyword, one that becomes public; somebody approved the first two."""
+    firm = Team(tmp_path, "bell-hart/matters", PROJECT)
+    data = firm.folder / ".syncengine/sandbox/service.db"
+    data.parent.mkdir(parents=True)
+    with running_sandbox(data) as running, loopback.client(base_url=running.control_url) as control:
+        assert control.post("/settings", json={"teamName": "Bell & Hart LLP"}).is_success
+    firm.commit(FIRM)
+    firm.run("apply", "-y", "--env", "production")
+    kept = [line for line in FIRM.splitlines() if "SOL-3002" not in line]
+    changed = "\n".join(kept).replace(", lens]", "]").replace("coated lenses", "tinted lenses")
+    changed = changed.replace("VISION, keywords", "VISION, visibility: PUBLIC, keywords")
+    new = "  - {name: SOL-3003, category: solera}"
+    firm.commit(f"{changed}\n{new}\n")
+    plan = json.loads(firm.run("plan", "--env", "production", "--format", "json"))
+    (approved,) = [unit["approve"] for unit in plan["gate"]["units"] if unit["unit"] == "manifests/matters.yaml"]
+    firm.write("syncengine.yaml", f"{PROJECT}approvals:\n  - {approved}\n")
+    firm.commit((firm.folder / "manifests/matters.yaml").read_text(encoding="utf-8"))
+    firm.run("plan", "--env", "production", "--report", "html=plan.html")
+    return firm
 
 
 def held(name: str, content: str) -> str:
@@ -114,19 +166,39 @@ def test_the_comment_is_the_one_that_is_published(team: Team) -> None:
     assert APPROVAL.sub("@", written) == APPROVAL.sub("@", shown)
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_picture_is_of_the_page_that_is_made(chromium: Chrome, team: Team, name: str, tmp_path: Path) -> None:
-    width, height, scheme = PICTURES[name]
-    page = Page(chromium, tmp_path)
-    chromium.get((team.folder / "plan.html").as_uri())
-    with page.emulated(width, scheme, height):
-        says = hashlib.sha256(CHANGING.sub("", page.text("body")).encode()).hexdigest()[:12]
-        picture = chromium.get_screenshot_as_png()
-    file = IMAGES / f"plan-{name}-{says}.png"
+def assert_pictured(browser: Chrome, team: Team, name: str, width: int, scheme: str, height: int = 0) -> None:
+    """The picture is of what the page says; it is as high as the page if `height` is 0."""
+    file = IMAGES / f"plan-{name}.png"
+    with emulated(browser, width, scheme, height or 900):
+        browser.get((team.folder / "plan.html").as_uri())
+        text, needed = browser.execute_script(  # type: ignore[no-untyped-call]
+            "return [document.body.innerText, document.querySelector('main').offsetHeight]"
+        )
+    says = hashlib.sha256(CHANGING.sub("", text).encode()).hexdigest()
     if WRITES:
-        for old in IMAGES.glob(f"plan-{name}-*.png"):
-            old.unlink()
-        file.write_bytes(picture)
-    shown = f"![The page of the plan, {width} pixels wide](images/{file.name})\n"
-    assert held(name, shown) == shown
-    assert file.is_file()
+        with emulated(browser, width, scheme, height or needed):
+            file.write_bytes(commented(browser.get_screenshot_as_png(), says))
+    picture = file.read_bytes()
+    assert (f"Comment\0{says}".encode() in picture, len(picture) <= LARGEST) == (True, True)
+
+
+def commented(picture: bytes, comment: str) -> bytes:
+    """A picture in PNG with a comment behind its first part, which has 33 bytes."""
+    text = b"tEXt" + f"Comment\0{comment}".encode("latin-1")
+    part = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+    return picture[:33] + part + picture[33:]
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height", "scheme"), [("wide", 1280, 1450, "light"), ("narrow", 390, 780, "dark")]
+)
+def test_the_pictures_of_a_pull_request_are_of_its_page(
+    chromium: Chrome, team: Team, name: str, width: int, height: int, scheme: str
+) -> None:
+    assert_pictured(chromium, team, name, width, scheme, height)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pictures_of_a_reviewed_plan_are_of_its_page(chromium: Chrome, firm: Team, scheme: str) -> None:
+    """Those of the README, for readers of light and of dark pages."""
+    assert_pictured(chromium, firm, scheme, 1280, scheme)

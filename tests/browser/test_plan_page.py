@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as replace_look
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,10 @@ from syncengine.plan.model import Base, Plan
 from syncengine.render.html import plan_html
 from syncengine.render.links import Links
 from syncengine.render.style import Look
-from syncengine.resource import Source
-from tests.render.samples import HOSTILE, at, everything, field, hostile, plan_of, tag
+from syncengine.resource import Body, Source
+from tests.render.samples import HOSTILE, at, category, everything, field, hostile, plan_of, tag
+
+from .conftest import LOOKS, PATIENCE_SECONDS, assert_fits, emulated
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -55,9 +57,9 @@ class Page:
     browser: Chrome
     folder: Path
 
-    def open(self, plan: Plan) -> None:
+    def open(self, plan: Plan, project: str = "acme/tags") -> None:
         file = self.folder / "plan.html"
-        file.write_text(plan_html(plan, LOOK), encoding="utf-8")
+        file.write_text(plan_html(plan, replace_look(LOOK, project=project)), encoding="utf-8")
         self.browser.get(file.as_uri())
 
     def run(self, script: str, *values: Any) -> Any:
@@ -85,20 +87,13 @@ class Page:
         )
         return list(self.run(script, ROWS))
 
+    def until(self, look: Callable[[], bool]) -> None:
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.browser, PATIENCE_SECONDS, poll_frequency=0.05).until(lambda _: look())
+
     def text(self, selector: str) -> str:
         return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
-
-    @contextmanager
-    def emulated(self, width: int, scheme: str, height: int = 900) -> Iterator[None]:
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        scheme_feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme_feature]})
-        try:
-            yield
-        finally:
-            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 @pytest.fixture
@@ -177,14 +172,11 @@ def test_a_place_is_a_link_to_its_line(page: Page) -> None:
 
 def test_a_narrow_page_is_not_wider_than_its_screen(page: Page) -> None:
     """Long words break."""
-    plan = plan_of(reviewed(1))
-    page.open(replace(plan, basis=replace(plan.basis, id="p-" + "0" * 80, commit="c0ffee" * 7)))
-    screen = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    try:
-        assert page.run("return document.documentElement.scrollWidth") == 390
-    finally:
-        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    plan = plan_of(reviewed(1), team="T" * 90)
+    basis = replace(plan.basis, id="p-" + "0" * 80, commit="c0ffee" * 7, environment="E" * 90)
+    with emulated(page.browser, 390, "light"):
+        page.open(replace(plan, basis=basis), project="p" * 200)
+        assert_fits(page.browser)
 
 
 def test_hostile_text_runs_nothing_and_is_found(page: Page) -> None:
@@ -221,25 +213,154 @@ def test_without_scripts_everything_is_there_but_the_filters(page: Page) -> None
     assert (SECRET in html, "Matter 17 of ACME (reviewed)" in html) == (True, True)
 
 
+def removals() -> Plan:
+    """A category and 40 tags that go with it, 60 tags that are retired, two that are deleted, and a long name."""
+    gone = category("old-client")
+
+    def removed(number: int) -> Body:
+        fields = {"description": f"Trade mark {number} of the old client", "visibility": "PRIVATE"}
+        return Body(fields, (f"OLD-{number}", f"EP {number * 7919}"), {"Client": f"Client {number}"})
+
+    def leaving(name: str, action: Action, number: int, **more: Any) -> Change:
+        return Change(key=tag(name), action=action, source=at(number), removed=removed(number), **more)
+
+    return plan_of(
+        Change(key=gone, action=Action.DELETE, source=at(3), removed=Body({"label": "Old client"}, (), {})),
+        *(leaving(f"OLD-{n}", Action.DELETE, n, cascade=gone) for n in range(40)),
+        *(leaving(f"R-{n}", Action.RETIRE, n, keywords_deleted=(f"EP {n}",)) for n in range(100, 160)),
+        *(leaving("N" * 200 + str(n), Action.DELETE, n) for n in range(200, 202)),
+        gate=everything().gate,
+    )
+
+
+def test_a_page_says_for_whom_it_is(page: Page) -> None:
+    """Team, project and environment, in its title and its heading; without a team the service is named."""
+    plan = plan_of(reviewed(1))
+    page.open(replace(plan, basis=replace(plan.basis, environment="production")))
+    assert page.text("h1") == "Patents EU · acme/tags · production"
+    assert page.browser.title.startswith("Patents EU · acme/tags · production: Plan: 1 to update")
+    page.open(replace(plan, basis=replace(plan.basis, team=None)))
+    assert page.text("h1") == "wisetime.com · acme/tags"
+    page.open(plan_of(team=HOSTILE), project=HOSTILE)
+    assert page.text("h1").count('<script>alert("x")</script>') == 2
+
+
+def test_counters_have_the_colours_of_their_actions(page: Page) -> None:
+    """The colour of a counter is that of the section it counts; a tag made public has a colour of its own."""
+    page.open(everything())
+    counters = page.run("return [...document.querySelectorAll('.counts li')].map(each => each.innerText.split(/\\s/))")
+    words = {" ".join(more): int(count) for count, *more in counters}
+    assert (words["to create"], words["to retire"], words["made public"], words["unchanged"]) == (3, 1, 1, 41)
+    of = "getComputedStyle(document.querySelector(arguments[0])).color"
+    for tone in ("create", "update", "remove"):
+        assert page.run(f"return {of}", f".counts .{tone} b") == page.run(f"return {of}", f"section.{tone} h2")
+    public = page.run(f"return {of.replace('.color', '.backgroundColor')}", ".counts .public")
+    assert public == page.run(f"return {of}", "section.public h2")
+    assert public not in [page.run(f"return {of}", f".counts .{tone}") for tone in ("create", "update", "remove")]
+    page.open(plan_of(reviewed(1)))
+    assert page.text(".counts .public") == ""
+
+
+def test_no_line_has_two_marks_in_front(page: Page) -> None:
+    """A list whose lines have marks of their own has no bullets."""
+    page.open(replace(everything(), compared=Base("origin/main", "c0ffee", {"tag/ACME-0043": "merged"})))
+    marked = "li:has(> .mark), li:has(> .symbol)"
+    bullets = f"return [...document.querySelectorAll('{marked}')].map(each => getComputedStyle(each).listStyleType)"
+    assert set(page.run(bullets)) == {"none"}
+
+
+@pytest.mark.parametrize("setting", ["granted", "denied"])
+def test_approvals_are_copied_by_a_button(page: Page, setting: str) -> None:
+    """By mouse and by keyboard; where the page may not write to the clipboard itself, the text is selected as well."""
+    from selenium.webdriver.common.keys import Keys
+
+    page.open(everything())
+    page.browser.execute_cdp_cmd(
+        "Browser.setPermission", {"permission": {"name": "clipboard-write"}, "setting": setting}
+    )
+    approvals = [unit.approve for unit in everything().gate.units]
+    block, command = page.browser.find_elements("css selector", "div.copy button")
+    for button, text in (
+        (block, "\n".join(("approvals:", *(f"  - {each}" for each in approvals)))),
+        (command, "syncengine apply --approve-deletes 12@0123456789abcdef0123"),
+        (page.browser.find_element("css selector", ".units button"), approvals[0]),
+    ):
+        page.run("arguments[0].focus()", button)
+        button.send_keys(Keys.ENTER)
+        page.until(lambda button=button: button.text == "Copied")
+        if setting == "denied":
+            assert page.run("return getSelection().toString()") == text
+        search = page.browser.find_element("id", "search")
+        search.clear()
+        search.send_keys(Keys.CONTROL, "v")
+        assert search.get_attribute("value") == text.replace("\n", " ").replace("\r", "")
+    page.run("document.activeElement.blur()")
+    command.click()
+    page.until(lambda: command.text == "Copied")
+    assert command.get_attribute("aria-label") == "Copy these lines"
+
+
+def test_removals_that_are_folded_open_to_their_values(page: Page) -> None:
+    """What the service cannot give back: description, keywords, metadata and visibility of each."""
+    page.open(removals())
+    assert "OLD-7" not in page.rows()
+    assert "R-107" not in page.rows()
+    for each in page.browser.find_elements("css selector", "section.remove summary"):
+        each.click()
+    assert {"OLD-7", "R-107"} <= set(page.rows())
+    rows = "[...document.querySelectorAll('li.group li')].map(row => row.querySelector('div'))"
+    texts = page.run(f"return {rows}.map(row => [row.querySelector('.name').textContent, row.textContent])")
+    for number, name in ((7, "OLD-7"), (107, "R-107")):
+        (text,) = [text for each, text in texts if each == name]
+        for value in (f"Trade mark {number} of the old client", "EP ", f"Client {number}", "PRIVATE"):
+            assert value in text
+
+
+def test_a_print_shows_the_values_of_folded_removals(page: Page) -> None:
+    """Paper does not open; what is searched and copied on a screen is not on it."""
+    page.open(removals())
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert {"OLD-7", "R-107"} <= set(page.rows())
+        assert not page.browser.find_element("id", "filters").is_displayed()
+        assert not any(each.is_displayed() for each in page.browser.find_elements("css selector", "button"))
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_what_has_the_focus_is_seen(page: Page) -> None:
+    """Every element that the keyboard reaches."""
+    from selenium.webdriver.common.keys import Keys
+
+    page.open(replace(removals(), changes=(*removals().changes, reviewed(1))))
+    reached = set()
+    for _ in range(60):
+        page.browser.switch_to.active_element.send_keys(Keys.TAB)
+        tag_name, style, width = page.run(
+            "const {outlineStyle, outlineWidth} = getComputedStyle(document.activeElement);"
+            "return [document.activeElement.tagName, outlineStyle, parseFloat(outlineWidth)]"
+        )
+        if tag_name != "BODY":
+            reached.add(tag_name)
+            assert (style, width >= 2) == ("solid", True)
+    assert {"BUTTON", "INPUT", "SELECT", "SUMMARY", "A"} <= reached
+
+
 PLANS: dict[str, Callable[[], Plan]] = {
     "10": lambda: many(10),
     "1000": lambda: many(1_000),
     "10000": lambda: many(10_000),
     "hostile": hostile,
+    "removals": removals,
 }
 
 
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_nothing_stands_out_of_the_page(page: Page, plan: str, width: int, scheme: str) -> None:
-    """At the width of a screen and of a telephone; ink and page differ in both schemes."""
-    with page.emulated(width, scheme):
+    """At the width of a screen and of a telephone; each text can be read in both schemes, folded rows too."""
+    with emulated(page.browser, width, scheme):
         page.open(PLANS[plan]())
-        room, ink, paper = page.run(
-            "const style = getComputedStyle(document.body);"
-            "return [document.documentElement.scrollWidth - document.documentElement.clientWidth,"
-            " style.color, style.backgroundColor]"
-        )
-        assert (room, ink == paper) == (0, False)
+        assert_fits(page.browser)
         page.search("a")
-        assert page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        assert_fits(page.browser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .conftest import Console
+from .conftest import LOOKS, Console, assert_fits, emulated
 
 PROJECT = """\
 version: 1
@@ -55,3 +56,15 @@ def test_a_person_watches_a_serve_work(console: Console, tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
     assert (tmp_path / "out" / "time.jsonl").read_text(encoding="utf-8").count("ACME-0042") == 1
+
+
+def test_the_page_of_a_serve_can_be_read(console: Console, tmp_path: Path) -> None:
+    """On a screen and on a telephone, in light and dark colours, by a policy that allows its own style alone."""
+    with serving(console, tmp_path):
+        log = tmp_path / "serve.log"
+        address = console.until(lambda: re.search(r"/metrics at (http://[\d.:]+)", log.read_text(encoding="utf-8")))
+        for width, scheme in LOOKS:
+            with emulated(console.browser, width, scheme):
+                console.browser.get(address[1])
+                assert console.text("h1") in ("Ready", "Not ready")
+                assert_fits(console.browser)

@@ -139,13 +139,15 @@ PAGE = """
 import urllib.request
 from syncengine.sandbox.app import running_sandbox
 with running_sandbox() as running:
-    for path in ("", "console/console.css", "console/console.js"):
+    for path in ("", "console/pages.css", "console/console.js"):
         assert urllib.request.urlopen(running.console_url + path).status == 200
+from syncengine.render.page_files import page_file
+assert page_file("plan.js")
 """
 
 
-def test_the_console_page_is_in_it(python: Path, tmp_path: Path) -> None:
-    """With its style and its script."""
+def test_the_pages_for_people_are_in_it(python: Path, tmp_path: Path) -> None:
+    """With their style and their scripts."""
     subprocess.run([str(python), "-c", PAGE], cwd=tmp_path, check=True, timeout=60)
 
 

@@ -15,12 +15,20 @@ from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Gate, Unit
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.plan.sweep import Sweep
+from syncengine.render.page_files import digest, page_file
 from syncengine.resource import Key, Kind, Row, Source, Value
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'
 """Everything that has a meaning somewhere: escapes, markup, line ends, workflow commands, mentions."""
 
 LONG = "Opposition proceedings against the European patent EP 1 234 567 of a rather talkative applicant"
+
+
+def without_files(page: str) -> str:
+    """A rendering without the style sheet and the script of pages, which are files of their own."""
+    for name in ("pages.css", "plan.js"):
+        page = page.replace(page_file(name), name).replace(digest(page_file(name)), f"'digest of {name}'")
+    return page
 
 
 def tag(name: str) -> Key:

@@ -158,7 +158,7 @@ def test_a_page_begins_with_short_words() -> None:
     assert (
         'made 2025-03-01 09:30 UTC, commit <span title="0123456789abcdef0123456789abcdef01234567">0123456789ab<' in page
     )
-    assert "<b>1</b>request<" in page
+    assert "<b>1</b> request<" in page
     assert " … and 295 more</summary>" in page
 
 
@@ -215,7 +215,7 @@ def test_the_first_line_says_what_stands_in_the_way() -> None:
     line = f"1 to update; 41 unchanged; 7 requests. Makes 1 PRIVATE tag public. {obstacles}"
     assert plan_text(plan, Look(width=200)).startswith(f"Plan: {line}\n")
     assert plan_markdown(plan).startswith(f"### Plan: {line}\n")
-    assert f"<h1>Plan: {line}</h1>" in plan_html(plan)
+    assert f'<p class="lead">Plan: {line}</p>' in plan_html(plan)
     assert plan_text(plan_of(), Look(width=200)).startswith("No changes.")
 
 

@@ -181,7 +181,7 @@ def test_a_group_that_is_not_there_cannot_be_offered(running: Talking, browser: 
     assert browser.post("/console/offer", data={}).status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/", "/console/live", "/console/console.js", "/console/console.css"])
+@pytest.mark.parametrize("path", ["/", "/console/live", "/console/console.js", "/console/pages.css"])
 def test_the_page_loads_nothing_from_elsewhere(running: Talking, browser: httpx.Client, path: str) -> None:
     """And no script that stands in it would run."""
     response = browser.get(path)
@@ -189,6 +189,20 @@ def test_the_page_loads_nothing_from_elsewhere(running: Talking, browser: httpx.
     assert "default-src 'none'" in response.headers["content-security-policy"]
     assert "unsafe" not in response.headers["content-security-policy"]
     assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_each_table_is_turned_on_its_own(running: Talking, browser: httpx.Client) -> None:
+    """Its address keeps what is sought and the pages of the others; what is no page, or none of its own, is mended."""
+    running.control("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(130)]})
+    running.control("/categories", {"tagCategories": [{"externalId": f"C{number:04}"} for number in range(60)]})
+    second = browser.get("/", params={"find": "T0", "tags": "2", "categories": "2"}).text
+    assert ("T0050" in second, ">T0049<" in second, ">C0059<" in second) == (True, False, True)
+    assert 'href="/?find=T0&amp;categories=2&amp;tags=1#tags"' in second
+    assert 'href="/?find=T0&amp;categories=1&amp;tags=2#categories"' in second
+    for number in ("99", "3"):
+        assert ">T0129<" in browser.get("/", params={"tags": number}).text
+    for number in ("0", "-1", "1.5", "", "٣", "9" * 5000, "<b>"):
+        assert ">T0000<" in browser.get("/", params={"tags": number}).text
 
 
 def test_the_page_does_not_show_keys(running: Talking, browser: httpx.Client) -> None:

@@ -2,56 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from heapq import nlargest, nsmallest
-from itertools import islice
 from operator import attrgetter
-from typing import Any
-from urllib.parse import urlsplit
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import orjson
 
 from syncengine.sandbox import snapshot
 from syncengine.sandbox.categories import as_json as category_as_json
-from syncengine.sandbox.world import CONNECTION, SETTINGS, Json, PostedTime, World
+from syncengine.sandbox.world import CONNECTION, SETTINGS, Category, Json, PostedTime, World
 
-ROWS = 100
-"""The maximum number of rows of each table, since a browser cannot cope with 100,000 tags."""
+ROWS = 50
+"""The number of rows of a page of each table."""
+
+CHOICES = 100
+"""The number of tag names that the form offers, since a browser cannot cope with 100,000."""
 
 BODY_CHARACTERS = 4_000
 """The maximum number of characters of a request's body that are shown."""
 
 
-def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
-    """Return the values for the part of the page that updates itself. `find` selects tags by a part of their name."""
-    names = [name for name in world.tags if find.casefold() in name.casefold()]
-    categories = sorted(world.categories.values(), key=lambda category: category.external_id)
+T = TypeVar("T")
+
+
+class View(NamedTuple):
+    """What a person asks to see: tags by a part of their name, and the number of a page, from 1, for each table."""
+
+    find: str = ""
+    pages: Mapping[str, int] = MappingProxyType({})
+
+    def table(self, name: str, total: int, keys: Callable[[int], Sequence[T]], row: Callable[[T], Json]) -> Json:
+        """Return a page of a table: its rows, its number, and the addresses of the pages before and after it.
+
+        `keys` returns the first keys of the table, up to a number. A page beyond the last one is the last one.
+        """
+        last = max(1, -(-total // ROWS))
+        page = min(self.pages.get(name, 1), last)
+        return {
+            "rows": [row(key) for key in keys(page * ROWS)[(page - 1) * ROWS :]],
+            "total": total,
+            "page": page,
+            "last": last,
+            "before": self._address(name, page - 1) if page > 1 else None,
+            "after": self._address(name, page + 1) if page < last else None,
+        }
+
+    def _address(self, name: str, page: int) -> str:
+        """Return the address of a page of one table, which leaves the other tables as they are."""
+        values = {**({"find": self.find} if self.find else {}), **self.pages, name: page}
+        return f"/?{urlencode(values)}#{TABLES[name]}"
+
+
+TABLES = {"posted": "posted-time", "categories": "categories", "types": "activity-types", "tags": "tags"}
+"""The tables that have pages, by their names in an address, and the ids of their headings."""
+
+
+def view(query: Mapping[str, str]) -> View:
+    """Return what an address asks for. What is no number of a page is the first page."""
+    numbers = {name: query.get(name, "") for name in TABLES}
+    pages = {name: int(text) for name, text in numbers.items() if text.isascii() and text.isdigit() and len(text) < 10}
+    return View(query.get("find", ""), {name: page for name, page in pages.items() if page > 1})
+
+
+def live(world: World, requests: Iterable[Json], view: View) -> Json:
+    """Return the values for the parts of the page that update themselves."""
+    names = [name for name in world.tags if view.find.casefold() in name.casefold()]
+    posted, types = world.posted_time.values(), world.activity_types
+    categories = sorted(world.categories.values(), key=attrgetter("external_id"))
     return {
         "team": world.settings[SETTINGS].team_name,
         "connection": snapshot.connection(world.connection[CONNECTION]),
-        "posted": _table(
-            [
-                posted_row(posted)
-                for posted in nlargest(ROWS, world.posted_time.values(), key=attrgetter("submitted", "number"))
-            ],
-            len(world.posted_time),
+        "posted": view.table("posted", len(posted), lambda most: nlargest(most, posted, key=_NEWEST), posted_row),
+        "categories": view.table(
+            "categories", len(categories), lambda most: categories[:most], partial(_category_row, world)
         ),
-        "tags": _table([_tag_row(world, name) for name in nsmallest(ROWS, names)], len(names)),
-        "categories": _table(
-            [
-                {**category_as_json(category), "members": len(world.members.get(category.id, ()))}
-                for category in islice(categories, ROWS)
-            ],
-            len(categories),
+        "activity_types": view.table(
+            "types", len(types), lambda most: nsmallest(most, types), lambda code: asdict(types[code])
         ),
-        "activity_types": _table(
-            [asdict(world.activity_types[code]) for code in nsmallest(ROWS, world.activity_types)],
-            len(world.activity_types),
-        ),
+        "tags": view.table("tags", len(names), lambda most: nsmallest(most, names), partial(_tag_row, world)),
         "requests": [_request_row(request) for request in requests],
-        "find": find,
+        "find": view.find,
     }
 
 
@@ -59,15 +95,18 @@ def choices(world: World) -> Json:
     """Return the form's choices: tag names, and the activity types that users may choose (docs/interface.md 2.3)."""
     types = (activity_type for _, activity_type in sorted(world.activity_types.items()))
     return {
-        "tag_names": nsmallest(ROWS, world.tags),
+        "tag_names": nsmallest(CHOICES, world.tags),
         "activity_type_choices": [
             activity_type for activity_type in types if activity_type.enabled and not activity_type.deleted
         ],
     }
 
 
-def _table(rows: Sequence[Json], total: int) -> Json:
-    return {"rows": rows, "total": total, "more": total - len(rows)}
+_NEWEST = attrgetter("submitted", "number")
+
+
+def _category_row(world: World, category: Category) -> Json:
+    return {**category_as_json(category), "members": len(world.members.get(category.id, ()))}
 
 
 def posted_row(posted: PostedTime) -> Json:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from syncengine.render.page_files import page_file
 from syncengine.sandbox import posting
 from syncengine.sandbox.console import form, page
 from syncengine.sandbox.instance import Sandbox
@@ -38,8 +39,6 @@ REQUESTS = 50
 
 BODY_BYTES = 100_000
 """The maximum number of bytes of a form. A larger one was not filled in by a person."""
-
-_KINDS = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
 @cache
@@ -77,7 +76,7 @@ async def _live(sandbox: Sandbox, request: Request) -> Response:
 
 
 def _live_values(sandbox: Sandbox, request: Request) -> dict[str, object]:
-    return page.live(sandbox.world, sandbox.log.latest(REQUESTS), request.query_params.get("find", ""))
+    return page.live(sandbox.world, sandbox.log.latest(REQUESTS), page.view(request.query_params))
 
 
 def _html(template: str, variables: Mapping[str, object], status: int = 200) -> Response:
@@ -111,9 +110,13 @@ async def _fields(request: Request) -> dict[str, str]:
     return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
-async def _static(_sandbox: Sandbox, request: Request) -> Response:
-    name = request.url.path.rpartition("/")[2]
-    return Response(files(PACKAGE).joinpath("static", name).read_bytes(), headers=HEADERS, media_type=_KINDS[name])
+async def _style(_sandbox: Sandbox, _request: Request) -> Response:
+    return Response(page_file("pages.css"), headers=HEADERS, media_type="text/css")
+
+
+async def _script(_sandbox: Sandbox, _request: Request) -> Response:
+    script = files(PACKAGE).joinpath("static", "console.js").read_bytes()
+    return Response(script, headers=HEADERS, media_type="text/javascript")
 
 
 _ROUTES: dict[tuple[str, str], Callable[[Sandbox, Request], Awaitable[Response]]] = {
@@ -121,7 +124,8 @@ _ROUTES: dict[tuple[str, str], Callable[[Sandbox, Request], Awaitable[Response]]
     ("GET", "/console/live"): _live,
     ("POST", "/console/post"): _post,
     ("POST", "/console/offer"): _offer,
-    **{("GET", f"/console/{name}"): _static for name in _KINDS},
+    ("GET", "/console/pages.css"): _style,
+    ("GET", "/console/console.js"): _script,
 }
 
 

@@ -1,7 +1,37 @@
-"""The script of the HTML page of a plan: search, and filters by action, kind, file and origin."""
-
-SCRIPT = """
 "use strict";
+// Copy buttons. A page that was opened from a file may have no clipboard: then the text is selected for the keyboard.
+(() => {
+  const buttons = document.querySelectorAll(".copy button");
+  if (!buttons.length) return;
+  const told = document.createElement("output");
+  told.className = "unseen";
+  document.body.append(told);
+
+  const selected = element => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    return document.execCommand("copy");
+  };
+  const copied = async element => {
+    try {
+      await navigator.clipboard.writeText(element.textContent);
+      return true;
+    } catch {
+      return selected(element);
+    }
+  };
+  for (const button of buttons) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      button.textContent = told.textContent = await copied(button.previousElementSibling) ? "Copied" : "Press Ctrl+C";
+      setTimeout(() => { button.textContent = "Copy"; told.textContent = ""; }, 3000);
+    });
+  }
+})();
+
+// Search, and filters by action, kind, file and origin.
 (() => {
   const at = id => document.getElementById(id);
   const bar = at("filters"), search = at("search"), clear = at("clear"), shown = at("shown");
@@ -39,7 +69,7 @@ SCRIPT = """
     words.every(word => text(n).includes(word));
 
   const filter = () => {
-    const words = search.value.toLowerCase().split(/\\s+/).filter(Boolean);
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = selects.filter(select => select.value);
     const filtering = words.length + wanted.length > 0;
     for (const each of [...groups, ...sections, ...folds]) each.count = 0;
@@ -79,4 +109,3 @@ SCRIPT = """
   bar.hidden = false;
   filter();
 })();
-"""
