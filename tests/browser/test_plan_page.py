@@ -107,7 +107,7 @@ def page(chromium: Chrome, tmp_path: Path) -> Iterator[Page]:
 def test_the_odd_one_is_seen_and_the_mass_is_behind_its_row(page: Page) -> None:
     page.open(plan_of(*map(reviewed, range(1, 300)), many(10).changes[4]))
     assert page.rows() == ["ODD"]
-    assert '299 ×description: + " (reviewed)"' in page.text("li.group").replace("\n", "")
+    assert '299 × description: + " (reviewed)"' in page.text("li.group").replace("\n", "")
     page.browser.find_element("css selector", "summary").click()
     assert len(page.rows()) == 300
 
