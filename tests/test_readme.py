@@ -78,3 +78,11 @@ def test_every_page_of_docs_is_reached() -> None:
     there = set(re.findall(r"\]\(([\w.-]+)", index.read_text(encoding="utf-8")))
     assert "README.md" in here
     assert {page.name for page in index.parent.glob("*.md")} <= here | there
+
+
+def test_the_pictures_are_there() -> None:
+    """For light and dark screens, with words for those who see neither."""
+    sources = re.findall(r'(?:srcset|src)="([^"]+)"', TEXT)
+    assert len(sources) == 2
+    assert [source for source in sources if not (ROOT / source).is_file()] == []
+    assert re.search(r'<img [^>]*alt="[^"]{40,}"', TEXT)
