@@ -33,8 +33,8 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
     because a resource whose deletion is under way may be gone. `whole` means that the call carries the whole resource,
     so that its acknowledgement ends any doubt. `former` is the old key of a renamed category, whose server id the new
     category takes over; effects on its tags have it, too. `unsure` is the status afterwards where the call may miss the
-    resource, since it may have left the deleted category; its row stays in doubt. `source` and `protect` are those of
-    the current declaration.
+    resource, since it may have left the deleted category; its row stays in doubt. Without a `status`, nobody knows
+    that the resource is in that category at all. `source` and `protect` are those of the current declaration.
     """
 
     key: Key
@@ -50,6 +50,11 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
     unsure: Status | None = None
     source: Source | None = None
     protect: bool | None = None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the call has this effect only if people put the tag into the category that it deletes."""
+        return self.unsure is not None and self.status is None
 
     def says_something(self, row: Recorded | None) -> bool:
         """Return whether the effect changes more than the place of declaration."""

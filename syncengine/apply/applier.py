@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from syncengine.apply import batches, singles, sweep_session
 from syncengine.apply.events import ItemEnded, StageStarted, Waiting
 from syncengine.apply.report import Outcome, Session
-from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of
-from syncengine.plan.aim import may_be_held
+from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, effects_of, sent_again
+from syncengine.effects import Effect
+from syncengine.plan.aim import is_without_category, may_be_held
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
-from syncengine.resource import Key, Kind, Status
+from syncengine.resource import ALTERNATIVES, Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
 
 Job = Callable[[], Awaitable[None]]
@@ -55,6 +58,7 @@ async def _send_all(run: ApplyRun, plan: Plan, done: set[str]) -> None:
     confirmed = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
     run.category_ids |= {row.key.name: row.server_id for row in confirmed if row.server_id}
     run.landing.expect(run.ledger.outstanding(run.patience.window))
+    plan = _with_possible_members(run, plan)
     wholes = _wholes(plan)
     _mend_after_interruption(run, plan, wholes, done)
     run.announce(plan, done)
@@ -165,11 +169,51 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], d
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
         await _send_repairs(run, stage.step)
+    if stage.step is Step.CATEGORY_DELETES:
+        await _send_possible_members(run, stage.calls)
 
 
 def _reach(calls: Iterable[Call]) -> int:
     """Return the number of resources that the calls affect."""
-    return sum(len(item.effects) for call in calls for item in call.items)
+    return sum(not effect.is_possible for call in calls for effect in effects_of(call.items))
+
+
+def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
+    """Return the plan with the tags that its deletions of categories may delete unseen among their effects.
+
+    People may have put a tag into a category when the manifests say of none.
+    """
+    if all(stage.step is not Step.CATEGORY_DELETES for stage in plan.stages):
+        return plan
+    certain, upserted = set[Key](), set[Key]()
+    for effect in plan.effects():
+        if effect.status not in (None, Status.ACTIVE) or ALTERNATIVES.keys() & {*effect.fields, *effect.cleared}:
+            certain.add(effect.key)
+        elif effect.whole:
+            upserted.add(effect.key)
+    rows = (row for row in run.ledger.rows(Kind.TAG) if row.key not in certain)
+    possible = tuple(
+        Effect(key=row.key, unsure=row.status)
+        for row in rows
+        if is_without_category(replace(row, doubtful=False) if row.key in upserted else row)
+    )
+
+    def extended(call: Call) -> Call:
+        return replace(call, items=tuple(replace(item, effects=item.effects + possible) for item in call.items))
+
+    stages = (
+        replace(stage, calls=tuple(map(extended, stage.calls))) if stage.step is Step.CATEGORY_DELETES else stage
+        for stage in plan.stages
+    )
+    return replace(plan, stages=tuple(stages)) if possible else plan
+
+
+async def _send_possible_members(run: ApplyRun, calls: Iterable[Call]) -> None:
+    """Send the tags that the deleted categories may have taken along unseen."""
+    effects = (effect for call in calls for effect in effects_of(call.items))
+    keys = {effect.key: None for effect in effects if effect.is_possible and effect.key not in run.set_aside}
+    rows = (row for row in run.ledger.get(keys).values() if row.doubtful and row.key not in run.blocked)
+    await _send_more(run, "tags without a category", [sent_again(row) for row in rows])
 
 
 def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:

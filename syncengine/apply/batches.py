@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
 from syncengine.apply.events import ItemEnded
 from syncengine.apply.report import CallError, Outcome
-from syncengine.apply.run import ApplyRun, category_of
+from syncengine.apply.run import ApplyRun, category_of, sent_again
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key, Kind, Recorded, Status
@@ -281,15 +281,7 @@ def _send_members(run: ApplyRun, category: Key, server_id: str, other_name: str 
     again = f"; its tags are sent again ({count})" if count else ""
     run.remark("category-id-changed", f"the service gave {category} another id than recorded ({server_id}){again}")
     for row in (row for row in rows if row.key not in run.set_aside):
-        effect = Effect(
-            key=Key(Kind.TAG, row.key.name),
-            fields=row.body.fields,
-            keywords=row.body.keywords,
-            metadata=row.body.metadata,
-            whole=True,
-            source=row.source,
-        )
-        run.strays[row.key] = Item(effects=(effect,), spell_name=row.key.name in row.body.keywords)
+        run.strays[row.key] = sent_again(row)
 
 
 def _there(row: Recorded, other_name: str, category: Key) -> Effect:

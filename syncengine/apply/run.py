@@ -15,7 +15,7 @@ from syncengine.apply.report import CallError, Outcome
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.plan.model import Plan
-from syncengine.resource import Key
+from syncengine.resource import Key, Recorded
 from syncengine.service.client import Answer
 from syncengine.service.operations import (
     COMPLETE_SYNC_SESSION,
@@ -116,6 +116,26 @@ class Journal:
 
 def effects_of(items: Iterable[Item]) -> tuple[Effect, ...]:
     return tuple(effect for item in items for effect in item.effects)
+
+
+def _expected(items: Iterable[Item]) -> Iterator[Effect]:
+    return (effect for effect in effects_of(items) if not effect.is_possible)
+
+
+def sent_again(row: Recorded) -> Item:
+    """Return the item that sends a tag as it is recorded.
+
+    It leaves out that a tag is public: the service makes public what it creates, and people may have hidden it since.
+    """
+    effect = Effect(
+        key=row.key,
+        fields={name: value for name, value in row.body.fields.items() if (name, value) != ("visibility", "PUBLIC")},
+        keywords=row.body.keywords,
+        metadata=row.body.metadata,
+        whole=True,
+        source=row.source,
+    )
+    return Item(effects=(effect,), spell_name=row.key.name in row.body.keywords)
 
 
 def category_of(effect: Effect) -> str | None:
@@ -249,7 +269,7 @@ class ApplyRun:
     def acknowledge(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Record and report that items of a call were applied."""
         self.journal.settle(call, items, server_ids)
-        for effect in effects_of(items):
+        for effect in _expected(items):
             self.tell(ItemEnded(effect.key, Outcome.APPLIED, source=effect.source))
 
     def answered(self, operation: Operation) -> None:
@@ -271,7 +291,7 @@ class ApplyRun:
 
     def blocked_items(self, items: Sequence[Item], outcome: Outcome, error: CallError) -> None:
         """Report items that were not applied, and block items that need them. The journal contains them already."""
-        for effect in effects_of(items):
+        for effect in _expected(items):
             self.blocked.setdefault(effect.key, error.message)
             self.tell(ItemEnded(effect.key, outcome, error, effect.source))
 

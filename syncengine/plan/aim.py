@@ -98,6 +98,15 @@ def may_be_held(row: Recorded) -> bool:
     return row.status is not Status.DELETED or row.doubtful
 
 
+def is_without_category(row: Recorded) -> bool:
+    """Return whether `row` is a tag at rest of whose category no manifest has said anything that still holds.
+
+    People may have put it into any category since it was sent.
+    """
+    is_at_rest = row.status is Status.ACTIVE and row.confirmed and not row.doubtful
+    return row.key.kind is Kind.TAG and is_at_rest and not row.category_references()
+
+
 def is_private(row: Recorded) -> bool:
     """Return whether `row` counts as a private tag, which only authorized members can read.
 

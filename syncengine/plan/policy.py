@@ -13,7 +13,17 @@ from itertools import chain
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, is_private, may_be_held, row_to_compare
+from syncengine.plan.aim import (
+    Aim,
+    Note,
+    PlannedRemoval,
+    RemovalKind,
+    Rules,
+    is_private,
+    is_without_category,
+    may_be_held,
+    row_to_compare,
+)
 from syncengine.plan.companions import Estate, keeper_of_types, with_companions
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
@@ -251,6 +261,17 @@ def _judge_categories(j: _Judgement) -> None:
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
             _delete_category(j, row, members[key], is_twin=row.server_id is not None and ids[row.server_id] > 1)
+    _note_possible_members(j)
+
+
+def _note_possible_members(j: _Judgement) -> None:
+    """Say once that tags without a category are sent again after categories are deleted, with which they may go."""
+    unsaid = (key for key, each in j.desired.items() if not category_references(each.body.fields))
+    count = sum(is_without_category(j.before[key]) for key in unsaid if key in j.before)
+    for category in list(j.aim.movers)[:1] if count else ():
+        tags = f"{count:,} tags without a category are" if count > 1 else "the tag without a category is"
+        why = f"since people may have put {'some of them' if count > 1 else 'it'} there"
+        j.note(j.recorded[category], "sent-again", f"{tags} sent again after the deletion, {why}")
 
 
 def _in_an_unknown_category(j: _Judgement) -> Key | None:

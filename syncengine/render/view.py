@@ -486,7 +486,7 @@ def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> I
 # --- notes ------------------------------------------------------------------------------------------------------------
 
 NOTE_SYMBOL = "*"
-NOTES = "Nothing is sent to the service for these notes."
+NOTES = "These notes change nothing on the service."
 
 
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from syncengine.document.text import folded
 from syncengine.effects import Effect, intended, settled
-from syncengine.resource import Key, Kind, Recorded, Status, category_references
+from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 
 DEFAULT_SECONDS = 60.0
@@ -135,13 +135,21 @@ class Questions:
                 yield Question(effect.key, late.attempt.operation, late.until)
         if not effect.whole:
             return
-        for reference in category_references(effect.fields) if effect.key.kind is Kind.TAG else ():
+        for reference in self._places_of(effect) if effect.key.kind is Kind.TAG else ():
             for late in self._categories.get(reference, ()):
                 yield Question(late.effect.key, late.attempt.operation, late.until)
         if effect.key.kind is Kind.ACTIVITY_TYPE:
             for late in self._completions:
                 if effect.key.name not in late.attempt.survivors:
                     yield Question(effect.key, late.attempt.operation, late.until)
+
+    def _places_of(self, effect: Effect) -> Iterable[str]:
+        """Return references to the categories that a tag may be in after its upsert: any, if that says nothing of one.
+
+        People may have put such a tag into a category.
+        """
+        says = "category" in effect.cleared or not ALTERNATIVES.keys().isdisjoint(effect.fields)
+        return category_references(effect.fields) if says else self._categories
 
     def _disturbs(self, late: _Late) -> bool:
         aim = self._aim_of(late.effect.key)

@@ -149,3 +149,89 @@ def test_a_saved_plan_does_the_same(bench: Bench) -> None:
     done = project.run("apply", "plan.json", "--approve-deletes", str(approval), environ=bench.environ)
     assert done.code == 0, done.err
     assert_out(bench)
+
+
+# --- tags at rest
+
+
+def person_puts(bench: Bench, name: str, category: str) -> None:
+    """A tag of ours that is moved in the console."""
+    headers = {"Authorization": f"Bearer {bench.sandbox.api_key}", "x-api-key": bench.sandbox.api_key}
+    body = {"name": name, "tagCategoryId": bench.sandbox.categories()[category]["id"]}
+    response = httpx.post(f"{bench.sandbox.url}/tag", json=body, headers=headers, trust_env=False)
+    assert response.status_code == 200, response.text
+
+
+def assert_declared(bench: Bench, name: str = "HAND") -> None:
+    held = bench.sandbox.tags()[name]
+    assert ({"k"} <= {*held["keywords"]}, held["description"]) == (True, "ours")
+    bench.assert_at_rest()
+
+
+OURS = tag("HAND", description="ours", keywords=["k"])
+
+
+@pytest.mark.parametrize("when", ["made before", "moved after", "category taken away before"])
+def test_a_tag_at_rest_outlives_the_category_that_people_put_it_in(bench: Bench, when: str) -> None:
+    """It is sent again after the deletion, in the same run, and a note says so."""
+    bench.settle(tagCategories=[category("c")])
+    if when == "made before":
+        person_makes(bench, "HAND", category="c")
+    if when == "category taken away before":
+        bench.settle(tagCategories=[category("c")], tags=[{**OURS, "category": "c"}])
+    bench.settle(tagCategories=[category("c")], tags=[OURS])
+    if when != "made before":
+        person_puts(bench, "HAND", "c")
+    bench.wants(tags=[OURS])
+    assert [(note.kind, str(note.key)) for note in bench.plan().notes] == [("sent-again", "category/c")]
+    ended = bench.apply()
+    assert (ended.exit_code, ended.order()) == (0, ["deleteTagCategory", "upsertTags"])
+    assert_declared(bench)
+
+
+@pytest.mark.parametrize("how", [{"reassert": True}, {}])
+def test_a_tag_that_is_changed_meanwhile_outlives_it_too(bench: Bench, how: dict[str, Any]) -> None:
+    """Its upsert goes before the deletion."""
+    bench.settle(tagCategories=[category("c")], tags=[{**OURS, "description": "old"}])
+    person_puts(bench, "HAND", "c")
+    bench.wants(tags=[OURS])
+    ended = bench.apply(**how)
+    assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory", "upsertTags"])
+    assert_declared(bench)
+
+
+def test_what_is_sent_again_says_nothing_that_nobody_declared(bench: Bench) -> None:
+    """Who reads it, and which category it is in, is for the people who changed it meanwhile."""
+    bench.settle(tagCategories=[category("c"), category("theirs")], tags=[OURS])
+    person_puts(bench, "HAND", "theirs")
+    before = bench.sandbox.tags()["HAND"]
+    bench.wants(tagCategories=[category("theirs")], tags=[OURS])
+    assert bench.apply().exit_code == 0
+    assert bench.sandbox.tags()["HAND"] == before
+    bench.assert_at_rest()
+
+
+@pytest.mark.parametrize("trouble", ["refused", "not sent", "end of the deletion unknown"])
+def test_tags_without_a_category_are_sent_by_the_next_run_where_they_were_not(bench: Bench, trouble: str) -> None:
+    """The rows stay in doubt."""
+    bench.settle(tagCategories=[category("c")], tags=[OURS])
+    person_puts(bench, "HAND", "c")
+    bench.wants(tags=[OURS])
+    if trouble == "refused":
+        bench.sandbox.fault("upsertTags", status=400, times=None)
+    else:
+        operation = "upsertTags" if trouble == "not sent" else "deleteTagCategory"
+        bench.sandbox.unavailable(operation, times=None, processed=trouble != "not sent")
+    assert bench.apply().exit_code == 3
+    bench.sandbox.heal()
+    bench.assert_converges()
+    assert_declared(bench)
+
+
+def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
+    """As it is recorded, whatever the manifests say of it by now."""
+    bench.settle(tagCategories=[category("c")], tags=[OURS])
+    person_puts(bench, "HAND", "c")
+    bench.wants(tags=[{**OURS, "description": "later"}])
+    assert bench.apply(scope=Scope(targets=("category/c",))).exit_code == 0
+    assert bench.sandbox.tags()["HAND"]["description"] == "ours"
