@@ -17,7 +17,7 @@ from .picky import Picky
 from .picky import picky as running_picky
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _statements_compiled_once() -> Iterator[None]:
     """Thousands of states are opened at one path: with one engine, their statements are compiled once."""
     with pytest.MonkeyPatch.context() as patch:
