@@ -12,7 +12,7 @@ from html import escape
 from itertools import chain
 from urllib.parse import urlsplit
 
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Basis, ChangeOrigin, Plan
@@ -92,7 +92,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
 
 def subject_of(basis: Basis, look: Look) -> str:
     """Return the team, or else the service, with the project and the environment that a plan is for."""
-    service = "embedded sandbox" if basis.base_url == "sandbox" else urlsplit(basis.base_url).netloc
+    service = "Embedded sandbox" if basis.base_url == "sandbox" else urlsplit(basis.base_url).netloc
     return " · ".join(filter(None, (basis.team or service, look.project, basis.environment or "")))
 
 
@@ -140,6 +140,14 @@ _FILTERS = (
 def _text(text: str) -> str:
     """Return any text escaped for an element or an attribute."""
     return escape(visible(text))
+
+
+def _sentence(text: str) -> str:
+    """Return a sentence, escaped, with code where it has backticks in pairs."""
+    first, *rest = map(_text, text.split("`"))
+    if len(rest) % 2:
+        return _text(text)
+    return first + "".join(f"<code>{code}</code>{more}" for code, more in zip(rest[::2], rest[1::2], strict=True))
 
 
 def _tagged(tag: str, css: str, inner: str) -> str:
@@ -209,7 +217,7 @@ def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = F
 def _unit(line: UnitLine) -> str:
     approve = _approval(line) if line.approve else ""
     css = ' class="open"' if line.is_open else ""
-    text = _text(f"{line.what}: {line.how}")
+    text = _sentence(f"{line.what}: {line.how}")
     return f"<li{css}>{_tagged('span', 'mark', line.mark)}<span>{text}{approve}</span></li>"
 
 
@@ -295,13 +303,14 @@ def _span(span: Span) -> str:
 
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     if diagnostics:
-        yield f'<section class="warning"><h2>{_text(tally(diagnostics))}</h2><ul class="rows">'
+        tone = Tone.ERROR if any(each.severity is Severity.ERROR for each in diagnostics) else Tone.WARNING
+        yield f'<section class="{tone.value}"><h2>{_text(tally(diagnostics))}</h2><ul class="rows">'
         yield from map(_diagnostic, merged(diagnostics))
         yield "</ul></section>"
 
 
 def _diagnostic(diagnostic: Diagnostic) -> str:
     name = _tagged("span", "name", _text(f"{diagnostic.severity.value}[{diagnostic.code}]"))
-    text = f"<div>{name} {_text(message(diagnostic))}</div>"
+    text = f"<div>{name} {_sentence(message(diagnostic))}</div>"
     place = _tagged("span", "place", _text(where(diagnostic).removesuffix(": ")))
     return f"<li>{_tagged('span', 'symbol', '!')}{text}{place}</li>"
