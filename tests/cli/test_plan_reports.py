@@ -175,3 +175,25 @@ def test_every_report_of_a_plan_has_one_of_trouble() -> None:
     """Else it would stay as it was."""
     assert list(DIAGNOSTIC_FORMATS) == list(PLAN_REPORTS)
     assert DIAGNOSTIC_FORMATS.keys() >= set(VALIDATE_FORMATS)
+
+
+def title(project: Project, *options: str, **environ: str) -> str:
+    """The first words of the heading of a plan's page: the team, or else the service, comes before them."""
+    done = project.run(*options, "plan", "--format", "html", environ=environ)
+    assert done.code == 0, done.err
+    heading = done.out.partition("<h1>")[2].partition("</h1>")[0]
+    assert f"<title>{heading}: " in done.out
+    return heading.partition(" · ")[2]
+
+
+def test_a_page_names_its_project(project: Project) -> None:
+    """Its folder, or in a job its repository and its folder there; another project file; and the environment."""
+    project.settings("environments: {production: {}}")
+    project.wants(tags=[tag("T-1")])
+    assert title(project) == "project"
+    assert title(project, "--env", "production") == "project · production"
+    (project.folder / "other.yaml").write_bytes((project.folder / "syncengine.yaml").read_bytes())
+    assert title(project, "--config", "other.yaml") == "project/other.yaml"
+    assert title(project, GITHUB_REPOSITORY="acme/<b>tags") == "acme/&lt;b&gt;tags"
+    (project.folder.parent / ".git").mkdir()
+    assert title(project, CI_PROJECT_PATH="firm/teams/tags") == "firm/teams/tags/project"

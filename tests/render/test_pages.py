@@ -9,13 +9,14 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import Diagnostic, GateTripped, Severity
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Base, Plan
-from syncengine.render.html import plan_html
+from syncengine.render.html import plan_html, trouble_html
 from syncengine.render.links import Links
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
 from syncengine.render.outcomes import report_of as report_of_error
@@ -168,6 +169,27 @@ def test_a_changed_policy_is_a_heading() -> None:
     )
     page = plan_html(plan_of(diagnostics=(changed,)))
     assert "<h2>This pull request changes policy: x</h2>" in page
+
+
+def test_code_in_a_sentence_is_code_on_a_page() -> None:
+    """Between backticks in pairs; what stands there is text all the same, and a backtick alone is a letter."""
+    texts = {"write `a: <b>` or `c`": "write <code>a: &lt;b&gt;</code> or <code>c</code>", "`<b>": "`&lt;b&gt;"}
+    for text, shown in texts.items():
+        found = Diagnostic(severity=Severity.ERROR, code="x", message=text)
+        for page in (plan_html(plan_of(diagnostics=(found,))), trouble_html((found,))):
+            assert f"{shown}</div>" in page
+            assert '<section class="error"><h2>1 error</h2>' in page
+
+
+def test_every_tag_that_becomes_public_is_counted() -> None:
+    """Each that a rename opens, and those of unknown visibility."""
+
+    def opened(name: str, before: str | None, *opens: str) -> Change:
+        fields = (field("visibility", before, "PUBLIC"),)
+        return Change(key=tag(name), action=Action.UPDATE, source=at(1), fields=fields, opens=opens or UNSET)
+
+    changes = (opened("A", "PRIVATE"), opened("B", "PRIVATE", "C", "D"), opened("E", None, "E"))
+    assert '<li class="public"><b>4</b> made public</li>' in plan_html(plan_of(*changes))
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
