@@ -136,13 +136,15 @@ def misfit(values: Collection[str], names: Collection[str], delimiter: str) -> s
 
 
 def csv_records(text: str, delimiter: str, name: str = "") -> Iterator[tuple[int, list[str]]]:
-    """Yield the values of each line that is not empty, with the line in which they start, from 1.
+    """Yield the values of each line that has any, with the line in which they start, from 1; and of the first line.
 
-    `text` has LF as line ends. Raise `SourceTrouble` where quotation marks would be taken for text or do not close.
+    Spreadsheets write lines of delimiters for rows that once had values. `text` has LF as line ends. Raise
+    `SourceTrouble` where quotation marks would be taken for text or do not close.
     """
     csv.field_size_limit(MAX_FIELD)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     lines: list[str] = []
+    is_first = True
     while True:
         number = reader.line_num + 1
         try:
@@ -154,8 +156,9 @@ def csv_records(text: str, delimiter: str, name: str = "") -> Iterator[tuple[int
         if any('"' in value for value in values):
             lines = lines or text.split("\n")
             _refuse_late_quotes(values, "\n".join(lines[number - 1 : reader.line_num]), name, number)
-        if values:
+        if any(map(str.strip, values)) or (values and is_first):
             yield number, values
+        is_first &= not values
 
 
 def _csv_trouble(error: csv.Error) -> str:
