@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from syncengine import DISTRIBUTION
 from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
@@ -30,13 +29,13 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 @click.option(
     "--ci",
     type=click.Choice(["github", "gitlab"]),
-    help="Write CI jobs for this host; in an existing project, write only them.",
+    help="Write CI jobs for this host; in an existing project, write only them. Needs --install.",
 )
 @click.option(
     "--install",
     metavar="REQUIREMENT",
-    help="The package that CI jobs install: a requirement, the path of a wheel, or the https URL of a wheel, "
-    f"a repository (git+https) or a package index.  [default: {DISTRIBUTION}, this version]",
+    help="What CI jobs install: NAME==VERSION of your own on a package index, a Git repository (git+https://…@COMMIT), "
+    "the path or URL of a wheel, or the URL of your package index.",
 )
 @printing_command
 def init(
@@ -47,57 +46,81 @@ def init(
     It can plan and apply against the embedded sandbox right away. Existing files are kept.
     """
     from syncengine.document.nodes import quoted
+    from syncengine.document.text import as_word
+    from syncengine.project.git import default_branch
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
     from syncengine.tools.init.from_csv import MANIFEST, generated
-    from syncengine.tools.init.new_project import SAMPLES, begin, beside_others
+    from syncengine.tools.init.new_project import CI, SAMPLES, begin, beside_others
+    from syncengine.tools.init.next_steps import of_jobs, of_project
 
     if key is not None and csv is None:
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
     output, place = Output(options, options.folder), options.folder / folder
-    contents = beside_others(place, _contents(place, _installation(install), ci))
+
+    def command(**changed: str) -> str:
+        """Return this very command with other values of some options, to copy into a shell."""
+        values = {"from-csv": csv, "key": key, "ci": ci, "install": install} | changed
+        words = [word for name, value in values.items() if value is not None for word in (f"--{name}", value)]
+        return " ".join(map(as_word, ["syncengine", "init", *([folder] if folder != "." else []), *words]))
+
+    installation = _installation(install, ci, output, lambda install: command(install=install) + options.place())
+    branch = default_branch(place) if ci else ""
+    contents = beside_others(place, _contents(place, installation, ci, branch))
     left_out: tuple[str, ...] = ()
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-        files, left_out = generated(options.folder / csv, csv, place, key)
+        files, left_out = generated(options.folder / csv, csv, place, key, lambda key: command(key=key))
         contents |= files
     begun = begin(place, contents)
     if format == "json":
         columns = {} if csv is None else {"leftOut": list(left_out)}
         output.data(dumped({"format": INIT_FORMAT, "written": begun.written, "kept": begun.kept, **columns}))
-    else:
-        output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
-        if left_out:
-            output.say(
-                f"Columns that may hold persons or addresses are left out: {', '.join(map(quoted, left_out))}; "
-                f"the end of {MANIFEST} says how to use them."
-            )
-        for name in begun.kept:
-            output.say(f"{Path(folder, name)} already exists and was kept.")
-        where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(str(place))} "
-        output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
-        output.say(f"{place / 'syncengine.yaml'} describes the next steps.")
+        return ExitCode.DONE
+    output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
+    if left_out:
+        output.say(
+            f"Columns that may hold persons or addresses are left out: {', '.join(map(quoted, left_out))}; "
+            f"the end of {MANIFEST} says how to use them."
+        )
+    for name in begun.kept:
+        output.say(f"{Path(folder, name)} already exists and was kept.")
+    run = "syncengine " if place.resolve() == Path.cwd() else f"syncengine -C {as_word(str(place))} "
+    steps = of_jobs(run, ci, CI[ci], branch, installation) if ci else of_project(run, csv and MANIFEST)
+    output.say("Next:")
+    for number, step in enumerate(steps, 1):
+        output.say(f"{number:2}. {step}")
     return ExitCode.DONE
 
 
-def _contents(place: Path, installation: Installation, ci: str | None) -> dict[str, str | bytes]:
+def _contents(place: Path, installation: Installation, ci: str | None, branch: str) -> dict[str, str | bytes]:
     """Return the files to write. With `--ci` and an existing project, these are only the files for CI."""
-    from syncengine.tools.init.new_project import ci_files, is_project, refuse_subfolder, starter_files
+    from syncengine.tools.init.new_project import CI, is_project, refuse_subfolder, starter_files
 
     if ci is not None:
         refuse_subfolder(place)
-        if is_project(place):
-            return {**ci_files(installation, ci)}
-    return {**starter_files(installation, ci), **_schemas()}
+    files = starter_files(installation, ci, branch)
+    return {CI[ci]: files[CI[ci]]} if ci and is_project(place) else {**files, **_schemas()}
 
 
-def _installation(install: str | None) -> Installation:
-    from syncengine.tools.init.installation import DEFAULT, installation_of
+def _installation(install: str | None, ci: str | None, output: Output, command: Callable[[str], str]) -> Installation:
+    """Return what the jobs install. Raise a usage error, after lines to copy, where nobody says what that is."""
+    from syncengine.tools.init.installation import UNCHOSEN, WAYS, installation_of
 
+    if install is None and ci is None:
+        return UNCHOSEN
     try:
-        return DEFAULT if install is None else installation_of(install)
+        if install is not None:
+            return installation_of(install)
     except ValueError as error:
         raise click.UsageError(f"--install {install!r}: {error}") from None
+    for way, example in WAYS.items():
+        output.say(f"{way}:", level="error")
+        output.say(f"  {command(example)}", level="error")
+    raise click.UsageError(
+        "--ci needs --install REQUIREMENT, what the jobs install, since no public package index has this program: "
+        "NAME==VERSION of your own, a Git URL with @COMMIT, or a wheel"
+    )
 
 
 def _schemas() -> dict[str, str]:

@@ -133,6 +133,16 @@ def recent(folder: Path, count: int) -> list[str]:
     return answer.stdout.split() if answer is not None and answer.returncode == 0 else []
 
 
+def default_branch(folder: Path) -> str:
+    """Return the branch that `origin` shows first, else the one of the usual names that exists, else `main`."""
+    answer = _git(folder, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    if answer is not None and not answer.returncode:
+        return answer.stdout.strip().removeprefix("origin/")
+    answer = _git(folder, "for-each-ref", "--format=%(refname:short)", "refs/heads/main", "refs/heads/master")
+    found = answer.stdout.split() if answer is not None else []
+    return found[0] if found else "main"
+
+
 def may_keep(folder: Path, *names: str) -> bool:
     """Return whether any of the files is under Git; `True` also when Git cannot answer inside a repository."""
     if not git_environment.is_in_repository(folder):

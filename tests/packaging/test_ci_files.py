@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packaging.requirements import Requirement
 
 from syncengine import DISTRIBUTION, __version__
 from syncengine.tools.init.installation import installation_of
@@ -22,6 +23,7 @@ from tests.cli.program import Project
 
 ROOT = Path(__file__).parents[2]
 PINNED = f"{DISTRIBUTION}[postgresql]=={__version__}"
+COMMIT = "3d3c42e5aac5ba805825da76410c181273ba90b1"
 GITHUB, GITLAB = "ci/github-actions.yml", "ci/gitlab-ci.yml"
 VARIABLES = {GITHUB: "env", GITLAB: "variables"}
 
@@ -42,22 +44,43 @@ def scripts(document: Any) -> list[str]:
     return [line for job in jobs for line in job.get("script") or [s["run"] for s in job["steps"] if "run" in s]]
 
 
-def test_the_jobs_install_this_very_version_of_this_very_package(tmp_path: Path) -> None:
-    """Under the name that its metadata has; with the driver of the state that runners share."""
+def test_examples_name_no_package_until_somebody_chooses_one(tmp_path: Path) -> None:
+    """No public index has the program. A job that is started all the same ends with the command to run."""
     for name, document in ci_files(tmp_path).items():
-        requirement = Requirement(document[VARIABLES[name]]["SYNCENGINE_PACKAGE"])
-        assert (requirement.name, str(requirement.specifier)) == (DISTRIBUTION, f"=={__version__}")
-        assert requirement.extras == {"postgresql"}
+        assert package_variables(document[VARIABLES[name]]) == {"SYNCENGINE_PACKAGE": ""}
+    for name in ("INSTALL", "WHEELS"):
+        environ = {"PATH": "/usr/bin:/bin", "SYNCENGINE_PACKAGE": ""}
+        done = subprocess.run(
+            ["bash", "-ec", COMMANDS[name]], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode != 0
+        assert "syncengine init --ci HOST --install REQUIREMENT" in done.stderr
+
+
+@pytest.mark.parametrize("host", ["github", "gitlab"])
+def test_jobs_are_not_written_before_it_is_said_what_they_install(tmp_path: Path, host: str) -> None:
+    """The ways to say it are lines to copy, which keep what was typed, and each of which is accepted."""
+    project = Project(tmp_path, "sandbox")
+    done = project.run("init", "my proj", "--ci", host)
+    assert (done.code, "error[usage]: --ci needs --install REQUIREMENT" in done.err) == (64, True), done.err
+    assert not (tmp_path / "my proj").exists()
+    lines = [shlex.split(line) for line in done.err.splitlines() if line.startswith("  syncengine init ")]
+    given = [line[-1].replace("COMMIT", COMMIT) for line in lines]
+    assert [Path(urlsplit(each).path).suffix for each in given] == [".0", f".git@{COMMIT}", ".whl"]
+    for number, (line, package) in enumerate(zip(lines, given, strict=True)):
+        assert line == ["syncengine", "init", "my proj", "--ci", host, "--install", line[-1]]
+        assert project.run("init", f"made-{number}", "--ci", host, "--install", package).code == 0
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_the_jobs_install_nothing_else(name: str) -> None:
     """From the index what the variable names, else what was made of it."""
+    named = '"${SYNCENGINE_PACKAGE:?is empty, name one by syncengine init --ci HOST --install REQUIREMENT}"'
     installs = {line for line in scripts(yaml.safe_load(starter_files()[name])) if re.search(r"\bpip\b", line)}
     assert installs
     assert installs <= {
-        'python -I -m pip install "$SYNCENGINE_PACKAGE"',
-        'rm -rf .syncengine/wheels; python -I -m pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
+        f"python -I -m pip install {named}",
+        f"rm -rf .syncengine/wheels; python -I -m pip wheel --wheel-dir .syncengine/wheels {named}",
         'test -z "$(git ls-files .syncengine)" || exit 1; '
         "python -I -m pip install --no-index --no-deps .syncengine/wheels/*.whl",
     }
@@ -99,13 +122,16 @@ def test_nowhere_are_people_told_to_install_a_package_of_another_project() -> No
 WHEEL = "syncengine_connect-9.9-py3-none-any.whl"
 TAKEN = {
     "syncengine-connect": PINNED,
-    "syncengine_connect>=0.1,<2": "syncengine_connect[postgresql]<2,>=0.1",
     "firm-syncengine==2.0": "firm-syncengine[postgresql]==2.0",
     f"vendor/{WHEEL}": f"vendor/{WHEEL}[postgresql]",
     f"vendor/{WHEEL}[dev]": f"vendor/{WHEEL}[dev]",
     f"https://files.example.com/{WHEEL}": f"syncengine-connect[postgresql] @ https://files.example.com/{WHEEL}",
     f"x @ https://files.example.com/{WHEEL}": f"x[postgresql] @ https://files.example.com/{WHEEL}",
-    "git+ssh://git@example.com/x.git@v1": "syncengine-connect[postgresql] @ git+ssh://git@example.com/x.git@v1",
+    f"git+ssh://git@example.com/x.git@{COMMIT}": f"syncengine-connect[postgresql] @ git+ssh://git@example.com/x.git@{COMMIT}",
+    f"x @ git+https://example.com/x.git@{COMMIT}#subdirectory=y": (
+        f"x[postgresql] @ git+https://example.com/x.git@{COMMIT}#subdirectory=y"
+    ),
+    f"https://example.com/@CHECKOUT@/{WHEEL}": f"syncengine-connect[postgresql] @ https://example.com/@CHECKOUT@/{WHEEL}",
 }
 
 
@@ -138,6 +164,19 @@ REFUSED = {
     "${{ secrets.A }}": "expected a requirement",
     "`id`": "expected a requirement",
     "x y": "or a requirement",
+    "x": "write x==VERSION",
+    "x>=1": "write x==VERSION",
+    "x==1.*": "write x==VERSION",
+    "x==1,!=2": "write x==VERSION",
+    "syncengine_connect>=0.1,<2": "==VERSION",
+    "git+https://example.com/x.git": "end the URL in @COMMIT",
+    "git+https://example.com/x.git@v1": "end the URL in @COMMIT",
+    "git+https://example.com/x.git@3d3c42e": "end the URL in @COMMIT",
+    f"git+https://example.com/x.git#{COMMIT}": "end the URL in @COMMIT",
+    "x @ git+https://example.com/x.git@main": "end the URL in @COMMIT",
+    "hg+https://example.com/x": "https is expected",
+    f"/home/me/{WHEEL}": "only in the repository",
+    f"../{WHEEL}": "only in the repository",
     "https://user:secret@example.com/simple": "would be committed",
     "https://token@example.com/x.whl": "would be committed",
     "x @ https://token@example.com/x.whl": "would be committed",

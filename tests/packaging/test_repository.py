@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from syncengine import __version__
+from syncengine.tools.init.jobs import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -37,6 +38,16 @@ def test_an_analyser_of_workflows_finds_nothing() -> None:
     command = [str(PROGRAMS / "zizmor"), "--offline", "--no-progress", "--format", "json", *map(str, WORKFLOWS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout) == [], done.stdout
+
+
+def test_an_action_is_the_same_commit_wherever_it_is_used() -> None:
+    """In our own workflows, in the action, and in those that are written for users; its version stands beside it."""
+    texts = [path.read_text(encoding="utf-8") for path in [*WORKFLOWS, ROOT / "action.yml"]]
+    texts += [f"uses: {action}" for action in ACTIONS.values()]
+    uses = [line.partition("uses: ")[2] for text in texts for line in text.splitlines() if "uses: " in line]
+    pins = dict(re.fullmatch(r"([\w/-]+)@([0-9a-f]{40} # v\d+\.\d+\.\d+)", use).groups() for use in uses)  # type: ignore[union-attr]
+    assert uses
+    assert all(use == f"{action}@{pins[action]}" for use in uses for action in [use.partition("@")[0]])
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from syncengine.tools.init.installation import DEFAULT, installation_of
-from syncengine.tools.init.jobs import ACTIONS, COMMANDS, DELIVERED, delivered, laid
+from syncengine.tools.init.installation import UNCHOSEN, installation_of
+from syncengine.tools.init.jobs import ACTIONS, COMMANDS, CONDITIONS, DELIVERED, delivered, laid
 from syncengine.tools.init.new_project import CI, EXAMPLES, starter_files
 from tests.cli.program import Project
+from tests.publish.forge import git
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -25,7 +26,10 @@ SCHEMAS = {
     ".gitlab-ci.yml": "vendor.gitlab-ci",
     "action.yml": "vendor.github-actions",
 }
-MADE = {CI[host]: starter_files(ci=host)[CI[host]] for host in CI} | {"action.yml": delivered()["action.yml"]}
+PACKAGE = "firm-syncengine==2.0"
+MADE = {CI[host]: starter_files(installation_of(PACKAGE), host)[CI[host]] for host in CI} | {
+    "action.yml": delivered()["action.yml"]
+}
 
 
 @pytest.fixture
@@ -103,12 +107,21 @@ def test_nothing_privileged_meets_what_a_fork_made() -> None:
     plan = jobs(CI["github"])["plan"]
     steps = {step["name"]: step for step in plan["steps"] if "name" in step}
     assert [n for n, step in steps.items() if "secrets." in json.dumps(step)] == ["Plan"]
-    own = "github.event.pull_request.head.repo.full_name == github.repository"
-    assert steps["Plan"]["if"] == f"github.event_name == 'merge_group' || {own}"
+    assert steps["Plan"]["if"] == CONDITIONS["PLANNED"]
+    assert steps["Plan of a fork"]["if"] == CONDITIONS["FOREIGN"]
     assert "SYNCENGINE_API_KEY" not in json.dumps(plan)
     own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID"
     for job in ("plan", "publish"):
         assert all(own in rule["if"] for rule in jobs(CI["gitlab"])[job]["rules"])
+
+
+def test_the_action_gives_a_fork_no_state() -> None:
+    """It plans it as the job does: without one, and without a secret."""
+    steps = {each["name"]: each for each in yaml.safe_load(MADE["action.yml"])["runs"]["steps"] if "name" in each}
+    plan = {step["name"]: step for step in jobs(CI["github"])["plan"]["steps"] if "name" in step}
+    for name in ("Plan", "Plan of a fork"):
+        assert (steps[name]["if"], steps[name]["run"]) == (plan[name]["if"], plan[name]["run"])
+    assert "inputs.state" not in json.dumps(steps["Plan of a fork"])
 
 
 def test_each_secret_stands_on_the_one_step_that_needs_it() -> None:
@@ -150,11 +163,20 @@ def test_a_merge_queue_hears_of_the_plan() -> None:
 
 
 def test_no_job_drops_a_waiting_apply() -> None:
-    """GitHub keeps one waiting run of a group: only a later apply, which applies all merges, may take its place."""
+    """Unless told otherwise, GitHub keeps one waiting run of a group, and GitLab cancels pipelines of older commits."""
     groups = {name: job["concurrency"]["group"] for name, job in jobs(CI["github"]).items()}
     assert len(set(groups.values())) == len(groups)
+    assert jobs(CI["github"])["apply"]["concurrency"] == {
+        "group": "syncengine-apply",
+        "cancel-in-progress": False,
+        "queue": "max",
+    }
     assert "--lock-timeout" in COMMANDS["APPLY_GITHUB"]
     assert "--lock-timeout" in COMMANDS["REASSERT"]
+    document = yaml.safe_load(MADE[CI["gitlab"]])
+    (merged,) = (rule for rule in document["workflow"]["rules"] if "CI_DEFAULT_BRANCH" in rule["if"])
+    assert merged["auto_cancel"] == {"on_new_commit": "none"}
+    assert not document["apply"].get("interruptible")
 
 
 WRITTEN = re.compile(r" (?:>|tee|--dotenv|-o|--wheel-dir|--report) (?:json=)?\"?([$\w./-]+)")
@@ -231,7 +253,7 @@ def test_the_action_installs_the_version_that_a_workflow_pins() -> None:
 def test_a_new_project_has_the_jobs_of_its_host(tmp_path: Path, host: str) -> None:
     """Where the host reads them, and no examples of others."""
     project = Project(tmp_path, "sandbox")
-    done = project.run("init", "made", "--ci", host)
+    done = project.run("init", "made", "--ci", host, "--install", PACKAGE)
     assert done.code == 0, done.err
     assert (tmp_path / "made" / CI[host]).read_text() == MADE[CI[host]]
     assert not (tmp_path / "made" / "ci").exists()
@@ -243,10 +265,10 @@ def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, hos
     """One that is there already is not written over."""
     project = Project(tmp_path, "sandbox")
     before = project.files()
-    assert project.run("init", "--ci", host).code == 0
+    assert project.run("init", "--ci", host, "--install", PACKAGE).code == 0
     assert project.files() == {**before, CI[host]: MADE[CI[host]].encode()}
     (tmp_path / CI[host]).write_text("mine")
-    done = project.run("init", "--ci", host)
+    done = project.run("init", "--ci", host, "--install", PACKAGE)
     assert (done.code, "already exists and was kept" in done.err) == (0, True)
     assert (tmp_path / CI[host]).read_text() == "mine"
 
@@ -254,14 +276,62 @@ def test_a_project_that_exists_gets_jobs_and_keeps_its_files(tmp_path: Path, hos
 def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
     """Below the root of a repository."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github")
+    done = Project(tmp_path, "sandbox").run("init", "below", "--ci", "github", "--install", PACKAGE)
     assert (done.code, "at the root of a repository" in done.err) == (1, True)
     assert not (tmp_path / "below").exists()
 
 
 def test_examples_are_the_files_that_init_writes() -> None:
-    """A project that chose no host has both."""
-    files = starter_files(DEFAULT)
-    assert {host: files[name] for host, name in EXAMPLES.items()} == {host: MADE[name] for host, name in CI.items()}
-    other = starter_files(installation_of("firm-syncengine==2.0"), "github")
-    assert "firm-syncengine[postgresql]==2.0" in other[CI["github"]]
+    """A project that chose no host has both; what they install is chosen with the host."""
+    files = starter_files(UNCHOSEN)
+    for host, name in EXAMPLES.items():
+        assert (
+            files[name].replace('SYNCENGINE_PACKAGE: ""', 'SYNCENGINE_PACKAGE: "firm-syncengine[postgresql]==2.0"')
+            == (MADE[CI[host]])
+        )
+
+
+@pytest.mark.parametrize(
+    ("branches", "origin", "branch"),
+    [
+        ([], None, "main"),
+        (["master"], None, "master"),
+        (["master", "main"], None, "main"),
+        (["feature"], None, "main"),
+        (["main"], "release+1", r"release\+1"),
+    ],
+)
+def test_what_is_merged_into_the_default_branch_is_applied(
+    tmp_path: Path, branches: list[str], origin: str | None, branch: str
+) -> None:
+    """It is the one that the host shows first, as far as the clone knows; a name that is a pattern is escaped."""
+    project = Project(tmp_path, "sandbox")
+    git(tmp_path, "init", "-q")
+    tree = git(tmp_path, "commit-tree", "-m", "x", git(tmp_path, "write-tree"))
+    for name in branches:
+        git(tmp_path, "update-ref", f"refs/heads/{name}", tree)
+    if origin:
+        git(tmp_path, "symbolic-ref", "refs/remotes/origin/HEAD", f"refs/remotes/origin/{origin}")
+    done = project.run("init", "--ci", "github", "--install", PACKAGE)
+    document = yaml.load((tmp_path / CI["github"]).read_text(), yaml.BaseLoader)
+    assert document["on"]["push"] == {"branches": [branch]}
+    assert f"only the branch {origin or branch}" in done.err
+
+
+STEPS = {
+    "github": ["SYNCENGINE_STATE_READER", "create `production`", ".github/workflows/syncengine.yml", "`Plan`"],
+    "gitlab": ["GITLAB_TOKEN", "schedules", ".gitlab-ci.yml", "Pipelines must succeed", "oldest_first"],
+}
+
+
+@pytest.mark.parametrize("host", CI)
+def test_people_are_told_what_to_set_up_in_order(tmp_path: Path, host: str) -> None:
+    """Service, state, what is there already, the first apply; then secrets, environment, and the required check."""
+    err = Project(tmp_path, "sandbox").run("init", "made", "--ci", host, "--install", PACKAGE).err
+    order = ["Next:", "baseUrl", "state:", "made adopt", "made apply --new-state", *STEPS[host]]
+    places = [err.index(word) for word in order]
+    assert places == sorted(places)
+    assert "firm-syncengine is your team's name" in err
+    wheel = "vendor/x-1-py3-none-any.whl"
+    err = Project(tmp_path, "sandbox").run("init", "with", "--ci", host, "--install", wheel).err
+    assert f"Commit {CI[host]} and {wheel}" in err

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from syncengine.tools.init.jobs import ACTIONS
+from syncengine.tools.init.jobs import ACTIONS, CONDITIONS, OWN
 from tests.cli.program import REPOSITORY
 from tests.publish.hosts import Imitation
 
@@ -54,6 +54,8 @@ class Event:
     number: int = 0
     head: str = ""
     fork: bool = False
+    bot: bool = False
+    """Whether GitHub's own bot made it, whose jobs have no secrets."""
     schedule: str = ""
     """The job that a schedule is for, where it is not the first."""
     base: str = ""
@@ -115,7 +117,7 @@ class GitHubRunner(Runner):
         definition = document["jobs"][job]
         assert self._holds(definition["if"], event, passed=True), f"{job} does not run on {event.kind}"
         environ = {**self._variables(event), **document["env"]}
-        end, secrets = JobEnd(True, ""), self.secrets[definition.get("environment", "")]
+        end, secrets = JobEnd(True, ""), {} if event.bot else self.secrets[definition.get("environment", "")]
         for step in definition["steps"]:
             if self._holds(step.get("if", "success()"), event, passed=end.passed):
                 self._step(step, work, {**environ, **self._environ(step, secrets, event)}, event, end)
@@ -123,14 +125,14 @@ class GitHubRunner(Runner):
 
     def _holds(self, condition: str, event: Event, *, passed: bool) -> bool:
         """The value of a condition; one that names no status holds only while all is well."""
-        head = "github.event.pull_request.head.repo.full_name"
-        is_own, queued = event.kind == "pull_request" and not event.fork, event.kind == "merge_group"
+        is_own = event.kind == "pull_request" and not (event.fork or event.bot)
+        queued = event.kind == "merge_group"
         known = {
             "success()": passed,
             "!cancelled()": True,
-            f"!cancelled() && {head} == github.repository": is_own,
-            f"github.event_name == 'merge_group' || {head} == github.repository": passed and (queued or is_own),
-            f"github.event_name != 'merge_group' && {head} != github.repository": passed and not (queued or is_own),
+            f"!cancelled() && {OWN}": is_own,
+            CONDITIONS["PLANNED"]: passed and (queued or is_own),
+            CONDITIONS["FOREIGN"]: passed and not (queued or is_own),
             "github.event_name == 'pull_request' || github.event_name == 'merge_group'": queued or bool(event.number),
             "github.event_name == 'push'": event.kind == "push",
             **{

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -110,7 +110,7 @@ def forge(request: pytest.FixtureRequest, tmp_path: Path, roles: dict[str, str])
         author = Project(folder, service.url)
         author.settings("state: {env: SYNCENGINE_STATE}")
         author.wants(tags=[tag(f"HELD-{n}") for n in range(9)])
-        assert author.run("init", "--ci", request.param).code == 0
+        assert author.run("init", "--ci", request.param, "--install", "firm-syncengine==2.0").code == 0
         assert author.run("fmt").code == 0
         (folder / ".gitignore").write_text(".syncengine/\nplan.json\nreport.json\nreviewed/\n")
         made = Forge(author, service, host, *_jobs(request.param, tmp_path, bare, host, roles), roles["writer"])
@@ -225,6 +225,19 @@ def test_a_forks_pull_request_meets_no_secret(forge: Forge) -> None:
     forge.author.wants("new.yaml", tags=[{"nme": "NEW-1"}])
     checked(forge.plan(forge.propose("misspelt", fork=True)), passed=False)
     assert forge.host.comments == {}
+
+
+def test_a_pull_request_of_the_hosts_bot_is_planned_without_a_state(forge: Forge) -> None:
+    """Its jobs have no secrets, though its branch is in the repository: it is compared in Git, and nothing is kept."""
+    if forge.host.kind == "gitlab":
+        pytest.skip("it has none")
+    forge.branch("bump")
+    forge.author.wants("new.yaml", tags=[{"name": "NEW-1"}])
+    assert forge.author.run("fmt").code == 0
+    planned = checked(forge.plan(replace(forge.propose("bump"), bot=True)))
+    assert "HELD-1" not in planned.log
+    assert "NEW-1" in forge.comment()
+    assert forge.host.artifacts == {}
 
 
 def test_a_forged_plan_is_neither_published_nor_kept(forge: Forge) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 from pathlib import Path
 
 import jsonschema
@@ -228,12 +229,15 @@ def test_german_columns_are_known(tmp_path: Path) -> None:
 
 
 def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
-    """In quotes where the shell needs them, and on a line of its own."""
-    done = run(tmp_path, "init", "my proj")
-    assert done.err.splitlines()[-2:] == [
-        "Next: `syncengine -C 'my proj' plan`, `syncengine -C 'my proj' apply`.",
-        "my proj/syncengine.yaml describes the next steps.",
-    ]
+    """In quotes where the shell needs them: the sandbox first, then the real service, then pull requests."""
+    err = run(tmp_path, "init", "my proj").err
+    commands = ["plan", "apply", "connector check", "adopt tags.csv", "init --ci github --install REQUIREMENT"]
+    places = [err.index(f"`syncengine -C 'my proj' {command}`") for command in commands]
+    assert places == sorted(places)
+    assert err.splitlines()[0] == "Next:"
+    assert "sandbox" in err.splitlines()[1]
+    for word in ("baseUrl", "SYNCENGINE_API_KEY", "team"):
+        assert places[1] < err.index(word) < places[2]
 
 
 NAMED = {
@@ -251,6 +255,9 @@ NAMED = {
     "a number before a name": ("name,number\nx,A-1\ny,A-2\n", "A-1"),
     "a name alone": ("name,status\nA-1,Open\nA-2,Open\n", "A-1"),
     "cr line ends": ("number,title\rA-1,x\rA-2,y\r", "A-1"),
+    "a file reference beside an id": ("ID,Name,File Reference\n1,x,A-1\n2,y,A-2\n", "A-1"),
+    "an expediente": ("Nº Expediente;Asunto\nA-1;x\nA-2;y\n", "A-1"),
+    "a project beside its id": ("Project ID,Project Name,Project Number\n1,x,A-1\n2,y,A-2\n", "A-1"),
     "a comma in a header": ("Matter, No.;Title\nA-1;x\nA-2;y\n", "A-1"),
 }
 
@@ -272,7 +279,10 @@ UNNAMED = {
     ),
     "addresses": ("status,x\nOpen,a@example.com\nOpen,b@example.com\n", "no column has a value in every row"),
     "persons": ("status,Responsible attorney\nOpen,ab\nOpen,cd\n", "no column has a value in every row"),
-    "two": ("number,code\n1,x\n2,y\n", 'columns "number" and "code" can each be the identity: name one with --key'),
+    "two": (
+        "number,code\n1,x\n2,y\n",
+        'say that they are the identity; name one with --key: "number", "code", such as',
+    ),
     "a blank": ("number,x\nA,1\n ,2\n", 'column "number" cannot be the identity: it has no value in line 3; name one'),
     "a value twice": ("number,x\nA,1\nB,2\nA,3\n", 'it has "A" in lines 2, 4; name one with --key: "x"'),
     "a difference in case": (
@@ -296,6 +306,40 @@ def test_an_identity_is_not_guessed(tmp_path: Path, content: str, words: str) ->
     assert done.err.startswith("m.csv:1:1: error[no-identity]: ")
     assert len(done.err) < 700
     assert not (tmp_path / "manifests").exists()
+
+
+def test_the_command_that_names_the_identity_can_be_pasted(tmp_path: Path) -> None:
+    """It is what was typed, with a column whose values are all there and all different."""
+    (tmp_path / "my matters.csv").write_text("Matter No.,Our ref,Client\n1,x'y,A\n2,z,A\n")
+    options = ["my proj", "--from-csv", "my matters.csv", "--ci", "gitlab", "--install", "x==1"]
+    done = run(tmp_path, "init", *options)
+    assert done.code == 8
+    command = done.err.partition("such as `")[2].partition("`")[0]
+    assert shlex.split(command) == ["syncengine", "init", *options[:3], "--key", "Matter No.", *options[3:]]
+    done = run(tmp_path, *shlex.split(command)[1:])
+    assert done.code == 0, done.err
+    assert json.loads(run(tmp_path / "my proj", "render", "--format", "json").out)["tags"][0]["name"] == "1"
+
+
+def test_a_file_of_ones_own_brings_no_examples_of_ours(tmp_path: Path) -> None:
+    """Nothing but its rows would be created on the service."""
+    (tmp_path / "m.csv").write_text("number,title\nM-1,x\n")
+    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
+    planned = json.loads(run(tmp_path, "plan", "--format", "json").out)
+    assert [change["address"] for change in planned["changes"]] == ["tag/M-1"]
+
+
+def test_rows_that_a_spreadsheet_left_blank_are_no_matters(tmp_path: Path) -> None:
+    """Lines of delimiters, of any length, also when planning; a row with any value is one."""
+    (tmp_path / "m.csv").write_text("Matter No.;Title;Client\r\n;;\r\nM-1;One;A\r\n ; ; ;\r\nM-2;;\r\n;;;;\r\n")
+    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
+    assert [tag["name"] for tag in json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]] == [
+        "M-1",
+        "M-2",
+    ]
+    (tmp_path / "m.csv").write_text("Matter No.;Title;Client\n;Two;A\nM-1;One;A\n")
+    done = run(tmp_path, "init", "other", "--from-csv", "m.csv")
+    assert (done.code, "it has no value in line 2" in done.err) == (8, True)
 
 
 def test_an_identity_can_be_named(tmp_path: Path) -> None:
@@ -323,6 +367,8 @@ PRIVATE = (
         "Rechnungsadresse",
     ),
     *("Téléphone", "Utilisateur", "userName", "Assignee", "Case manager", "Kontakt"),
+    *("Date of Birth", "Geb.-Datum", "Geboortedatum", "Client DOB", "NI Number", "TKPR_ID", "BILL_ADDR_1"),
+    *("Opposing party", "Gegner", "Wederpartij", "Letrado", "First Primary", "Telefoonnummer"),
 )
 
 
@@ -333,6 +379,8 @@ PRIVATE = (
         ("Notes", "ask a.b@example.com first"),
         ("Notes", "+43 1 234 56 78"),
         ("Notes", "(030) 123 456"),
+        ("Location", "12 Main Street Springfield"),
+        ("Sitz", "Hauptstr. 7 10115 Berlin"),
         ("Title", "a.b@example.com"),
     ],
 )

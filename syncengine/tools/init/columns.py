@@ -11,7 +11,7 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.document.text import folded
 
-_MATTERS = (
+MATTERS = (
     *("matter", "case", "file", "docket", "project", "issue", "ticket", "dossier", "affaire", "mandat", "mandats"),
     *(
         "akte",
@@ -32,10 +32,10 @@ _NUMBERS = (
 )
 _FILLERS = frozenset("the of our a de du des der la le l di da del van unser unsere internal client mandant".split())  # noqa: SIM905 - words
 IDENTITIES: Sequence[frozenset[str]] = (
-    frozenset(a + b for pair in product(_MATTERS, _NUMBERS) for a, b in (pair, pair[::-1]))
+    frozenset(a + b for pair in product(MATTERS, _NUMBERS) for a, b in (pair, pair[::-1]))
     | {"az", "unserzeichen", "ourref", "ourreference"},
     frozenset({*_NUMBERS, "kennung", "schlussel"} - {"ref", "reference"}),
-    frozenset({*_MATTERS, "ref", "reference"} | {f"{matter}id" for matter in _MATTERS}),
+    frozenset({*MATTERS, "ref", "reference"} | {f"{matter}id" for matter in MATTERS}),
     frozenset({"id", "externalid", "uuid", "guid"}),
     frozenset({"name"}),
 )
@@ -44,18 +44,24 @@ _PERSONS = frozenset(
     "user users login owner owners reporter creator author manager handler person persons people employee staff "  # noqa: SIM905 - words
     "atty solicitor barrister counsel paralegal partner partners associate associates secretary assistant resp lead "
     "supervisor agent clerk by worker member members participants watcher watchers approver reviewer requester judge "
-    "requestor originator inventor inventors surname forename firstname lastname fullname displayname dob ssn passport "
+    "requestor originator inventor inventors surname forename firstname lastname fullname displayname ssn passport "
     "salutation anrede besitzer ersteller erfasser autor berater betreuer referent dezernent kollege ra richter "
-    "erfinder familienname gestionnaire collaborateur prenom encargado responsabile referente tel fax cell gsm "
-    "mobile mobil handy street zip plz city town ort stadt iban".split()
+    "erfinder familienname gestionnaire collaborateur prenom encargado responsabile referente tkpr tk primary "
+    "letrado procurador notary notaire notar vertreter "
+    "opponent opponents opposing adverse party parties plaintiff defendant claimant respondent witness debtor spouse "
+    "gegner gegenpartei gegnerin gegenseite wederpartij klager beklagter beklagte zeuge schuldner "
+    "adversaire contraparte "
+    "dob age gender sex geb nationality nino nhs nif nie dni bsn ahv nir ssnr steuernummer "
+    "tel fax cell gsm mobile mobil handynr street zip plz city town ort stadt iban addr".split()
 )
 """Words of headers of columns with persons, or with ways to reach them."""
 _PARTS = re.compile(
     "verantwort|verantwoord|zustandig|zustaendig|responsab|responsav|responsib|bearbeiter|behandelaar|anwalt|anwaelt|"
     "attorney|lawyer|avocat|abogad|advoca|advogad|avvocat|mitarbeiter|medewerker|benutzer|gebruiker|utilisateur|"
     "utilizador|usuario|utente|username|assign|contact|kontakt|ansprech|vorname|nachname|geburt|birth|kurzel|kuerzel|"
-    "kurzzeichen|initial|timekeeper|earner|leiter|sekret|mail|telefon|telephon|phone|adress|address|anschrift|strass|"
-    "straat|courriel|correo|indirizzo|direccion|postleit|postcod|postal"
+    "kurzzeichen|initial|timekeeper|earner|leiter|sekret|mail|telefo|telephon|phone|adress|address|anschrift|strass|"
+    "straat|courriel|correo|indirizzo|direccion|postleit|postcod|postal|handynum|rufnum|"
+    "geboor|geboren|nacimiento|nascimento|naissance|nascita|socialsec|sozialvers|ninumber|nationalins"
 )
 """Parts of such words, also in words that are written together, as in German."""
 _MAIL = re.compile(r"[^\s@]@[^\s@]+\.[^\W\d_]{2}")
@@ -65,11 +71,26 @@ _PHONE = re.compile(
     r"|\(\d{3}\) ?\d{3}-\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
 )
 """A number with its country's code, or in the form of a country; dates are none."""
+_STREET = re.compile(
+    r"\d+\w?,? [\w .'-]+ (st|street|ave|avenue|rd|road|lane|ln|blvd|drive|court|square)\b.*"
+    r"|[\w .'-]+(str\.|straße|strasse|gasse|platz|allee|weg) ?\d+.*"
+    r"|\d+,? (rue|avenue|bd|boulevard|place|chemin) .*|(calle|via|piazza|rua|avenida) [\w .']+,? \d+.*",
+    re.IGNORECASE,
+)
+"""A house number and the usual words for streets."""
 LISTED = 10
 """The largest number of lines and columns that a message lists."""
 
 Rows = Sequence[tuple[int, dict[str, str]]]
 """The rows of a table, each with its line."""
+
+
+class NoIdentity(ValueError):
+    """No column is the identity, with the reason, and the columns of which `--key` may name one."""
+
+    def __init__(self, reason: str, candidates: Sequence[str] | None = None) -> None:
+        super().__init__(reason)
+        self.candidates = candidates
 
 
 def words_of(header: str) -> list[str]:
@@ -88,10 +109,14 @@ def names_persons(header: str) -> bool:
 
 
 def holds_addresses(values: Iterable[str], *, whole: bool = False) -> bool:
-    """Return whether a value contains an e-mail address or is a telephone number, or, if `whole`, is an address."""
+    """Return whether a value contains an e-mail address, or is a telephone number or the address of a house.
+
+    If `whole`, a text with an e-mail address in it is none, nor is a house: both may be what a matter is about.
+    """
     return any(
         ("@" in value and _MAIL.search(value) and not (whole and " " in value.strip()))
         or _PHONE.fullmatch(value.strip())
+        or (not whole and _STREET.fullmatch(value.strip()))
         for value in values
     )
 
@@ -99,12 +124,12 @@ def holds_addresses(values: Iterable[str], *, whole: bool = False) -> bool:
 def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
     """Return the column that names each row: `key`, else the likeliest by its header.
 
-    Raise `ValueError` with what is wrong and the candidates, unless its values are all there and all different.
+    Raise `NoIdentity` unless its values are all there and all different.
     """
     if key is not None:
         column = next((c for c in columns if c == key), None) or _alike(key, columns)
         if trouble := _flaw(column, rows, str):
-            raise ValueError(f"column {quoted(column)} cannot be the identity: {trouble}{_candidates(columns, rows)}")
+            raise NoIdentity(f"column {quoted(column)} cannot be the identity: {trouble}", _candidates(columns, rows))
         return column
     named = [column for column in columns if not names_persons(column)]
     likely = next((found for rank in IDENTITIES if (found := [c for c in named if _main(c) in rank])), [])
@@ -113,10 +138,10 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
     if len(fit) == 1:
         return fit[0]
     if fit:
-        raise ValueError(f"columns {' and '.join(map(quoted, fit))} can each be the identity: name one with --key")
+        raise NoIdentity("the headers of several columns say that they are the identity", fit)
     reasons = [f"column {quoted(column)} cannot be the identity: {flaw}" for column, flaw in flaws.items()]
     reason = "; ".join(reasons) or "no header says which column is the identity"
-    raise ValueError(reason + _candidates(columns, rows))
+    raise NoIdentity(reason, _candidates(columns, rows))
 
 
 def _main(header: str) -> str:
@@ -126,45 +151,43 @@ def _main(header: str) -> str:
 
 
 def _alike(key: str, columns: Sequence[str]) -> str:
-    """Return the only column whose header is `key` but for case and signs. Raise `ValueError` if there is none."""
+    """Return the only column whose header is `key` but for case and signs. Raise `NoIdentity` if there is none."""
     alike = [column for column in columns if joined(column) == joined(key)]
     if len(alike) == 1:
         return alike[0]
-    hint = suggestion(key, columns) or f"; there are {_listed(map(quoted, columns))}"
-    raise ValueError(f"there is no column {quoted(key)}{hint}")
+    hint = suggestion(key, columns) or f"; there are {listed(map(quoted, columns))}"
+    raise NoIdentity(f"there is no column {quoted(key)}{hint}")
 
 
 def _flaw(column: str, rows: Rows, same: Callable[[str], str] = folded) -> str | None:
     """Return why the values of a column cannot be identities, or `None`. Those for which `same` agrees are equal."""
     values = [(line, row[column].strip()) for line, row in rows]
     if blank := [str(line) for line, value in values if not value]:
-        return f"it has no value in line{'s' * (len(blank) > 1)} {_listed(blank)}"
+        return f"it has no value in line{'s' * (len(blank) > 1)} {listed(blank)}"
     equal: dict[str, list[tuple[int, str]]] = {}
     for line, value in values:
         equal.setdefault(same(value), []).append((line, value))
     repeated = [
         f"{' and '.join(quoted(value) for value in dict.fromkeys(value for _, value in found))} in lines "
-        f"{_listed(str(line) for line, _ in found)}"
+        f"{listed(str(line) for line, _ in found)}"
         for found in equal.values()
         if len(found) > 1
     ]
-    return f"it has {_listed(repeated)}" if repeated else None
+    return f"it has {listed(repeated)}" if repeated else None
 
 
-def _candidates(columns: Sequence[str], rows: Rows) -> str:
-    fit = [
-        quoted(column)
+def _candidates(columns: Sequence[str], rows: Rows) -> list[str]:
+    return [
+        column
         for column in columns
         if not names_persons(column)
         and not holds_addresses((row[column] for _, row in rows), whole=True)
         and not _flaw(column, rows)
     ]
-    if not fit:
-        return "; no column has a value in every row and no value twice: complete the file"
-    return f"; name one with --key: {_listed(fit)}"
 
 
-def _listed(items: Iterable[str]) -> str:
+def listed(items: Iterable[str]) -> str:
+    """Return the first items, and how many more there are."""
     shown = list(items)
     more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
     return ", ".join(shown[:LISTED]) + more

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from syncengine.document.nodes import quoted
 from syncengine.document.text import with_line_feeds
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.sources.files import Form, csv_rows, likely_delimiter, text_of, wide_encoding
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.content import content_of
 from syncengine.templating.values import is_template
-from syncengine.tools.init.columns import Rows, holds_addresses, identity_of, joined, names_persons
+from syncengine.tools.init.columns import (
+    MATTERS,
+    NoIdentity,
+    Rows,
+    holds_addresses,
+    identity_of,
+    joined,
+    listed,
+    names_persons,
+)
 
 UTF_8, WESTERN = "utf-8", "cp1252"
 """The encodings to try, in this order; a file that is neither is refused."""
 MANIFEST = "manifests/matters.yaml"
 DESCRIPTIONS = (
-    *("description", "title", "subject", "summary", "matterdescription", "mattertitle", "matter", "case", "label"),
-    *("text", "mattername", "casename", "name", "beschreibung", "bezeichnung", "titel", "betreff", "kurzrubrum"),
-    *("rubrum", "objet", "intitule", "libelle", "asunto", "oggetto", "omschrijving"),
+    *("description", "title", "subject", "summary"),
+    *(matter + word for word in ("description", "desc", "title", "name") for matter in MATTERS),
+    *("matter", "case", "label", "text", "re", "name", "beschreibung", "bezeichnung", "titel", "betreff", "kurzrubrum"),
+    *("rubrum", "kurzbezeichnung", "langbezeichnung", "objet", "intitule", "libelle", "asunto", "oggetto"),
+    *("descripcion", "descrizione", "descricao", "omschrijving"),
 )
-EXTERNAL_IDS = ("externalid", "id", "uuid", "guid", "matterid")
+EXTERNAL_IDS = ("externalid", "id", "uuid", "guid", *(f"{matter}id" for matter in MATTERS))
 URLS = ("url", "link", "href")
 KEYWORDS = (
     *("keywords", "keyword", "schlagworter", "schlagwoerter", "schlagworte", "schlagwort"),
@@ -52,22 +64,31 @@ class Generated(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def generated(file: Path, name: str, folder: Path, key: str | None = None) -> Generated:
+def generated(file: Path, name: str, folder: Path, key: str | None, command: Callable[[str], str]) -> Generated:
     """Return the files that generate tags from `file`: a manifest, and a copy of a file that is outside the project.
 
     The copy is identical, so that the next export can replace it. `name` is the file's name in messages, and `key` the
-    column of the identity, which is guessed if there is none. Raise `Problems` if no column can be the identity.
+    column of the identity, which is chosen by its header if there is none. Raise `Problems` if no column can be the
+    identity, with the `command` that names the likeliest.
     """
     table = table_of(file, name)
     try:
         identity = identity_of(table.columns, table.rows, key)
-    except ValueError as error:
-        raise Problems([_problem(name, str(error), 1, code="no-identity")]) from None
+    except NoIdentity as error:
+        raise Problems([_problem(name, f"{error}{_cure(error.candidates, command)}", 1, code="no-identity")]) from None
     inside = file.resolve().is_relative_to(folder.resolve())
     where = file.resolve().relative_to(folder.resolve()).as_posix() if inside else f"data/{file.name}"
     manifest, left_out = manifest_of(table, f"../{where}", identity)
     copy = {} if inside else {where: content_of(file, name)}
     return Generated({MANIFEST: manifest, **copy}, left_out)
+
+
+def _cure(candidates: Sequence[str] | None, command: Callable[[str], str]) -> str:
+    if candidates is None:
+        return ""
+    if not candidates:
+        return "; no column has a value in every row and no value twice: complete the file"
+    return f"; name one with --key: {listed(map(quoted, candidates))}, such as `{command(candidates[0])}`"
 
 
 def table_of(file: Path, name: str) -> CsvTable:

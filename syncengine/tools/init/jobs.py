@@ -1,19 +1,22 @@
 """Define the commands and actions of CI jobs once, and insert them into the files of both hosts. Pure.
 
-The files contain `@NAME@` in place of a command or action, and the line `@PACKAGE@` in place of the package variables.
+The files contain `@NAME@` in place of a command, an action, a condition, the branch or the package variables.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from importlib.resources import files
 
-from syncengine.tools.init.installation import DEFAULT, EXTRA, Installation
+from syncengine.tools.init.installation import EXTRA, UNCHOSEN, Installation
 
 PIP = "python -I -m pip"
 """pip, isolated from modules in the checkout, which would be imported instead of its own."""
-INDEX = f'{PIP} install "$SYNCENGINE_PACKAGE"'
+PACKAGE_NAMED = '"${SYNCENGINE_PACKAGE:?is empty, name one by syncengine init --ci HOST --install REQUIREMENT}"'
+"""The package, or a sentence in the log of a job whose file names none."""
+INDEX = f"{PIP} install {PACKAGE_NAMED}"
 TEMP = "$RUNNER_TEMP"
 """GitHub's folder for the files of a job. A branch can put nothing there, so that no committed file passes for ours.
 
@@ -34,7 +37,7 @@ syncengine apply -y "$@" --lock-timeout 30m --report json={temp}report.json"""
 
 COMMANDS: Mapping[str, str] = {
     "INSTALL": INDEX,
-    "WHEELS": f'rm -rf .syncengine/wheels; {PIP} wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
+    "WHEELS": f"rm -rf .syncengine/wheels; {PIP} wheel --wheel-dir .syncengine/wheels {PACKAGE_NAMED}",
     "INSTALL_WHEELS": (
         'test -z "$(git ls-files .syncengine)" || exit 1; '  # a committed wheel would be installed beside the artifact
         f"{PIP} install --no-index --no-deps .syncengine/wheels/*.whl"
@@ -47,7 +50,8 @@ COMMANDS: Mapping[str, str] = {
         f' --report json="{TEMP}/plan.json" {EXACT}'
     ),
     "PLAN_FORK_GITHUB": (
-        f'syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state --report json="{TEMP}/plan.json"'
+        f'rm -f "{TEMP}/plan.json"; syncengine plan --base "origin/$GITHUB_BASE_REF" --no-state'
+        f' --report json="{TEMP}/plan.json"'
     ),
     "FETCH_BASE_GITLAB": 'git fetch --quiet origin "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"',
     "PLAN_GITLAB": f"rm -rf plan.json; syncengine plan --base FETCH_HEAD --report json=plan.json {EXACT}",
@@ -67,29 +71,50 @@ COMMANDS: Mapping[str, str] = {
     ),
 }
 ACTIONS: Mapping[str, str] = {
-    "CHECKOUT": "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2",
-    "SETUP_PYTHON": "actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0",
-    "UPLOAD_ARTIFACT": "actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2",
+    "CHECKOUT": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+    "SETUP_PYTHON": "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0",
+    "UPLOAD_ARTIFACT": "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0",
 }
 """Actions pinned to the commit of a version, because a tag can be moved."""
+OWN = (
+    "github.event.pull_request.head.repo.full_name == github.repository"
+    " && github.event.pull_request.user.login != 'dependabot[bot]'"
+)
+"""The condition that a pull request is given the secrets: not one of a fork, or of GitHub's own bot.
+
+It compares names, since `fork` is also true where the whole repository is a fork. The author counts, since whoever
+repeats a run becomes its actor.
+"""
+CONDITIONS: Mapping[str, str] = {
+    "OWN": OWN,
+    "PLANNED": f"github.event_name == 'merge_group' || ({OWN})",
+    "FOREIGN": f"github.event_name != 'merge_group' && !({OWN})",
+}
 DELIVERED = ("action.yml", "Dockerfile")
 """Files of this program's own repository that are built from the same definitions."""
-PACKAGE = re.compile(r"( *)@PACKAGE@\n")
 _NAME = re.compile(r"(?:(?<=\n)( +))?@([A-Z_]+)@")
 """A placeholder, with its indentation if it begins a line, which all lines of a multi-line command receive."""
 
 
-def laid(text: str, installation: Installation = DEFAULT) -> str:
-    """Return a CI file with its placeholders replaced; `installation` is the package that its jobs install."""
-    text = PACKAGE.sub(lambda line: installation.variables(line[1]), text)
-    return _NAME.sub(lambda name: _indented(name[1] or "", WORDS[name[2]]), text)
+def laid(text: str, installation: Installation = UNCHOSEN, branch: str = "main") -> str:
+    """Return a CI file with its placeholders replaced.
+
+    `installation` is the package that its jobs install; a push to `branch` applies.
+    """
+    words = {**WORDS, "PACKAGE": installation.variables(), "BRANCH": _pattern(branch)}
+    return _NAME.sub(lambda name: _indented(name[1] or "", words[name[2]]), text)
+
+
+def _pattern(branch: str) -> str:
+    """Return a branch in double quotes, as a pattern that matches no other."""
+    return json.dumps(re.sub(r"[+!]", r"\\\g<0>", branch))
 
 
 def _indented(blanks: str, words: str) -> str:
     return blanks + words.replace("\n", f"\n{blanks}")
 
 
-WORDS = {**COMMANDS, **ACTIONS, "EXTRA": EXTRA}
+WORDS = {**COMMANDS, **ACTIONS, **CONDITIONS, "EXTRA": EXTRA}
 
 
 def delivered() -> dict[str, str]:

@@ -12,13 +12,13 @@ from syncengine.errors import SyncengineError
 from syncengine.manifest.files import Search
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME, MANIFESTS
-from syncengine.tools.init.installation import DEFAULT, Installation
+from syncengine.tools.init.installation import UNCHOSEN, Installation
 from syncengine.tools.init.jobs import laid
 
 RENAMED = {"gitignore": ".gitignore"}
 """Template files stored under another name, because packaging tools would interpret the real name."""
 IGNORE = ".gitignore"
-SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
+SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml", "manifests/activity-types.yaml")
 """Sample manifests that are omitted when the user brings data."""
 
 EXAMPLES = {"github": "ci/github-actions.yml", "gitlab": "ci/gitlab-ci.yml"}
@@ -34,22 +34,17 @@ class Begun(NamedTuple):
     kept: tuple[str, ...]
 
 
-def starter_files(installation: Installation = DEFAULT, ci: str | None = None) -> dict[str, str]:
+def starter_files(installation: Installation = UNCHOSEN, ci: str | None = None, branch: str = "main") -> dict[str, str]:
     """Return the files of a new project by name, with the CI file of one host, or examples for all hosts.
 
-    `installation` is the package that the CI jobs install.
+    `installation` is the package that the CI jobs install, and `branch` the one whose pushes they apply.
     """
     root = files("syncengine.tools.init").joinpath("files")
-    contents = {RENAMED.get(name, name): laid(text, installation) for name, text in sorted(_below(root, ""))}
+    contents = {RENAMED.get(name, name): laid(text, installation, branch) for name, text in sorted(_below(root, ""))}
     if ci is None:
         return contents
     own = {name: text for name, text in contents.items() if name not in EXAMPLES.values()}
     return {**own, CI[ci]: contents[EXAMPLES[ci]]}
-
-
-def ci_files(installation: Installation, ci: str) -> dict[str, str]:
-    """Return only the CI file of one host, for an existing project."""
-    return {CI[ci]: starter_files(installation, ci)[CI[ci]]}
 
 
 def beside_others(folder: Path, contents: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
