@@ -145,10 +145,10 @@ def restore_version(options: Globals, format: str, version: str | None, auto_app
         _confirm("Accept the state as it is, although it may lack the latest changes?", auto_approve)
         count = accept(options.project())
         text = f"Accepted {count_of(count, 'resource')}. All rows are doubtful: the next apply sends them again.\n"
-        return show(options, format, {"restored": None, "rows": count}, text)
+        return show(options, format, rendering.restored_document(None, count), text)
     _confirm(f"Replace the recorded rows by those of version {version}?", auto_approve)
     restored = restore(options.project(), version)
-    return show(options, format, {"restored": restored.id, "rows": restored.info.rows}, restored_text(restored))
+    return show(options, format, rendering.restored_document(restored.id, restored.info.rows), restored_text(restored))
 
 
 @state.command("forget")
@@ -165,7 +165,7 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     with writing(project, "state forget") as store:
         _refuse_unrecorded(store, keys)
         count = store.forget(keys, project.service.landing)
-    return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
+    return show(options, format, rendering.forgotten_document(keys), rendering.forgotten_text(count))
 
 
 def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
@@ -208,6 +208,7 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
             is_compact = store.compact()
     in_git = is_git_ref(options.project().state)
     document = {
+        "format": rendering.PRUNE_FORMAT,
         "before": when(pruned.before),
         "runs": pruned.runs,
         "entries": pruned.entries,
@@ -245,7 +246,13 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
         is_compact = store.compact()
     delete_cache(project.root / CACHE_FOLDER)
     in_git = is_git_ref(project.state)
-    document = {"erased": len(keys), "entries": erased.entries, "runs": erased.runs, "compacted": is_compact}
+    document = {
+        "format": rendering.ERASE_FORMAT,
+        "erased": len(keys),
+        "entries": erased.entries,
+        "runs": erased.runs,
+        "compacted": is_compact,
+    }
     return show(options, format, document, rendering.erased_text(len(keys), erased, remaining, is_compact, in_git))
 
 
@@ -296,7 +303,7 @@ def quarantine(
         if reason is not None or until is not None:
             raise Usage("--end cannot be combined with --reason or --until")
         commands.end(options.project(), key)
-        return show(options, format, {"ended": address}, f"{address} is no longer in quarantine.\n")
+        return show(options, format, shown.ended_document(key), f"{address} is no longer in quarantine.\n")
     if reason is None:
         raise Usage("give --reason TEXT, which every plan shows, or --end to end the quarantine")
     record = commands.set_aside(options.project(), key, reason, until)
@@ -379,7 +386,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool, ne
             counts["applied"] = len(exported.rows)
     count = count_of(len(exported.rows), "resource")
     text = f"Imported {count}. All rows are doubtful: the next apply sends them again.\n"
-    return show(options, format, {"imported": len(exported.rows)}, text)
+    return show(options, format, {"format": rendering.IMPORT_FORMAT, "imported": len(exported.rows)}, text)
 
 
 def _refuse_other_team(store: State, team: str | None) -> None:
@@ -417,6 +424,7 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
     _confirm(rebuilding.question(new, revision), auto_approve)
     rebuilding.record(project, new, revision, replaces=chosen["replace"], create=chosen["new_state"])
     document = {
+        "format": rendering.REBUILD_FORMAT,
         "commit": new.commit,
         "rebuilt": len(new.rows) - new.released,
         "released": new.released,
@@ -468,7 +476,7 @@ def rebind(options: Globals, format: str, auto_approve: bool) -> int:
     _confirm("Bind this state to the configured service and to the team of the key?", auto_approve)
     before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f" (formerly {before!r}).\n" if before else ".\n")
-    return show(options, format, {"team": team, "before": before}, text)
+    return show(options, format, {"format": rendering.REBIND_FORMAT, "team": team, "before": before}, text)
 
 
 def _key(address: str) -> Key:

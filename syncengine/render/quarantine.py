@@ -11,13 +11,18 @@ from syncengine.project.quarantine import until_text
 from syncengine.render.escape import quoted, visible
 from syncengine.render.json import Document, diagnostic_items
 from syncengine.render.words import when
+from syncengine.resource import Key
 from syncengine.state.refusals import QuarantineRecord
 
 FORMAT = "syncengine.quarantine/v1"
 
 
 def record_document(record: QuarantineRecord) -> Document:
-    return {"quarantined": str(record.key), "reason": record.reason, "until": when(record.until)}
+    return {"format": FORMAT, "quarantined": str(record.key), "reason": record.reason, "until": when(record.until)}
+
+
+def ended_document(key: Key) -> Document:
+    return {"format": FORMAT, "ended": str(key)}
 
 
 def record_text(record: QuarantineRecord, place: str = "") -> str:

@@ -8,7 +8,7 @@ from syncengine.document.text import to_camel
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.words import count_of, when
-from syncengine.resource import Recorded, Source, Status, Value
+from syncengine.resource import Key, Recorded, Source, Status, Value
 from syncengine.state.erase import Erased
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.journal_detail import Detail
@@ -19,6 +19,13 @@ STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"
 RESOURCE_FORMAT = "syncengine.resource/v1"
 LOCK_FORMAT = "syncengine.lock/v1"
+FORGET_FORMAT = "syncengine.forget/v1"
+PRUNE_FORMAT = "syncengine.prune/v1"
+ERASE_FORMAT = "syncengine.erase/v1"
+RESTORE_FORMAT = "syncengine.restore/v1"
+IMPORT_FORMAT = "syncengine.import/v1"
+REBUILD_FORMAT = "syncengine.rebuild/v1"
+REBIND_FORMAT = "syncengine.rebind/v1"
 
 
 # --- rows
@@ -202,6 +209,17 @@ def lock_document(lock: LockInfo) -> Document:
             "expires": when(lock.expires),
         },
     }
+
+
+# --- what changes a state by hand
+
+
+def restored_document(version: str | None, rows: int) -> Document:
+    return {"format": RESTORE_FORMAT, "restored": version, "rows": rows}
+
+
+def forgotten_document(keys: Iterable[Key]) -> Document:
+    return {"format": FORGET_FORMAT, "forgotten": [str(key) for key in keys]}
 
 
 def forgotten_text(count: int) -> str:

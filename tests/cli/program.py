@@ -19,6 +19,7 @@ from syncengine.project.model import Project as Settings
 from syncengine.resource import Recorded
 from syncengine.state.store import open_state
 from tests.support import warm
+from tests.support.formats import fitting
 
 from .service import KEY, Json
 
@@ -38,8 +39,9 @@ class Ended:
 
     @property
     def document(self) -> Json:
-        """Its standard output, which must be one JSON document."""
+        """Its standard output, which must be one JSON document that fits the schema of its format."""
         document: Json = json.loads(self.out)
+        fitting(document)
         return document
 
     @property

@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 
-import jsonschema
+import click
 import pytest
 
-from .program import REPOSITORY, Ended, Project, category, tag
-from .service import AT_ONCE, Json, Service
+from syncengine.cli.command_table import program
+from tests.support.formats import SCHEMAS, fitting
 
-SCHEMAS = {
-    "syncengine.plan/v1": "plan.schema.json",
-    "syncengine.report/v1": "report.schema.json",
-    "syncengine.diagnostics/v1": "diagnostics.schema.json",
-}
+from .program import REPOSITORY, Project, category, tag
+from .service import AT_ONCE, Service
 
-
-def _fits(done: Ended) -> str:
-    """The document's format, whose schema it fits."""
-    return _fitting(done.document)
+MISTAKES = (("--xyzzy",), ("--env", "nowhere", "--xyzzy"), ("--config", "nowhere.yaml", "x", "x", "x", "x"))
 
 
-def _fitting(document: Json) -> str:
-    schema = json.loads((REPOSITORY / "schemas" / SCHEMAS[document["format"]]).read_text(encoding="utf-8"))
-    jsonschema.validate(document, schema)
-    return str(document["format"])
+def _commands(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """All commands that print JSON, as words."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*above, name))
+        elif command and any(
+            isinstance(each.type, click.Choice) and "json" in each.type.choices and each.name == "format"
+            for each in command.params
+        ):
+            yield *above, name
+
+
+COMMANDS = sorted(set(_commands(program)) - {("state", "diff")})
+
+
+def test_each_command_prints_a_format_that_is_published() -> None:
+    """The page of formats names the format of each command, and there is a schema of it."""
+    page = (REPOSITORY / "docs/formats.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `syncengine\.([\w-]+)/v1` \| (.+) \|$", page, re.MULTILINE)
+    assert {name for name, _ in rows} == {path.name.partition(".")[0] for path in SCHEMAS.iterdir()} - {
+        "manifest",
+        "policies",
+        "project",
+    }
+    named = {command for _, cell in rows for command in re.findall(r"`([a-z ]+)`", cell)} - {"runs", "entries"}
+    assert named == {" ".join(words) for words in COMMANDS} - {"render"} | {"state export"}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_each_command_prints_one_document_whatever_is_wrong(project: Project, command: tuple[str, ...]) -> None:
+    """A misspelt option, an environment or a project file that is not there; the document fits its schema."""
+    for mistake in MISTAKES:
+        done = project.run(*command, "--format", "json", *mistake)
+        assert done.code in (1, 8, 64), done
+        assert fitting(done.document) == ("report" if command == ("apply",) else "diagnostics")
 
 
 PATHS: list[tuple[tuple[str, ...], int, str]] = [
@@ -50,7 +78,7 @@ def test_every_path_prints_one_document(project: Project, arguments: tuple[str, 
     """Whatever happens, a machine reads what became of it (docs/commands.md)."""
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
     done = project.run(*arguments, "--format", "json")
-    assert (done.code, _fits(done)) == (code, f"syncengine.{format}/v1")
+    assert (done.code, fitting(done.document)) == (code, format)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +90,7 @@ def test_bad_manifests_print_one_document(project: Project, command: str, format
     done = project.run(command, "--format", "json")
     if command == "apply":
         done = project.run(command, "-y", "--format", "json")
-    assert (done.code, _fits(done)) == (8, f"syncengine.{format}/v1")
+    assert (done.code, fitting(done.document)) == (8, format)
     assert {(d["file"], d["line"]) for d in done.document["diagnostics"]} == {("manifests/all.yaml", 2)}
 
 
@@ -73,7 +101,7 @@ def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project
     formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")
     reports = [word for name in formats for word in ("--report", f"{name}=report.{name}")]
     done = project.run("apply", "-y", "--format", "json", *reports)
-    assert (done.code, _fits(done)) == (3, "syncengine.report/v1")
+    assert (done.code, fitting(done.document)) == (3, "report")
     assert json.loads((project.folder / "report.json").read_text()) == done.document
     assert all("NEW-1" in (project.folder / f"report.{name}").read_text() for name in formats)
 
@@ -105,7 +133,7 @@ def test_a_plan_that_cannot_be_made_leaves_no_report_of_an_earlier_one(
         text = (project.folder / f"report.{end}").read_text()
         assert (said in text, "to create" in text) == (True, False), name
         if name == "json":
-            assert _fitting(json.loads(text)) == "syncengine.diagnostics/v1"
+            assert fitting(json.loads(text)) == "diagnostics"
 
 
 @pytest.mark.parametrize(("format", "head"), [("markdown", "### No plan: 1 error."), ("html", "<!doctype html>")])
@@ -133,7 +161,7 @@ def test_a_refused_apply_lists_what_it_skipped(project: Project, service: Servic
     told = [(d.code, d.document["status"], d.document["summary"]["skipped"]) for d in (gate, away, other)]
     assert told == [(4, "refused", 3), (9, "failed", 3), (7, "refused", 3)]
     for done in (gate, away, other):
-        assert _fits(done) == "syncengine.report/v1"
+        assert fitting(done.document) == "report"
         assert set(done.outcomes().values()) == {"skipped"}
         assert {r["error"]["message"] for r in done.document["results"]} == {
             done.document["diagnostics"][-1]["message"]
@@ -174,7 +202,7 @@ def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
     assert [usage.code, locked_out.code] == [64, 7]
     assert refused.code in (1, 9)
     for done in (usage, locked_out, refused):
-        assert (_fits(done), len(done.codes)) == ("syncengine.diagnostics/v1", 1)
+        assert (fitting(done.document), len(done.codes)) == ("diagnostics", 1)
         assert "somebody" not in done.out + done.err
 
 

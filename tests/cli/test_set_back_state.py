@@ -84,7 +84,7 @@ def test_a_state_that_was_set_back_is_refused(set_back: Project, service: Servic
 
 def test_a_restore_accepts_it_and_sends_all_again(set_back: Project, service: Service) -> None:
     """The service then holds what the manifests declare."""
-    assert set_back.run("state", "restore", "-y", "--format", "json").document == {"restored": None, "rows": 1}
+    assert set_back.run("state", "restore", "-y", "--format", "json").document["rows"] == 1
     assert set_back.run("plan", "--detailed-exitcode").code == 2
     assert set_back.run("apply", "-y").code == 0
     assert [held["description"] for held in service.holds()["tags"] if held["name"] == "A"] == ["one"]

@@ -198,7 +198,7 @@ def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> No
     """The service keeps what it holds; a row that is not there forgets nothing."""
     assert held.run("state", "forget", "tag/HELD-1", "tag/NOWHERE", "-y").code == 1
     assert held.run("state", "forget", "tag/HELD-1").code == 64
-    assert held.run("state", "forget", "tag/HELD-1", "-y", "--format", "json").document == {"forgotten": ["tag/HELD-1"]}
+    assert held.run("state", "forget", "tag/HELD-1", "-y", "--format", "json").document["forgotten"] == ["tag/HELD-1"]
     assert service.tags() == ["HELD-1"]
     assert [str(change.key) for change in held.plan().changes] == ["tag/HELD-1"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from .program import Project, tag
@@ -32,7 +34,7 @@ DIFFERENT = [
 
 def test_two_environments_are_compared(two: Project) -> None:
     """From the other to this one."""
-    compared = two.run("--env", "live", "state", "diff", "test", "--format", "json").document
+    compared = json.loads(two.run("--env", "live", "state", "diff", "test", "--format", "json").out)
     assert (compared["new"], compared["gone"], compared["same"]) == (["tag/NEW-1"], ["tag/GONE-1"], 1)
     assert compared["different"] == DIFFERENT
     text = two.run("--env", "live", "state", "diff", "test").out
@@ -43,7 +45,7 @@ def test_two_environments_are_compared(two: Project) -> None:
 def test_a_state_is_compared_with_an_export(two: Project) -> None:
     """Which brings doubts, and those are no differences."""
     assert two.run("--env", "test", "state", "export", "--out", "test.jsonl").code == 0
-    compared = two.run("--env", "live", "state", "diff", "test.jsonl", "--format", "json").document
+    compared = json.loads(two.run("--env", "live", "state", "diff", "test.jsonl", "--format", "json").out)
     assert compared["different"] == DIFFERENT
     equal = two.run("--env", "test", "state", "diff", "test.jsonl")
     assert (equal.code, equal.out) == (0, "Both states record the same 3 resources.\n")

@@ -67,7 +67,8 @@ def test_a_lost_state_is_rebuilt_and_sent_again(kept: Project, service: Service)
     lose(kept)
     done = rebuild(kept, "--all-history", "--format", "json")
     head = git(kept, "rev-parse", "HEAD")
-    assert (done.code, done.document) == (0, {"commit": head, "rebuilt": 3, "released": 1, "diagnostics": []})
+    counts = {"commit": head, "rebuilt": 3, "released": 1, "diagnostics": []}
+    assert (done.code, done.document) == (0, {"format": "syncengine.rebuild/v1", **counts})
     rows = kept.rows()
     assert {address: row["status"] for address, row in rows.items()} == {
         address: row["status"] for address, row in recorded.items()

@@ -128,5 +128,12 @@ DOCUMENTS = {
     "connector-register": Case(("connector", "register", *JSON), fresh=True),
     "health-report": Case(("health", "report", "unreachable", "--message", "The archive moves.", *JSON)),
     "health-clear": Case(("health", "clear", *JSON)),
+    "state-forget": Case(("state", "forget", "tag/ACME-0042", "-y", *JSON)),
+    "state-prune": Case(("state", "prune", "--before", "2020-01-01", "-y", *JSON)),
+    "state-restore": Case(("state", "restore", "-y", *JSON)),
+    "state-quarantine": Case(("state", "quarantine", *JSON)),
+    "state-import": Case(("state", "import", "exported.jsonl", "-y", *JSON)),
+    "state-rebind": Case(("state", "rebind", "-y", *JSON)),
+    "publish": Case(("publish", "report.json", "--to", "github", "--dry-run", *JSON)),
     "state-lock": Case(("state", "lock", "--reason", "the archive moves", *JSON), fresh=True),
 }

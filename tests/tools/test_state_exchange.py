@@ -105,7 +105,7 @@ def test_what_was_exported_comes_back_in_doubt(project: Project, service: Servic
     (project.folder / "e.jsonl").write_text(exported(project))
     (project.folder / ".syncengine/state.db").unlink()
     assert project.run("state", "import", "e.jsonl").code == 64
-    assert project.run("state", "import", "e.jsonl", "-y", "--format", "json").document == {"imported": 2}
+    assert project.run("state", "import", "e.jsonl", "-y", "--format", "json").document["imported"] == 2
     assert project.rows() == {address: {**row, "doubtful": True} for address, row in before.items()}
     assert "recorded by `state import`" in project.run("plan").out
     assert "an earlier call" not in project.run("plan").out

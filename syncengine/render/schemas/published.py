@@ -30,7 +30,23 @@ from syncengine.render.schemas.posted_time import (
     PullFormat,
     SelectionFormat,
 )
-from syncengine.render.schemas.state import HistoryFormat, LockFormat, ResourceFormat, StateFormat
+from syncengine.render.schemas.state import (
+    EraseFormat,
+    ExportLine,
+    ForgetFormat,
+    HistoryFormat,
+    ImportFormat,
+    LockFormat,
+    PruneFormat,
+    QuarantineFormat,
+    RebindFormat,
+    RebuildFormat,
+    ResourceFormat,
+    RestoreFormat,
+    StateFormat,
+    StateVersionsFormat,
+)
+from syncengine.render.schemas.tools import AdoptFormat, FmtFormat, InitFormat, PublishFormat, ReviewedFormat
 from syncengine.rules.schema import Policies
 from syncengine.service.operations import OPERATIONS
 
@@ -90,8 +106,23 @@ def schemas() -> dict[str, dict[str, Any]]:
         "resource.schema.json": _schema(ResourceFormat, _Untitled),
         "history.schema.json": _schema(HistoryFormat, _Untitled),
         "lock.schema.json": _schema(LockFormat, _Untitled),
+        "state-export.schema.json": _schema(ExportLine, _Untitled),
+        "state-versions.schema.json": _schema(StateVersionsFormat, _Untitled),
+        "restore.schema.json": _schema(RestoreFormat, _Untitled),
+        "import.schema.json": _schema(ImportFormat, _Untitled),
+        "rebuild.schema.json": _schema(RebuildFormat, _Untitled),
+        "rebind.schema.json": _schema(RebindFormat, _Untitled),
+        "forget.schema.json": _schema(ForgetFormat, _Untitled),
+        "erase.schema.json": _schema(EraseFormat, _Untitled),
+        "prune.schema.json": _schema(PruneFormat, _Untitled),
+        "quarantine.schema.json": _schema(QuarantineFormat, _Untitled),
         "connector.schema.json": _schema(ConnectorFormat, _Untitled),
         "health.schema.json": _schema(HealthFormat, _Untitled),
+        "init.schema.json": _schema(InitFormat, _Untitled),
+        "fmt.schema.json": _schema(FmtFormat, _Untitled),
+        "adopt.schema.json": _schema(AdoptFormat, _Untitled),
+        "publish.schema.json": _schema(PublishFormat, _Untitled),
+        "reviewed.schema.json": _schema(ReviewedFormat, _Untitled),
     }
 
 
