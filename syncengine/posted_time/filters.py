@@ -17,7 +17,7 @@ from syncengine.document.setting_types import span
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.durations import decimal, hours, in_words, round_up, rounded
 from syncengine.posted_time.group import unwrapped
-from syncengine.templating.filters import FilterTrouble, numeric
+from syncengine.templating.filters import FilterTrouble, UnfitValue, numeric
 from syncengine.templating.values import Unknown
 
 _HAS_TIME = re.compile(r"\d[T ]\d")
@@ -42,7 +42,7 @@ def instant(value: object) -> datetime:
     try:
         return datetime.fromisoformat(str(value))
     except ValueError:
-        raise FilterTrouble(f"{value!r} is not an ISO 8601 date or time, such as 2026-03-01") from None
+        raise UnfitValue(f"{value!r} is not an ISO 8601 date or time", ", such as 2026-03-01") from None
 
 
 def zone(name: str) -> tzinfo:
@@ -56,7 +56,7 @@ def _exact(value: Any) -> Decimal:
     """Return a number, or a text that is one, as a decimal number."""
     found: Any = numeric(value)
     if not math.isfinite(found):
-        raise FilterTrouble(f"{found} is not a number")
+        raise UnfitValue(f"{found} is not a number")
     return decimal(found)
 
 

@@ -24,6 +24,7 @@ from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.templating.deliveries import DeliverySandbox, deliverable, limited
+from syncengine.templating.filters import UnfitValue
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
 from syncengine.templating.troubles import SURPRISES, named_trouble, syntax_trouble
 from syncengine.templating.values import NotKnown, Unknown
@@ -44,6 +45,9 @@ SCOPE: Scope = {
     "connectorConfiguration": None,
 }
 """The variables of every template, with their fields."""
+
+UNFIT = "This time cannot be delivered: {why}. Please correct that, or ask your administrator."
+"""The sentence for the user whose content has a value that a template cannot use, however often it is tried."""
 
 Variables = Mapping[str, Any]
 _MARKS = ("{{", "{%", "{#")
@@ -113,6 +117,9 @@ class Text:
             raise Undeliverable(
                 str(error), f"the template at {self.place} rounds up a value that is not positive"
             ) from None
+        except UnfitValue as error:
+            failure = f"the template at {self.place} failed: {named_trouble(error)}"
+            raise Undeliverable(UNFIT.format(why=error.why), failure) from None
         except NotKnown as error:
             raise NeedsRow(f"the template at {self.place} cannot be previewed: {error}") from None
         except SURPRISES as error:

@@ -36,6 +36,14 @@ class FilterTrouble(ValueError):
     """Raised for a value or an argument that a filter cannot use."""
 
 
+class UnfitValue(FilterTrouble):
+    """Raised for a value that is not what a filter reads, such as a number. `why` says so without advice."""
+
+    def __init__(self, why: str, advice: str = "") -> None:
+        super().__init__(f"{why}{advice}")
+        self.why = why
+
+
 def plain_text(value: Any) -> str:
     """Return a value as text: numbers and flags as in YAML, `None` as empty. Raise `FilterTrouble` for other types."""
     match value:
@@ -183,11 +191,11 @@ def as_json(value: Any) -> str:
 def from_json(value: Any) -> Any:
     """Return the value of JSON text, such as a list in a cell; empty text has none. Fractions keep their digits."""
     if not isinstance(value, str):
-        raise FilterTrouble("`fromjson` reads text")
+        raise UnfitValue(f"{_shown(value)} is not text", ", which `fromjson` reads")
     try:
         return json.loads(value, parse_float=Decimal, parse_constant=_no_constant) if value.strip() else None
     except ValueError:
-        raise FilterTrouble(f"`fromjson`: this is not JSON: {value[:60]!r}") from None
+        raise UnfitValue(f"{value[:60]!r} is not JSON") from None
 
 
 def _no_constant(text: str) -> Any:
@@ -199,7 +207,7 @@ def _json_name(key: Any) -> str:
 
 
 def numeric(value: Any) -> Any:
-    """Return a number, or the number that a text is. Raise `FilterTrouble` for anything else."""
+    """Return a number, or the number that a text is. Raise `UnfitValue` for anything else."""
     if isinstance(value, int | float | Decimal | Unknown):
         return value
     try:
@@ -208,7 +216,7 @@ def numeric(value: Any) -> Any:
         text = value.strip()
         return int(text) if text.lstrip("+-").isdecimal() else _finite(Decimal(text))
     except (ValueError, ArithmeticError):
-        raise FilterTrouble(f"{_shown(value)} is not a number") from None
+        raise UnfitValue(f"{_shown(value)} is not a number") from None
 
 
 def _shown(value: Any) -> str:
@@ -217,13 +225,13 @@ def _shown(value: Any) -> str:
 
 def _finite(value: Any) -> Any:
     if not math.isfinite(value):
-        raise FilterTrouble(f"{value} is not a number")
+        raise UnfitValue(f"{value} is not a number")
     check_number(value)
     return value
 
 
 def whole(value: Any, default: Any = NOTHING, base: int = 10) -> Any:
-    """Return a number, or a text that is one, without its decimals; else the default, or raise `FilterTrouble`."""
+    """Return a number, or a text that is one, without its decimals; else the default, or raise `UnfitValue`."""
     if isinstance(value, str) and base != 10:
         with suppress(ValueError):
             return int(value, base)
@@ -241,7 +249,7 @@ def _converted(filter: str, kind: type[int] | type[float], value: Any, default: 
         return number if isinstance(number, Unknown) else _finite(kind(_finite(number)))
     except (FilterTrouble, OverflowError):
         if default is NOTHING:
-            raise FilterTrouble(f"{_shown(value)} is not a number: `| {filter}(0)` says a default") from None
+            raise UnfitValue(f"{_shown(value)} is not a number", f": `| {filter}(0)` says a default") from None
         return default
 
 

@@ -466,6 +466,28 @@ def test_what_is_not_positive_is_refused_instead_of_rounded_up(
     assert (verdict.outcome, word in (verdict.message or ""), rows(tmp_path)) == (PostedTimeStatus.REFUSED, True, [])
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("{{ user.externalId | int }}", "'jd' is not a number"),
+        ("{{ user.externalId | float }}", "'jd' is not a number"),
+        ("{{ user.externalId | hours }}", "'jd' is not a number"),
+        ("{{ user.externalId | date }}", "'jd' is not an ISO 8601 date or time"),
+    ],
+)
+def test_a_value_that_a_template_cannot_use_is_refused(value: str, why: str, tmp_path: Path) -> None:
+    """It would be so at each attempt: its user is told what is wrong, the operator where."""
+    content = raw(user={**raw()["user"], "externalId": "jd", "experienceWeightingPercent": None})
+
+    async def story(opened: Delivery) -> None:
+        verdict = await opened.take(content, mechanism="fetch")
+        assert (verdict.outcome, why in (verdict.message or "")) == (PostedTimeStatus.REFUSED, True), verdict
+        assert "syncengine.yaml:" in (verdict.detail or "")
+
+    run(delivering(tmp_path, SQL_SINK.replace("{{ narrative }}", value)), story)
+    assert rows(tmp_path) == []
+
+
 def test_a_narrative_that_nothing_has_cannot_fail(tmp_path: Path) -> None:
     """It is rendered where something is delivered with it, and for whoever looks at a preview."""
     (tmp_path / "n.j2").write_text("{{ 1 // (rows | length) }}")
