@@ -143,8 +143,8 @@ def _listed(texts: Sequence[str], room: Room) -> str:
 
 
 def created_details(change: Change, room: Room = BRIEF, *, whole: bool = False) -> Details:
-    """Return the details of a new resource: its best-known fields, or with `whole` every field."""
-    fields = change.fields if whole else _short(change)
+    """Return the details of a new resource: its best-known fields, and any others that `room` has; all if `whole`."""
+    fields = change.fields if whole else _short(change, room)
     keywords = other_words(change)
     return (
         *(ChangeDetail(f.name, (Span(_first_value(f, room), SpanMark.NEW),)) for f in fields),
@@ -165,12 +165,12 @@ def other_words(change: Change) -> tuple[str, ...]:
     return words[:place] + words[place + 1 :]
 
 
-def _short(change: Change) -> Sequence[FieldChange]:
-    """Return the best-known fields of a new resource, and any other field if there is only one."""
+def _short(change: Change, room: Room) -> Sequence[FieldChange]:
+    """Return the best-known fields of a new resource, and the others if there is only one or room for all."""
     names = BRIEF_FIELDS[change.key.kind]
     fields = sorted(_brief(change, names), key=lambda f: names.index(f.name))
     others = _others(change, fields)
-    return (*fields, *others) if len(others) == 1 else fields
+    return (*fields, *others) if len(others) == 1 or room is ALL else fields
 
 
 def _others(change: Change, fields: Sequence[FieldChange]) -> Sequence[FieldChange]:

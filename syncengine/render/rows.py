@@ -23,10 +23,14 @@ MOST = 200
 
 
 class Fold(Enum):
-    """The folding of rows: none; similar rows and long lists; or the same with each row kept behind its group."""
+    """The folding of rows: none; similar rows and long lists; or the same with each row kept behind its group.
+
+    `LINES` folds as `LONG` does, and gives the rows of new resources all values, for a line of as many as fit.
+    """
 
     NOTHING = "nothing"
     LONG = "long"
+    LINES = "lines"
     BEHIND = "behind"
 
 
@@ -94,6 +98,7 @@ class SectionRow(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label`, followed by `details`.
 
     `abridged` rows leave out details of their members. `rows` are those of the members, when kept behind the group.
+    The details of a `line` are neither cut nor left out: a rendering shows as many as fit beside the name.
     """
 
     symbol: str
@@ -105,6 +110,7 @@ class SectionRow(Struct, frozen=True, gc=False):
     abridged: bool = False
     rank: Rank = Rank.REMOVAL
     rows: tuple[SectionRow, ...] = ()
+    is_line: bool = False
 
     @property
     def subject(self) -> str:
@@ -180,16 +186,27 @@ class RowMaker(NamedTuple):
     details: Callable[[int, Room, bool], Details]
     depth: int = 0
 
-    def row(self, number: int, room: Room, whole: bool, rank: Rank) -> SectionRow:
+    def row(self, number: int, room: Room, whole: bool, rank: Rank, *, is_line: bool = False) -> SectionRow:
         details = self.details(number, room, whole)
         abridged = any(span.mark is SpanMark.LEFT_OUT for detail in details for span in detail.spans)
-        return SectionRow(self.symbol, (self.member(number),), details, depth=self.depth, abridged=abridged, rank=rank)
+        return SectionRow(
+            self.symbol,
+            (self.member(number),),
+            details,
+            depth=self.depth,
+            abridged=abridged,
+            rank=rank,
+            is_line=is_line,
+        )
 
 
 def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
     """Return the rows of all entries: odd ones, then groups of similar entries, then single ones."""
-    found = arranged(entries, folding=how.fold is not Fold.NOTHING and len(entries.names) > how.least)
-    fold = _Rows(entries, make, how)
+    is_folded = how.fold is not Fold.NOTHING and len(entries.names) > how.least
+    found = arranged(entries, folding=is_folded)
+    # Where no row stands for many, people read all of them, and an odd one needs no more room than the others.
+    alone = len(found.singles) + (0 if is_folded else len(found.odd))
+    fold = _Rows(entries, make, how, lines=how.fold is Fold.LINES and how.fresh and alone > 1, is_folded=is_folded)
     odd = (
         *fold.singles(found.odd, is_odd=True),
         *fold.capped([fold.group(each, _or(how.rank, Rank.ODD)) for each in found.odd_groups]),
@@ -209,15 +226,20 @@ class _Rows:
     entries: SectionEntries
     make: RowMaker
     how: Folding
+    lines: bool
+    is_folded: bool
 
     def singles(self, numbers: Sequence[int], *, is_odd: bool, budget: int = 0) -> tuple[SectionRow, ...]:
         """Return a row for each entry, up to the limit; one last row counts the others."""
         rank, budget = _or(self.how.rank, Rank.ODD if is_odd else Rank.UNLIKE), budget or self.how.most
         room, whole = ROOMS[self.how.fold]
-        if is_odd and room is BRIEF:
+        is_line = self.lines and not (is_odd and self.is_folded)
+        if is_line:
+            room = ALL
+        elif is_odd and room is BRIEF:
             room, whole = WIDE, True
         most = len(numbers) if self.how.fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
-        rows = tuple(self.make.row(number, room, whole, rank) for number in numbers[:most])
+        rows = tuple(self.make.row(number, room, whole, rank, is_line=is_line) for number in numbers[:most])
         return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
 
     def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
@@ -255,5 +277,10 @@ class _Rows:
         )
 
 
-ROOMS = {Fold.NOTHING: (ALL, True), Fold.LONG: (BRIEF, False), Fold.BEHIND: (ALL, True)}
+ROOMS = {
+    Fold.NOTHING: (ALL, True),
+    Fold.LONG: (BRIEF, False),
+    Fold.LINES: (BRIEF, False),
+    Fold.BEHIND: (ALL, True),
+}
 """For each folding, the room of a single row's details, and whether they include every field."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
+from syncengine.render.create_lines import GAP, INDENT, CreateLine, CreateLines, create_lines
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
@@ -39,22 +41,18 @@ SYMBOL_TONES = {
     NOTE_SYMBOL: Tone.NOTE,
 }
 
-_INDENT = "  "
-_GAP = "  "
-
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """Return the plan as text: summary, removals, additions, updates, notes, the gate and diagnostics."""
-    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
-    sections = sections_of(own, fold)
+    own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LINES
+    sections = [_section(section, look) for section in sections_of(own, fold)]
     foremost, first = said_first(plan), warned_first(plan)
     blocks = (
         (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
-        _opening(own, look),
+        _opening(own, look, is_abridged=any(section.is_abridged for section in sections)),
         _since(plan, look),
-        *(_section(section, look) for section in sections),
-        paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
+        *(section.lines for section in sections),
         *_waiting(plan, fold, look),
         _denials(denials(plan.diagnostics), look),
         _gate(plan.gate, look, tripped_by(plan), is_undo=bool(plan.undo)),
@@ -71,7 +69,7 @@ def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[Iterable[str]]:
         ending = ":" if look.verbose else "; --verbose lists them."
         yield paragraph(waiting_line(waiting) + ending, look, Tone.NOTE)
         if look.verbose:
-            yield from (_section(section, look) for section in sections_of(waiting, fold))
+            yield from (_section(section, look).lines for section in sections_of(waiting, fold))
 
 
 def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
@@ -86,12 +84,12 @@ def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "")
     return [indent + painted(line, tone, look) for line in lines]
 
 
-def _opening(plan: Plan, look: Look) -> Iterator[str]:
+def _opening(plan: Plan, look: Look, *, is_abridged: bool) -> Iterator[str]:
     first, *details, last = head_lines(plan)
     yield from paragraph(first, look, Tone.HEADING)
     for line in details:
         yield from paragraph(line, look)
-    yield from paragraph(last, look, Tone.QUIET)
+    yield from paragraph(f"{last} {ABRIDGED}" if is_abridged else last, look, Tone.QUIET)
 
 
 def _since(plan: Plan, look: Look) -> Iterator[str]:
@@ -100,22 +98,42 @@ def _since(plan: Plan, look: Look) -> Iterator[str]:
     yield from paragraph(since_heading(plan.since), look)
     yield from paragraph(verdict(plan.since), look, Tone.ERROR if plan.since.excess else None)
     for line in excess_lines(plan.since):
-        first, *more = paragraph(line, look, None, _INDENT * 2)
-        yield from (f"{_INDENT}- {first.lstrip()}", *more)
+        first, *more = paragraph(line, look, None, INDENT * 2)
+        yield from (f"{INDENT}- {first.lstrip()}", *more)
 
 
 # --- sections and rows ------------------------------------------------------------------------------------------------
 
 
-def _section(section: Section, look: Look) -> Iterator[str]:
-    yield painted(lettered(section.title, look), Tone.HEADING, look)
-    for sentence in section.says:
-        yield from paragraph(sentence, look, Tone.QUIET, _INDENT)
-    rows = [_prepared(row, look) for row in section.rows]
+class _SectionText(NamedTuple):
+    lines: list[str]
+    is_abridged: bool
+
+
+def _section(section: Section, look: Look) -> _SectionText:
+    of_lines = [row for row in section.rows if row.is_line]
+    created = create_lines(of_lines, look) if of_lines else CreateLines("", [], is_abridged=False)
+    lines = iter(created.lines)
+    rows = [_line(row, next(lines), look) if row.is_line else _prepared(row, look) for row in section.rows]
     limit = look.width - max((cells(row.place) for row in rows if cells(row.place) <= look.width // 2), default=0)
-    heads = [row.head(limit - len(_GAP)) for row in rows]
-    column = max((cells(head) for head in heads if cells(head) <= limit - len(_GAP)), default=0) + len(_GAP)
-    yield from chain.from_iterable(row.lines(head, column, look) for row, head in zip(rows, heads, strict=True))
+    heads = [row.head(limit - len(GAP)) for row in rows]
+    column = max((cells(head) for head in heads if cells(head) <= limit - len(GAP)), default=0) + len(GAP)
+    texts = [
+        *_heading(section, created.shared, look, is_all=len(of_lines) == len(rows)),
+        *chain.from_iterable(row.lines(head, column, look) for row, head in zip(rows, heads, strict=True)),
+    ]
+    return _SectionText(texts, created.is_abridged or is_abridged([section]))
+
+
+def _heading(section: Section, shared: str, look: Look, *, is_all: bool) -> Iterator[str]:
+    """Yield the heading and the sentences of a section; what its lines share stands beside the heading if it fits."""
+    title, shared = lettered(section.title, look), lettered(shared, look)
+    is_beside = is_all and shared and cells(f"{title} {shared}") <= look.width
+    yield painted(title, Tone.HEADING, look) + (painted(f" {shared}", Tone.QUIET, look) if is_beside else "")
+    for sentence in section.says:
+        yield from paragraph(sentence, look, Tone.QUIET, INDENT)
+    if shared and not is_beside:
+        yield from paragraph(shared if is_all else f"Listed one by one, {shared}", look, Tone.QUIET, INDENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +166,7 @@ class _Prepared:
     def _tail(self, head: str, column: int, look: Look) -> str:
         """Return the place, aligned in the section's column; empty when the row has no room for it."""
         blank = " " * (column - cells(head))
-        if not self.place or len(blank) < len(_GAP) or column + cells(self.place) > look.width:
+        if not self.place or len(blank) < len(GAP) or column + cells(self.place) > look.width:
             return ""
         return blank + painted(self.place, Tone.QUIET, look)
 
@@ -158,10 +176,10 @@ class _Prepared:
 
 
 def _prepared(row: SectionRow, look: Look) -> _Prepared:
-    indent = _INDENT * (row.depth + 1)
+    indent = INDENT * (row.depth + 1)
     name = f"{indent}{row.symbol} {lettered(row.subject, look)}"
     details = tuple(lettered(str(detail), look) for detail in row.details)
-    beside = (" " if row.label else _GAP) + "; ".join(details) if details else ""
+    beside = (" " if row.label else GAP) + "; ".join(details) if details else ""
     return _Prepared(
         symbol=row.symbol,
         name=name,
@@ -169,7 +187,21 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
         details=details,
         beyond=tuple(lettered(text, look) for text in _beyond(row)),
         place=lettered(row.place, look),
-        indent=indent + _INDENT * 2,
+        indent=indent + INDENT * 2,
+    )
+
+
+def _line(row: SectionRow, line: CreateLine, look: Look) -> _Prepared:
+    """Return the row of a new resource that takes one line where there is room."""
+    name, facts = lettered(line.name, look), lettered(line.facts, look)
+    return _Prepared(
+        symbol=row.symbol,
+        name=name,
+        inline=name + (GAP + facts if facts else ""),
+        details=(facts,) if facts else (),
+        beyond=(),
+        place=lettered(line.place, look),
+        indent=INDENT * 3,
     )
 
 
@@ -195,16 +227,16 @@ def _gate(gate: Gate, look: Look, whose: str | None = None, *, is_undo: bool = F
         return
     yield painted(lettered(heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
     if whose:
-        yield from paragraph(whose, look, None, _INDENT)
+        yield from paragraph(whose, look, None, INDENT)
     for line in unit_lines(gate):
-        first, *rest = paragraph(str(line), look, None if line.is_open else Tone.QUIET, _INDENT)
-        yield from (first, *(f"{_INDENT}{each}" for each in rest))
-    yield from paragraph(more_units(gate), look, None, _INDENT) if more_units(gate) else ()
+        first, *rest = paragraph(str(line), look, None if line.is_open else Tone.QUIET, INDENT)
+        yield from (first, *(f"{INDENT}{each}" for each in rest))
+    yield from paragraph(more_units(gate), look, None, INDENT) if more_units(gate) else ()
     for reason in gate.reasons:
-        first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
-        yield from (f"{_INDENT}- {first.lstrip()}", *more)
+        first, *more = paragraph(visible(reason), look, None, INDENT * 2)
+        yield from (f"{INDENT}- {first.lstrip()}", *more)
     for way in ways_to_approve(gate, look, is_undo=is_undo):  # unwrapped, to be copied
-        yield f"{_INDENT}{way.says}"
-        yield from (f"{_INDENT * 2}{line}" for line in way.lines)
+        yield f"{INDENT}{way.says}"
+        yield from (f"{INDENT * 2}{line}" for line in way.lines)
         if way.then:
-            yield f"{_INDENT}{way.then}"
+            yield f"{INDENT}{way.then}"

@@ -44,7 +44,7 @@ from syncengine.render.unusual_letters import unusual_letters
 from syncengine.render.words import NOUNS, among, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
-ABRIDGED = "Abridged: --verbose shows every line and field, --format json every value."
+ABRIDGED = "Abridged: --verbose shows every line and value."
 
 GONE = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
 """The actions by which a resource leaves the project."""
@@ -60,12 +60,13 @@ def sections_of(plan: Plan, fold: Fold, most: int = MOST) -> tuple[Section, ...]
     extent = Extent(fold, most)
     changes, cascaded = _bucketed(plan.changes)
     removals, others = _topics(REMOVALS, changes, extent), _topics(OTHERS, changes, extent)
+    parts_odd = len(others) > 1 and not all(each.is_short for each in others)
     return (
         *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), extent),
         *_category_deletes(changes.get((Kind.CATEGORY, Action.DELETE), ()), cascaded, extent),
         *(section for each in removals for section in each.whole()),
-        *(section for each in others for section in (each.odd() if len(others) > 1 else each.whole())),
-        *(section for each in others if len(others) > 1 for section in each.rest()),
+        *(section for each in others for section in (each.odd() if parts_odd else each.whole())),
+        *(section for each in others if parts_odd for section in each.rest()),
         *_notes(plan.notes, extent),
     )
 
@@ -262,6 +263,11 @@ class _TopicRows(NamedTuple):
     size: int
     rows: FoldedRows
     more: str
+
+    @property
+    def is_short(self) -> bool:
+        """Whether people read all its rows, none of which stands for several resources."""
+        return self.size <= MANY and not any(row.label for row in (*self.rows.odd, *self.rows.rest))
 
     def whole(self) -> Iterator[Section]:
         """Yield one section with all rows, the odd ones first."""
