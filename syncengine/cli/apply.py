@@ -18,10 +18,10 @@ from syncengine.cli import completion
 from syncengine.cli.empty_values import refuse_empty
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output
+from syncengine.cli.output import Output, as_argument
 from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.plan_reports import trouble_of
-from syncengine.cli.progress import Progress
+from syncengine.cli.progress import AT_ONCE, Progress
 from syncengine.cli.report_files import OutputFiles, takes_stdout, write_reports
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
@@ -149,6 +149,7 @@ class _Applying:
         self._format = format
         self._shows = shows
         self._has_shown = False
+        self._project: Project | None = None
         self.unshown: OutputFailed | None = None
         self.output = Output(options, options.folder)
 
@@ -157,7 +158,7 @@ class _Applying:
         selecting = {"--target": chosen["targets"], "--exclude": chosen["excludes"]}
         selecting |= {"--approve-deletes": chosen["approvals"]}
         refuse_empty({"[PLAN | PATHS]": paths, "--reviewed": chosen["reviewed"], **selecting})
-        project = self._options.project()
+        project = self._project = self._options.project()
         self.output = Output(
             self._options, project.root, project.blob, selection=selected(paths, chosen, is_saved=False)
         )
@@ -173,7 +174,8 @@ class _Applying:
         if saved is None and not self._auto_approve and not is_answered():
             raise Usage("not applied: there is no terminal to ask for confirmation; review the plan and repeat with -y")
         announce(project, self.output)
-        with Progress(self.output, hides=REPORTED if self._auto_approve else NONE) as progress:
+        hides, shortest = REPORTED if self._auto_approve else NONE, AT_ONCE if project.is_sandbox else 0.0
+        with Progress(self.output, hides=hides, shortest=shortest) as progress:
             runtime = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, runtime, lambda: serving(project))
             if saved is not None:
@@ -223,8 +225,22 @@ class _Applying:
                 return
         if done.report.began:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
+            if done.report.status is RunStatus.COMPLETE:
+                self._say_next()
         else:
             self._show_refusal(done)
+
+    def _say_next(self) -> None:
+        """Say what to do after an apply to the embedded sandbox, unless somebody is looking at that already."""
+        project = self._project
+        if project is None or not project.is_sandbox or address_file(project.sandbox_data).exists():
+            return
+        looking = replace(self._options, sandbox=False).place()
+        if project.root.resolve() != self._options.folder.resolve():
+            looking += f" --data {as_argument(str(project.sandbox_data))}"
+        self.output.say(f"Next: `syncengine sandbox{looking}` shows the result in a browser.")
+        own = "" if project.config else " In a new folder: `syncengine init`."
+        self.output.say(f"After an edit: `syncengine plan{self._options.place()}`.{own}")
 
     def _show_refusal(self, done: Applied) -> None:
         self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.WARNING])

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Stage:
-    """The progress of one stage. `shown_at` is the time of its last line."""
+    """The progress of one stage. `shown_at` is the time of its last line, first that of its start."""
 
     name: str
     items: int
+    began_at: float
     shown_at: float
     ended: int = 0
     troubled: int = 0
@@ -47,17 +48,28 @@ class _Stage:
 EVERY_SECONDS = 10.0
 """The shortest time between two lines about one stage, where no bar is drawn."""
 
+AT_ONCE = 1.0
+"""The seconds of a stage of the embedded sandbox below which no line tells of it, since the report counts it all."""
+
 
 class Progress:
     """Progress with one bar for each stage on a terminal, and lines elsewhere. Use it as a context manager.
 
-    `now` is a clock in seconds with any zero. `hides` has the codes of remarks that only the report shows.
+    `now` is a clock in seconds with any zero. `hides` has the codes of remarks that only the report shows. No line
+    tells of stages shorter than `shortest` seconds in which all was applied.
     """
 
-    def __init__(self, output: Output, now: Callable[[], float] = time.monotonic, hides: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        output: Output,
+        now: Callable[[], float] = time.monotonic,
+        hides: Collection[str] = (),
+        shortest: float = 0.0,
+    ) -> None:
         self._output = output
         self._now = now
         self._hides = hides
+        self._shortest = shortest
         self._stage: _Stage | None = None
         self._bars: Bars | None = None
         self._task: TaskID | None = None
@@ -107,7 +119,7 @@ class Progress:
     def _start_stage(self, name: str, items: int) -> None:
         if not self._draws:
             self._end_stage()
-            self._stage = _Stage(name, items, self._now())
+            self._stage = _Stage(name, items, now := self._now(), now)
             return
         if self._bars is None:
             from rich.console import Console
@@ -129,7 +141,7 @@ class Progress:
 
     def _end_stage(self) -> None:
         stage, self._stage = self._stage, None
-        if stage is not None:
+        if stage is not None and (stage.troubled or self._now() - stage.began_at >= self._shortest):
             self._say(str(stage))
 
     def _say(self, text: str) -> None:

@@ -25,6 +25,8 @@ OFTEN = 10
 """Among this many lines, one may differ from a value that is said of all."""
 VISIBILITY = "visibility"
 FORMER = "renamed from"
+ORDER = (VISIBILITY, "category", "tagCategoryId", "description", "keywords", "metadata")
+"""The order in which values are said and are chosen for a line; others follow as they are declared."""
 
 
 class CreateLine(NamedTuple):
@@ -69,11 +71,10 @@ def create_lines(rows: Sequence[SectionRow], look: Look) -> CreateLines:
     room = look.width - max((cells(each) + len(GAP) for each in places if cells(each) <= look.width // 2), default=0)
     column = max((cells(each.head) for each in new if cells(each.head) <= NAME_COLUMN), default=0)
     facts, is_whole = _facts(new, shared, column, room)
-    names = [
-        each.name(column) + _title(each, column, own, room, look.width) for each, own in zip(new, facts, strict=True)
-    ]
-    whole = is_whole and all(name.endswith(each.title) for each, name in zip(new, names, strict=True))
-    lines = [CreateLine(*each) for each in zip(_aligned(names, facts, room), facts, places, strict=True)]
+    titled = [_titled(each, column, own, room, look.width) for each, own in zip(new, facts, strict=True)]
+    whole = is_whole and all(each.title in "".join(texts) for each, texts in zip(new, titled, strict=True))
+    names = _aligned(titled, room)
+    lines = [CreateLine(name, own, where) for name, (_, own), where in zip(names, titled, places, strict=True)]
     return CreateLines(_words(shared, template, is_each=is_each), lines, not whole)
 
 
@@ -83,7 +84,7 @@ def _facts(new: Sequence[_New], shared: Mapping[str, str], column: int, room: in
     counts = Counter(label for each in new for label in each.values if label not in shared)
     must = [label for label, count in counts.items() if label in (VISIBILITY, FORMER) or count == 1 < len(new) - 1]
     is_whole = all(each.brief == each.values for each in new)
-    for label in (*must, *(label for label in counts if label not in must)):
+    for label in sorted(counts, key=lambda label: (label not in must, _rank(label))):
         own = [[f"{label}: {each.brief[label]}"] if label in each.values else [] for each in new]
         more = [[*old, *added] for old, added in zip(said, own, strict=True)]
         if label in must or all(_width(each, column, facts) <= room for each, facts in zip(new, more, strict=True)):
@@ -93,12 +94,30 @@ def _facts(new: Sequence[_New], shared: Mapping[str, str], column: int, room: in
     return ["; ".join(each) for each in said], is_whole
 
 
-def _aligned(names: Sequence[str], facts: Sequence[str], room: int) -> list[str]:
+def _rank(label: str) -> int:
+    return ORDER.index(label) if label in ORDER else len(ORDER)
+
+
+def _titled(new: _New, column: int, facts: str, room: int, width: int) -> tuple[str, str]:
+    """Return the name with its title, and the facts.
+
+    The title is cut to leave room for facts and place, or else for the place, or for neither. With no room for a part
+    that can be read, it stands among the facts.
+    """
+    name = new.name(column)
+    enough = min(cells(new.title), LEAST_TITLE)
+    for limit in (room - _beside(facts), room, width):
+        if limit - cells(name) >= enough:
+            return name + cut(new.title, limit - cells(name)), facts
+    return new.head, "; ".join(filter(None, (new.title, facts)))
+
+
+def _aligned(titled: Sequence[tuple[str, str]], room: int) -> list[str]:
     """Return the names padded to one column, in which their facts begin, if all then still fit."""
-    column = max(cells(name) for name in names)
-    if not any(facts) or column + len(GAP) + max(map(cells, facts)) > room:
-        return list(names)
-    return [_padded(name, column) if fact else name for name, fact in zip(names, facts, strict=True)]
+    column, most = (max(map(cells, each)) for each in zip(*titled, strict=True))
+    if column + len(GAP) + most > room:
+        return [name for name, _ in titled]
+    return [_padded(name, column) if facts else name for name, facts in titled]
 
 
 def _padded(text: str, column: int) -> str:
@@ -133,7 +152,7 @@ def _places(rows: Sequence[SectionRow]) -> tuple[str, list[str]]:
 def _shared(new: Sequence[_New]) -> tuple[dict[str, str], bool]:
     """Return the values that are said once for all lines, and whether no line differs from them."""
     shared, is_each = dict[str, str](), True
-    for label in dict.fromkeys(label for each in new for label in each.values):
+    for label in sorted(dict.fromkeys(label for each in new for label in each.values), key=_rank):
         text, count = Counter(each.values.get(label) for each in new).most_common(1)[0]
         others = len(new) - count
         is_often = others < count if label == VISIBILITY else others * OFTEN <= len(new)
@@ -159,14 +178,6 @@ def _width(new: _New, column: int, facts: Sequence[str]) -> int:
 
 def _beside(facts: str) -> int:
     return cells(facts) + len(GAP) if facts else 0
-
-
-def _title(new: _New, column: int, facts: str, room: int, width: int) -> str:
-    """Return the title, cut if the line then fits beside its place, or else to the width of the terminal."""
-    name = cells(new.name(column))
-    beside = room - name - _beside(facts)
-    enough = min(cells(new.title), LEAST_TITLE)
-    return cut(new.title, beside if beside >= enough else max(width - name, enough))
 
 
 def _words(shared: Mapping[str, str], template: str, *, is_each: bool) -> str:

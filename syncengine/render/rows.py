@@ -147,8 +147,8 @@ class Folding:
     """The rules by which the rows of a section are folded.
 
     Up to `least` rows, none is folded; at most `most` rows are shown. `rank` overrides the rank of all rows. `unlike`
-    is added to a count of hidden rows. `fresh` resources are new and have no old values. `total`, if set, makes the
-    details of a group from the numbers of its entries.
+    is added to a count of hidden rows. `fresh` resources are new and have no old values; `lines` says that one line can
+    stand for each. `total`, if set, makes the details of a group from the numbers of its entries.
     """
 
     fold: Fold
@@ -157,6 +157,7 @@ class Folding:
     rank: Rank | None = None
     unlike: str = ""
     fresh: bool = False
+    lines: bool = False
     total: Callable[[Sequence[int]], Details] | None = None
     most: int = MOST
 
@@ -206,7 +207,7 @@ def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
     found = arranged(entries, folding=is_folded)
     # Where no row stands for many, people read all of them, and an odd one needs no more room than the others.
     alone = len(found.singles) + (0 if is_folded else len(found.odd))
-    fold = _Rows(entries, make, how, lines=how.fold is Fold.LINES and how.fresh and alone > 1, is_folded=is_folded)
+    fold = _Rows(entries, make, how, lines=how.fold is Fold.LINES and how.lines and alone > 1, is_folded=is_folded)
     odd = (
         *fold.singles(found.odd, is_odd=True),
         *fold.capped([fold.group(each, _or(how.rank, Rank.ODD)) for each in found.odd_groups]),

@@ -329,6 +329,7 @@ def _topic(topic: Topic, entries: _TopicEntries, extent: Extent) -> _TopicRows:
         rank=Rank.REMOVAL if topic in REMOVALS else None,
         unlike=", all different" if is_update or is_fresh else "",
         fresh=is_fresh,
+        lines=topic.tone is Tone.CREATE,
         total=None if is_update or is_fresh else partial(_total, changes),
         most=extent.most,
     )

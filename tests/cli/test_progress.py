@@ -47,6 +47,21 @@ def test_a_long_stage_is_told_of_now_and_then(capsys: pytest.CaptureFixture[str]
     ]
 
 
+def test_short_stages_are_not_told_of_where_nobody_waits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As in the embedded sandbox; a longer one is, and one in which something was not applied."""
+    clock = Clock()
+    with Progress(Output(Globals(), tmp_path), clock, shortest=1.0) as progress:
+        for name, seconds, outcome in (
+            ("categories", 0.9, Outcome.APPLIED),
+            ("tags", 1.1, Outcome.APPLIED),
+            ("tag retirements", 0.1, Outcome.FAILED),
+        ):
+            progress.tell(StageStarted(name, 1))
+            clock.seconds += seconds
+            progress.tell(ItemEnded(KEY, outcome))
+    assert capsys.readouterr().err.splitlines() == ["tags: 1 of 1", "tag retirements: 1 of 1, 1 not applied"]
+
+
 def test_a_piped_apply_tells_how_far_it_is(project: Project, service: Service) -> None:
     """On stderr, one line a stage, unless it is to be quiet; a job that is cut off shows how far it came."""
     project.wants(tagCategories=[category("acme")], tags=[tag(f"A-{n}", category="acme") for n in range(12)])
