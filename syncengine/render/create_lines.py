@@ -80,18 +80,18 @@ def create_lines(rows: Sequence[SectionRow], look: Look) -> CreateLines:
 
 def _facts(new: Sequence[_New], shared: Mapping[str, str], column: int, room: int) -> tuple[list[str], bool]:
     """Return what each line says beside its title, and whether that is all that is not shared."""
-    said = [[*each.remarks, *_differences(each, shared)] for each in new]
+    facts = [[*each.remarks, *_differences(each, shared)] for each in new]
     counts = Counter(label for each in new for label in each.values if label not in shared)
     must = [label for label, count in counts.items() if label in (VISIBILITY, FORMER) or count == 1 < len(new) - 1]
     is_whole = all(each.brief == each.values for each in new)
     for label in sorted(counts, key=lambda label: (label not in must, _rank(label))):
         own = [[f"{label}: {each.brief[label]}"] if label in each.values else [] for each in new]
-        more = [[*old, *added] for old, added in zip(said, own, strict=True)]
-        if label in must or all(_width(each, column, facts) <= room for each, facts in zip(new, more, strict=True)):
-            said = more
+        more = [[*old, *added] for old, added in zip(facts, own, strict=True)]
+        if label in must or all(_width(each, column, beside) <= room for each, beside in zip(new, more, strict=True)):
+            facts = more
         else:
             is_whole = False
-    return ["; ".join(each) for each in said], is_whole
+    return ["; ".join(each) for each in facts], is_whole
 
 
 def _rank(label: str) -> int:
@@ -125,10 +125,10 @@ def _padded(text: str, column: int) -> str:
 
 
 def _new(row: SectionRow, title: str, look: Look) -> _New:
-    said = [(detail.label, lettered("".join(span.text for span in detail.spans), look)) for detail in row.details]
-    values = {label: text for label, text in said if label}
+    details = [(detail.label, lettered("".join(span.text for span in detail.spans), look)) for detail in row.details]
+    values = {label: text for label, text in details if label}
     head = f"{INDENT}{row.symbol} {lettered(row.subject, look)}"
-    return _New(head, _bare(values.pop(title, "")), values, tuple(text for label, text in said if not label))
+    return _New(head, _bare(values.pop(title, "")), values, tuple(text for label, text in details if not label))
 
 
 def _bare(quoted: str) -> str:
