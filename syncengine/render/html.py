@@ -87,7 +87,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
         waiting,
         _diagnostics([d for d in others(plan.diagnostics) if d not in (*foremost, *first)]),
     )
-    return _page(f"{subject}: {headline(plan)}", body, page_file("plan.js"))
+    return _page(f"{subject} · {headline(plan)}", body, page_file("plan.js"))
 
 
 def subject_of(basis: Basis, look: Look) -> str:
@@ -118,7 +118,7 @@ def _waiting(plan: Plan, look: Look) -> Iterator[str]:
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """Return a page with the errors that prevented a plan."""
     subject = " · ".join(filter(None, (look.project, "no plan")))
-    return _page(f"{subject}: {tally(diagnostics)}", chain(_title(subject), _diagnostics(diagnostics)))
+    return _page(f"{subject} · {tally(diagnostics)}", chain(_title(subject), _diagnostics(diagnostics)))
 
 
 def _page(title: str, body: Iterator[str], script: str = "") -> str:
@@ -174,7 +174,7 @@ def _commit(commit: str | None) -> str:
 
 
 def _foremost(diagnostic: Diagnostic) -> str:
-    return f'<section class="warning"><h2>{_text(first_sentence(diagnostic))}</h2></section>'
+    return f'<section class="warning"><h2>{_sentence(first_sentence(diagnostic))}</h2></section>'
 
 
 def _counts(plan: Plan) -> Iterator[str]:

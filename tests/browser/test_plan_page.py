@@ -238,7 +238,7 @@ def test_a_page_says_for_whom_it_is(page: Page) -> None:
     plan = plan_of(reviewed(1))
     page.open(replace(plan, basis=replace(plan.basis, environment="production")))
     assert page.text("h1") == "Patents EU · acme/tags · production"
-    assert page.browser.title.startswith("Patents EU · acme/tags · production: Plan: 1 to update")
+    assert page.browser.title.startswith("Patents EU · acme/tags · production · Plan: 1 to update")
     page.open(replace(plan, basis=replace(plan.basis, team=None)))
     assert page.text("h1") == "wisetime.com · acme/tags"
     page.open(plan_of(team=HOSTILE), project=HOSTILE)

@@ -182,7 +182,7 @@ def title(project: Project, *options: str, **environ: str) -> str:
     done = project.run(*options, "plan", "--format", "html", environ=environ)
     assert done.code == 0, done.err
     heading = done.out.partition("<h1>")[2].partition("</h1>")[0]
-    assert f"<title>{heading}: " in done.out
+    assert f"<title>{heading} · " in done.out
     return heading.partition(" · ")[2]
 
 
