@@ -1,7 +1,7 @@
 """The comment of docs/first-pull-request.md, and the pictures of plans, made of projects by the program and a browser.
 
-Each picture says in a comment of its own what the page said, so that an old one is noticed; `SYNCENGINE_DOCS=write`
-makes them anew.
+Each picture has in a comment of its own a digest of the page's words and style, so that an old one is noticed;
+`SYNCENGINE_DOCS=write` makes old ones anew.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from syncengine.render.page_files import page_file
 from syncengine.sandbox.app import running_sandbox
 from tests.support import loopback, warm
 from tests.support.pages import ROOT, WRITES
@@ -174,18 +175,19 @@ def assert_pictured(browser: Chrome, team: Team, name: str, width: int, scheme: 
         text, needed = browser.execute_script(  # type: ignore[no-untyped-call]
             "return [document.body.innerText, document.querySelector('main').offsetHeight]"
         )
-    says = hashlib.sha256(CHANGING.sub("", text).encode()).hexdigest()
-    if WRITES:
+    says = hashlib.sha256((CHANGING.sub("", text) + page_file("pages.css")).encode()).hexdigest()
+    comment = f"Comment\0{says}".encode()
+    if WRITES and not (file.exists() and comment in file.read_bytes()):
         with emulated(browser, width, scheme, height or needed):
-            file.write_bytes(commented(browser.get_screenshot_as_png(), says))
+            file.write_bytes(commented(browser.get_screenshot_as_png(), comment))
     picture = file.read_bytes()
-    assert (f"Comment\0{says}".encode() in picture, len(picture) <= LARGEST) == (True, True)
+    assert (comment in picture, len(picture) <= LARGEST) == (True, True)
 
 
-def commented(picture: bytes, comment: str) -> bytes:
+def commented(picture: bytes, comment: bytes) -> bytes:
     """A picture in PNG with a comment behind its first part, which has 33 bytes."""
-    text = b"tEXt" + f"Comment\0{comment}".encode("latin-1")
-    part = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+    text = b"tEXt" + comment
+    part = struct.pack(">I", len(comment)) + text + struct.pack(">I", zlib.crc32(text))
     return picture[:33] + part + picture[33:]
 
 
