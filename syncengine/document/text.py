@@ -64,6 +64,12 @@ _FOREIGN: tuple[tuple[bytes, bytes, str, str], ...] = (
     (b"<?xml", b"", "an XML document", "export the data as CSV or JSON instead"),
 )
 """The beginnings of files that are no data, each with bytes that come later, what the file is, and the cure."""
+MERGE_CONFLICT = "merge-conflict"
+"""The code of a conflict that Git has left in a file, or finds when it merges."""
+LEFT_OVER = "this line is a mark of a merge conflict that is not resolved: keep what is right around it, and remove it"
+MIDDLE = "======="
+"""The mark between both sides. Alone it may be text, so it counts only where YAML cannot be read."""
+_MARKER = re.compile(r"^(<{7}|>{7})(?= |\r?$)(?: ([^\r\n]*))?", re.MULTILINE)
 _NAMES = {"\x00": "NUL", "\t": "tab", "\n": "line feed", "\r": "carriage return", "\x85": "next line"}
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _REPAIRED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
@@ -76,6 +82,38 @@ def foreign(data: bytes) -> str | None:
         if (data.startswith(begin) or start.startswith(begin)) and within in data:
             return f"the file is {what}: {cure}"
     return None
+
+
+class Conflict(NamedTuple):
+    """An unresolved conflict of a merge in a file: the line where it begins, from 1, and what to do."""
+
+    line: int
+    message: str
+
+
+def conflicts(text: str) -> list[Conflict]:
+    """Return the conflicts that Git has left in a text. A marker that stands alone, as after half a cure, is one."""
+    if "<<<<<<<" not in text and ">>>>>>>" not in text:
+        return []
+    found, begin, ours = list[Conflict](), 0, ""
+    for match in _MARKER.finditer(text):
+        line, is_begin, name = text.count("\n", 0, match.start()) + 1, match[1][0] == "<", match[2] or ""
+        if is_begin == bool(begin):  # its other mark is not there
+            found.append(Conflict(begin or line, LEFT_OVER))
+        elif not is_begin:
+            between = f" between {ours!r} and {name!r}" if ours and name else ""
+            keep = f"keep what is right of lines {begin} to {line}, without the marks of Git"
+            found.append(Conflict(begin, f"a merge conflict{between} is not resolved: {keep}"))
+        begin, ours = (line, name) if is_begin else (0, "")
+    return [*found, Conflict(begin, LEFT_OVER)] if begin else found
+
+
+def has_conflicts(text: str, findings: Collector) -> bool:
+    """Report each conflict that Git has left in a text, and return whether there is one."""
+    found = conflicts(text)
+    for line, message in found:
+        findings.at(MERGE_CONFLICT, line, 1, message)
+    return bool(found)
 
 
 def decoded(data: bytes, findings: Collector) -> str | None:
@@ -92,6 +130,8 @@ def decoded(data: bytes, findings: Collector) -> str | None:
     except UnicodeDecodeError as error:
         line, column = _place(data[: error.start].decode("utf-8", "replace"))
         findings.at("not-utf8", line, column, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
+        return None
+    if has_conflicts(text, findings):
         return None
     # Two quick tests pass nearly all files; the pattern looks at each character.
     if not data.translate(None, _FIT) or text.replace("\n", "").isprintable():

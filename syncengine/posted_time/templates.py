@@ -19,7 +19,7 @@ from jinja2.meta import find_referenced_templates
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.template_types import Written
-from syncengine.document.text import foreign, to_camel
+from syncengine.document.text import foreign, has_conflicts, to_camel
 from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
@@ -231,6 +231,8 @@ class Compiler:
             return None
         if what := foreign(source.encode()):
             findings.at("not-text", 1, 1, what)
+            return None
+        if has_conflicts(source, findings):
             return None
         parsed = self._parsed(source, findings, 1, None, more)
         if parsed is None:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from syncengine.document.digest import sha256_of
-from syncengine.document.text import as_word
+from syncengine.document.text import MERGE_CONFLICT, as_word
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError, Usage
 from syncengine.project import git_environment
 from syncengine.project.git_work_tree import (
@@ -118,7 +118,7 @@ class Repository:
         cure = "merge them first; until then no plan is reliable" if inside else "it is outside the project's folder"
         return Diagnostic(
             severity=Severity.ERROR if inside else Severity.WARNING,
-            code="merge-conflict",
+            code=MERGE_CONFLICT,
             message=f"HEAD and {name} both changed this file, and Git cannot merge it: {cure}",
             file=os.fsencode(os.path.relpath(file, self.prefix or ".")).decode("utf-8", "replace"),
         )

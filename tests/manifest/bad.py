@@ -13,6 +13,7 @@ class Bad(NamedTuple):
     says: str = ""
 
 
+MERGED = "<<<<<<< HEAD\n  - name: a\n=======\n  - name: b\n>>>>>>> feature/x\n"
 BAD: dict[str, Bad] = {
     # --- syntax
     "tab as indentation": Bad("tags:\n\t- name: a\n", (("yaml-syntax", 2, 1),), "tab"),
@@ -30,6 +31,18 @@ BAD: dict[str, Bad] = {
         "tags:\n  - nam: a\n---\ntags:\n  - name: a: b\n",
         (("unknown-field", 2, 5), ("yaml-syntax", 5, 12)),
     ),
+    # --- merges
+    "two conflicts": Bad(
+        f"tags:\n{MERGED}  - name: c\n{MERGED}", (("merge-conflict", 2, 1), ("merge-conflict", 8, 1)), "lines 2 to 6"
+    ),
+    "a conflict with the base": Bad(
+        "tags:\n<<<<<<< a\n  - name: a\n||||||| 3af\n=======\n>>>>>>> b\n", (("merge-conflict", 2, 1),), "'a' and 'b'"
+    ),
+    "a conflict with CRLF": Bad(f"tags:\n{MERGED}".replace("\n", "\r\n"), (("merge-conflict", 2, 1),), "not resolved"),
+    "a conflict without names": Bad("tags:\n<<<<<<<\n=======\n>>>>>>>\n", (("merge-conflict", 2, 1),), "lines 2 to 4"),
+    "the first mark of a conflict": Bad("tags:\n<<<<<<< HEAD\n  - name: a\n", (("merge-conflict", 2, 1),), "remove it"),
+    "the middle mark of a conflict": Bad("tags:\n  - name: a\n=======\n", (("merge-conflict", 3, 1),), "remove it"),
+    "the last mark of a conflict": Bad("tags:\n  - name: a\n>>>>>>> b\n", (("merge-conflict", 3, 1),), "remove it"),
     # --- instants
     **{
         f"a year that calendars do not have: {text}": Bad(

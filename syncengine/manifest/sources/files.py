@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
-from syncengine.document.text import foreign, with_line_feeds
+from syncengine.document.text import MERGE_CONFLICT, Conflict, conflicts, foreign, with_line_feeds
 from syncengine.manifest.sources.records import SourceTrouble, Steps, keys_to, kind_of, value_at, where_lists_are
 from syncengine.templating.values import undivided
 
@@ -67,7 +67,15 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
         raise SourceTrouble(hint or "the file contains a NUL byte, so it is not text", name, line)
+    if unresolved := conflicts(text):
+        first, *others = unresolved
+        more = f"; so it is at {_at_lines(others)}" if others else ""
+        raise SourceTrouble(f"{first.message}{more}", name, first.line, code=MERGE_CONFLICT)
     return text
+
+
+def _at_lines(found: Collection[Conflict]) -> str:
+    return f"line{'' if len(found) == 1 else 's'} {', '.join(str(each.line) for each in found)}"
 
 
 def likely_encoding(data: bytes, tried: str) -> str | None:

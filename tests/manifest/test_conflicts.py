@@ -1,0 +1,79 @@
+"""Conflicts that Git left in a file are told as what they are, wherever they are, and never become data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Project
+
+ROWS = "generate: [{forEach: {FORM}, as: row, tags: [{name: '{{ row.name }}'}]}]\n"
+SINK = "postedTime:\n  narrative: {template: note.j2}\n  deliver:\n    - {name: out, jsonl: {path: out.jsonl}}\n"
+
+
+def merged(ours: str, theirs: str) -> str:
+    return f"<<<<<<< HEAD\n{ours}\n=======\n{theirs}\n>>>>>>> feature/x\n"
+
+
+FILES = {
+    "data/m.csv": ("csv: ../data/m.csv", "name\n" + merged("Alpha", "Beta"), 2),
+    "data/m.json": ("json: ../data/m.json", merged('[{"name": "Alpha"}]', "[]"), 1),
+    "data/m.jsonl": ("jsonl: ../data/m.jsonl", merged('{"name": "Alpha"}', '{"name": "Beta"}'), 1),
+    "data/m.yaml": ("yaml: ../data/m.yaml", "# matters\n" + merged("- name: Alpha", "- name: Beta"), 2),
+}
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", "http://127.0.0.1:9")
+
+
+def write(project: Project, name: str, text: str, encoding: str = "utf-8") -> None:
+    path = project.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_data_with_a_conflict_is_no_rows(offline: Project, name: str) -> None:
+    """The file and the line are named; what both sides say is not read."""
+    form, text, line = FILES[name]
+    write(offline, "manifests/a.yaml", ROWS.replace("FORM", form))
+    write(offline, name, text)
+    done = offline.run("validate", "--format", "json")
+    assert (done.code, done.codes) == (8, ["merge-conflict"])
+    assert f"{name}:{line}: " in done.out
+
+
+def test_data_in_another_encoding_is_looked_at_too(offline: Project) -> None:
+    """After it was decoded. Further conflicts are named in the same finding."""
+    write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv, encoding: utf-16"))
+    write(offline, "data/m.csv", "name\n" + 2 * merged("Alpha", "Beta"), "utf-16")
+    done = offline.run("validate", "--format", "json")
+    assert (done.code, done.codes) == (8, ["merge-conflict"])
+    assert "at line 7" in done.out
+
+
+@pytest.mark.parametrize("name", ["syncengine.yaml", "manifests/a.yaml.j2", "manifests/a.json", "policies/p.yaml"])
+def test_other_files_with_a_conflict(offline: Project, name: str) -> None:
+    """The project file, text templates, JSON and rules."""
+    write(offline, "manifests/fine.yaml", "")
+    write(offline, name, merged("version: 1", "version: 2"))
+    done = offline.run("validate", "--format", "json")
+    assert (done.code, done.codes) == (8, ["merge-conflict"])
+
+
+def test_marks_do_not_reach_a_narrative(offline: Project) -> None:
+    """A text template would take them for text, and post them."""
+    offline.settings(*SINK.splitlines())
+    write(offline, "note.j2", merged("{{ tag.name }}", "{{ user.name }}"))
+    done = offline.run("time", "preview", "--sample", "--format", "json")
+    assert (done.code, done.codes) == (8, ["merge-conflict"])
+
+
+def test_text_about_conflicts_is_text(offline: Project) -> None:
+    """Where it is indented, as each text in a manifest is."""
+    text = "\n".join(f"      {line}" for line in merged("a", "b").splitlines())
+    write(offline, "manifests/a.yaml", f"tags:\n  - name: Alpha one\n    description: |\n{text}\n")
+    assert offline.run("validate").code == 0
