@@ -191,11 +191,11 @@ def as_json(value: Any) -> str:
 def from_json(value: Any) -> Any:
     """Return the value of JSON text, such as a list in a cell; empty text has none. Fractions keep their digits."""
     if not isinstance(value, str):
-        raise UnfitValue(f"{_shown(value)} is not text", ", which `fromjson` reads")
+        raise FilterTrouble("`fromjson` reads text")
     try:
         return json.loads(value, parse_float=Decimal, parse_constant=_no_constant) if value.strip() else None
     except ValueError:
-        raise UnfitValue(f"{value[:60]!r} is not JSON") from None
+        raise FilterTrouble(f"`fromjson`: this is not JSON: {value[:60]!r}") from None
 
 
 def _no_constant(text: str) -> Any:

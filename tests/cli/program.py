@@ -39,9 +39,10 @@ class Ended:
 
     @property
     def document(self) -> Json:
-        """Its standard output, which must be one JSON document that fits the schema of its format."""
+        """Its standard output, which must be one JSON document; one of ours fits the schema of its format."""
         document: Json = json.loads(self.out)
-        fitting(document)
+        if isinstance(document, dict) and "$schema" not in document:  # as SARIF has, and GitLab's is a list
+            fitting(document)
         return document
 
     @property
