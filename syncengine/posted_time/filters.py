@@ -86,7 +86,8 @@ def _date(value: object, format: str = "%Y-%m-%d") -> str:
     return instant(value).strftime(format)
 
 
-def _cut(value: object, length: int, end: str = "…") -> str:
+def _cut(value: object, length: int, end: str = "...") -> str:
+    """Cut a text, and show it by `end`: in ASCII by default, which a ledger in any encoding takes."""
     text = str(value)
     return text if len(text) <= length else text[: max(0, length - len(end))] + end[:length]
 
