@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +14,12 @@ class SqliteConnection(sqlite3.Connection):
 
     file: Path
     identity: tuple[int, int] | None
+
+    def __del__(self) -> None:
+        # A pool that was disposed of drops a connection that work which was given up brings back: from Python 3.13 on,
+        # a warning if it is open. One that could not be opened cannot be closed, either.
+        with suppress(sqlite3.Error):
+            self.close()
 
     def is_replaced(self) -> bool:
         """Return whether there is no file any more where it was opened, or another one."""
