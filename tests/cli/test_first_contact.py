@@ -8,7 +8,7 @@ from .program import Project, tag
 from .service import Service
 from .test_terminal import QUESTION, terminal
 
-ADVICE = "`syncengine adopt FILE`"
+ADVICE = "syncengine adopt FILE"
 EXISTING = "name,description\nA-1,by hand\n"
 
 
