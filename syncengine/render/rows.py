@@ -239,6 +239,8 @@ class _Rows:
             room = ALL
         elif is_odd and room is BRIEF:
             room, whole = WIDE, True
+        elif is_odd and self.is_folded:  # a flag that is false may be what is odd about it
+            whole = True
         most = len(numbers) if self.how.fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
         rows = tuple(self.make.row(number, room, whole, rank, is_line=is_line) for number in numbers[:most])
         return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
@@ -282,6 +284,6 @@ ROOMS = {
     Fold.NOTHING: (ALL, True),
     Fold.LONG: (BRIEF, False),
     Fold.LINES: (BRIEF, False),
-    Fold.BEHIND: (ALL, True),
+    Fold.BEHIND: (ALL, False),
 }
 """For each folding, the room of a single row's details, and whether they include every field."""

@@ -125,6 +125,22 @@ def test_a_page_shows_every_value_whole() -> None:
     ] == []
 
 
+def test_a_flag_that_is_false_is_shown_where_it_is_odd() -> None:
+    """Elsewhere it says what silence says, and stands in the way of what is read."""
+
+    def created(number: int, *, flag: bool) -> Change:
+        fields = (field("excludeTagNameKeyword", None, flag), field("description", None, f"Matter {number}"))
+        return Change(key=tag(f"T-{number:03}"), action=Action.CREATE, source=at(number), fields=fields)
+
+    def shown(*changes: Change) -> str:
+        return "".join(parsed(plan_html(plan_of(*changes))).text)
+
+    assert "excludeTagNameKeyword" not in shown(created(1, flag=False), created(2, flag=False))
+    odd = shown(created(0, flag=False), *(created(number, flag=True) for number in range(1, 200)))
+    assert 'T-000 description: "Matter 0"' in odd.replace("excludeTagNameKeyword: false ", "")
+    assert odd.count("excludeTagNameKeyword: false") == 1
+
+
 def test_a_place_leads_to_its_line_at_the_commit() -> None:
     """From the folder that Git knows, with everything escaped that means something in an address."""
     links = Links("https://git.example.com/acme/tags/blob/{commit}/{file}#L{line}")
