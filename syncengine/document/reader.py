@@ -40,6 +40,7 @@ _UNUSUAL_KEYS = frozenset({None, "", "<<"})
 _CUT = re.compile(r"[^\s#]( #| +#\w)")
 _CUT_AFTER = re.compile(r" #| +#\w")
 """One blank before `#`, or a word behind it; a comment that is meant usually has two blanks before and one behind."""
+_ANCHOR = re.compile(r"(?:&\S+ +)?")
 _NOT_TEXT = re.compile(r"|true|false|null|~|public|private|forget|retire|delete|[-+.\d][-+:.\dtz]*", re.IGNORECASE)
 """Flags, choices, numbers and instants, which a comment cannot cut short."""
 _OPENING, _CLOSING = "\u201c-\u201f\xab\u2018-\u201b", "\u201c\u201d\xbb\u2018\u2019"
@@ -95,10 +96,23 @@ def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
         node
         for root in roots
         for node in scalars(root)
-        if not node.style
-        and not _NOT_TEXT.fullmatch(node.text)
-        and _CUT_AFTER.match(lines[node.mark.line], node.mark.column + len(node.text))
+        if not node.style and not _NOT_TEXT.fullmatch(node.text) and _is_cut(lines, node)
     ]
+
+
+def _is_cut(lines: list[str], node: Scalar) -> bool:
+    """Return whether what looks like text follows a plain scalar, which may have an anchor and several lines."""
+    line, column = node.mark.line, node.mark.column
+    column += len(_ANCHOR.match(lines[line], column)[0])  # type: ignore[index] # it may be empty
+    for word in node.text.split():
+        while not lines[line].startswith(word, column):
+            column += 1
+            if column > len(lines[line]):
+                line, column = line + 1, 0
+                if line == len(lines):
+                    return False
+        column += len(word)
+    return _CUT_AFTER.match(lines[line], column) is not None
 
 
 class _Hopeless(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from yaml import MarkedYAMLError
@@ -64,6 +65,7 @@ SENTENCES = (
     Sentence("alphabetic or numeric character", "`*` and `&` start an alias or an anchor; put the text in quotes"),
     Sentence("could not determine a simple key", "the key is too long or spans several lines"),
 )
+_COMMENT = re.compile(r"\S #")
 _STARTERS = {
     "\t": "a tab is used as indentation; YAML is indented with spaces only",
     "@": "text cannot start with `@`; put it in quotes",
@@ -91,10 +93,17 @@ def _judged(error: MarkedYAMLError, text: str, innermost: Mark | None) -> tuple[
     if "cannot start any token" in problem:
         return end, _STARTERS.get(there, "text cannot start here; put it in quotes")
     if sentence.unclosed and there in ("", ":"):
-        return start, UNCLOSED
+        return start, _unclosed(text, start)
     if innermost and not there and "node content" in problem:
-        return innermost, UNCLOSED
+        return innermost, _unclosed(text, innermost)
     return (start if sentence.at_start and start else end or start), sentence.message
+
+
+def _unclosed(text: str, start: Mark | None) -> str:
+    """Return that a bracket is not closed, and why, if a comment begins behind it."""
+    line = lines_of(text)[start.line] if start else ""
+    comment = _COMMENT.search(line, start.column) if start else None
+    return f"{UNCLOSED}, since ` #` begins a comment: put the text in quotes" if comment else UNCLOSED
 
 
 def _character_at(text: str, line: int, column: int) -> str:

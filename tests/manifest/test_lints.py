@@ -69,6 +69,39 @@ def test_a_comma_may_cut_any_text_in_braces(tmp_path: Path, tag: str, rest: str,
     assert {d.severity for d in found if d.code != "comma-in-text"} == {"error"}
 
 
+CUTS = {
+    "anchor": ("&d cut here # gone", 1),
+    "several lines": ("first line\n      second line # gone", 1),
+    "several lines with a comment": ("first line\n      second line  # remark", 0),
+    "no blank behind": ("cut here  #12", 1),
+    "quotes": ('"cut here # gone"', 0),
+    "quotes and a comment": ("'cut here' # gone", 0),
+    "block": ("|\n      cut here # gone", 0),
+    "block with a comment": (">- # comment\n      cut here", 0),
+    "no blank before": ("C#12", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "count"), CUTS.values(), ids=CUTS.keys())
+def test_a_comment_may_cut_any_unquoted_text(tmp_path: Path, text: str, count: int) -> None:
+    """However the text is written: what is quoted, or a block, has no comments."""
+    found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - name: Alpha\n    description: {text}\n"}).diagnostics
+    assert [(d.code, d.line, d.column) for d in found] == [("comment-in-text", 3, 18)] * count
+
+
+def test_a_comment_that_opens_a_bracket_is_told_as_that(tmp_path: Path) -> None:
+    """The bracket is not the mistake."""
+    (found,) = problems(tmp_path, {"manifests/m.yaml": "tags:\n  - {name: Alpha, description: case #12}\n"})
+    assert (found.code, found.line, "` #` begins a comment" in found.message) == ("yaml-syntax", 2, True)
+
+
+def test_a_comma_may_cut_a_text_at_the_end_of_a_line(tmp_path: Path) -> None:
+    """The rest is in the next one."""
+    text = "tags:\n  - {name: Alpha, description: Opposition,\n     appeal}\n"
+    found = problems(tmp_path, {"manifests/m.yaml": text})
+    assert {(d.code, d.line) for d in found} == {("unknown-field", 3), ("comma-in-text", 3)}
+
+
 def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
     """`{Client: Smith, Jones & Co}` reads as two names, and the second is the place; it has no value."""
     text = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
