@@ -357,8 +357,6 @@ class Application:
 
     def _guard_review(self, plan: Plan, state: State) -> None:
         review = self._request.review
-        for file in review.missing if review else ():
-            self._chronicle.remark(reviewed.MISSING, f"the reviewed plan {file} does not exist")
         for file in review.denied if review else ():
             self._chronicle.remark(reviewed.DENIED, f"rules deny the plan in {file}, so it approves nothing")
         reviewed.refuse_more_than_reviewed(plan, review, state, self._project)

@@ -23,8 +23,7 @@ from syncengine.resource import Key, Recorded
 from syncengine.state.history import last_writer
 from syncengine.state.store import State
 
-MORE, NOT_REVIEWED = "more-than-reviewed", "not-reviewed"
-MISSING, DENIED = "reviewed-missing", "reviewed-denied"
+MORE, MISSING, DENIED = "more-than-reviewed", "reviewed-missing", "reviewed-denied"
 TRACED = 20
 """The maximum number of differences whose cause is looked up in the history."""
 TOLD = 100
@@ -92,15 +91,15 @@ def _with_cause(excess: Excess, state: State) -> Excess:
 
 
 def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
-    """Refuse changes that nobody reviewed; without a reviewed plan, refuse only if one is required."""
+    """Refuse to apply when a reviewed plan is missing, or when nobody reviewed a change."""
     if review is None:
         return
-    if review.required and (review.missing or not review.plans):
-        what = "a file named by --reviewed does not exist" if review.missing else "--reviewed names none"
-        raise StalePlan(f"a reviewed plan is required, but {what}; nothing was sent", code=NOT_REVIEWED)
-    if review.plans:
-        valid = [each for each in review.plans if not each.is_denied]
-        if excess := compared(plan, valid, state, project).excess:
-            raise MoreThanReviewed(
-                ", ".join(each.file for each in valid) or "any plan that no rule denies (there is none)", excess
-            )
+    if review.missing:
+        files = ", ".join(review.missing)
+        message = f"the reviewed plan {files} does not exist; nothing was sent: fetch it, or leave --reviewed out"
+        raise StalePlan(message, code=MISSING)
+    valid = [each for each in review.plans if not each.is_denied]
+    if excess := compared(plan, valid, state, project).excess:
+        raise MoreThanReviewed(
+            ", ".join(each.file for each in valid) or "any plan that no rule denies (there is none)", excess
+        )

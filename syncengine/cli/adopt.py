@@ -22,15 +22,16 @@ from syncengine.state.store import State
 ADOPT_FORMAT = "syncengine.adopt/v1"
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine adopt tags.csv\n# record resources that exist on the service")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @click.option("--new-state", is_flag=True, help="Create a missing state, also one in Git.")
 @printing_command
 def adopt(options: Globals, format: str, file: str, replace: bool, new_state: bool) -> int:
-    """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.
+    """Record resources that exist on the service; nothing is sent.
 
-    JSON and YAML are written like manifests; the header of a CSV file names the fields, including `metadata.NAME`.
+    FILE lists them, as CSV, JSON or YAML. JSON and YAML are written like manifests; the header of a CSV file names the
+    fields, including `metadata.NAME`.
     """
     from syncengine.tools.adopt.listed import SUFFIXES, listed
 

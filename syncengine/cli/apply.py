@@ -13,10 +13,12 @@ import click
 from msgspec import structs
 
 from syncengine.apply.report import Report, RunStatus
-from syncengine.apply.reviewed import DENIED, MISSING
+from syncengine.apply.reviewed import DENIED
 from syncengine.cli import completion
+from syncengine.cli.data_output import output_format
 from syncengine.cli.empty_values import refuse_empty
 from syncengine.cli.help import Command
+from syncengine.cli.moment import Seconds
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument
 from syncengine.cli.plan_options import SELECTING, announce, request_of
@@ -27,7 +29,6 @@ from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selected, selection
 from syncengine.cli.streams import OutputFailed, agreed, discard, is_answered, tell
 from syncengine.document.gc_pause import keep_all, no_collection, rare_collection
-from syncengine.document.setting_types import span
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan.model import Plan
@@ -41,42 +42,19 @@ from syncengine.render.outcomes import report_of
 from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 
 
-class Seconds(click.ParamType[float]):
-    """A duration such as 90s or 5m, or a bare number of seconds. Its value is in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value)
-        seconds = float(text) if text.isdigit() else span(text)
-        if seconds is None:
-            self.fail(f"{value!r} is not a duration: write 90s, 5m, 12h or 30d", param, ctx)
-        return seconds
-
-
-class Age(Seconds):
-    """A duration before now. Its unit is required, since a bare number would rarely mean seconds."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if str(value).isdigit():
-            self.fail(f"{value!r} has no unit: write {value}d or {value}h", param, ctx)
-        if span(str(value)) == 0:
-            self.fail(f"{value!r} must be longer than zero: write 90s, 5m, 12h or 30d", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 class ApplyCommand(Command):
     """The `apply` command, which checks some empty values itself, so that its report contains these errors."""
 
     refused_later = frozenset({"paths", "reviewed", "targets", "excludes", "approvals"})
 
 
-@click.command(cls=ApplyCommand)
+@click.command(
+    cls=ApplyCommand,
+    epilog="syncengine apply plan.json --report junit=report.xml\n# apply the reviewed plan, with a report",
+)
 @click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=completion.files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
-@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_format("text", "json")
 @click.option(
     "--report",
     "reports",
@@ -98,7 +76,6 @@ class ApplyCommand(Command):
     shell_complete=completion.files,
     help="Refuse changes beyond this reviewed plan (repeatable).",
 )
-@click.option("--require-reviewed", is_flag=True, help="Exit 5 if a reviewed plan is missing.")
 @click.option("--allow-unmerged", is_flag=True, help="Apply a saved plan of a Git tree other than the one checked out.")
 @click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
 @click.option("--new-state", is_flag=True, help="Create a missing state, also in a CI job, in Git, or after a loss.")
@@ -136,7 +113,7 @@ def apply(
     return done.exit_code
 
 
-REPORTED, NONE = frozenset({MISSING, DENIED}), frozenset[str]()
+REPORTED, NONE = frozenset({DENIED}), frozenset[str]()
 """`REPORTED`: codes of remarks left to the report, unless a person is asked to confirm the plan first."""
 
 
@@ -278,8 +255,8 @@ def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied whole: select resources when you plan")
-    if chosen["reviewed"] or chosen["require_reviewed"]:
-        raise Usage("a saved plan cannot be combined with --reviewed or --require-reviewed, which check a fresh plan")
+    if chosen["reviewed"]:
+        raise Usage("a saved plan cannot be combined with --reviewed, which checks a fresh plan")
     with no_collection():
         plan = saved_plan.load(options.folder / paths[0], SHOWN)
         keep_all()  # or the collector would begin with all of it
@@ -288,13 +265,13 @@ def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any
 
 
 def _review(options: Globals, chosen: Mapping[str, Any]) -> Review | None:
-    """Return the reviewed plans of `--reviewed`, or `None` without the option. The report names missing files."""
+    """Return the reviewed plans of `--reviewed`, or `None` without the option."""
     from syncengine.render.reviewed import read_reviewed
 
     named = {name: options.folder / name for name in dict.fromkeys(chosen["reviewed"])}
     plans = tuple(read_reviewed(path, name) for name, path in named.items() if os.path.lexists(path))
     missing = tuple(name for name, path in named.items() if not os.path.lexists(path))
-    return Review(plans, missing, chosen["require_reviewed"]) if named or chosen["require_reviewed"] else None
+    return Review(plans, missing) if named else None
 
 
 MORE = ("allow_older", "allow_unmerged", "new_state", "max_errors", "lock_timeout")

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 CONNECTOR_FORMAT = "syncengine.connector/v1"
 
 
-@click.group(cls=HelpfulGroup)
+@click.group(cls=HelpfulGroup, epilog="syncengine connector check\n# print the team of the key")
 def connector() -> None:
     """Register this connector, or check that the service accepts its key."""
 
 
-@connector.command("register")
+@connector.command("register", epilog="syncengine connector register\n# register with the service")
 @printing_command
 def register_connector(options: Globals, format: str) -> int:
     """Register this connector with the service.
@@ -39,7 +39,7 @@ def register_connector(options: Globals, format: str) -> int:
     return show(options, format, _document(registered), _text(registered))
 
 
-@connector.command("check")
+@connector.command("check", epilog="syncengine connector check\n# print the team of the key")
 @printing_command
 def check_connector(options: Globals, format: str) -> int:
     """Check the key with a call, and print its team.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -12,11 +12,19 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_format(*names: str) -> Callable[[F], F]:
+    """Return the option `--format` with these formats, of which the first is the default."""
+    kind, first = click.Choice(names), names[0]
+    return click.option("--format", "format", type=kind, default=first, show_default=True, help="Format of the output.")
+
 
 def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the global options and `--format` to a command, and print its errors in that format."""
 
-    @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+    @output_format("text", "json")
     @with_globals
     @wraps(command)
     def wrapped(options: Globals, format: str, **arguments: Any) -> Any:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.apply import Age
+from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
+from syncengine.cli.moment import Age, PastTime
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.selection import of_addresses
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
     from syncengine.state.store import State
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog="syncengine drift --since 7d --unused 180d\n# this week's drift, and tags unused for half a year",
+)
 @click.option(
     "--since",
-    type=Age(),
-    metavar="DURATION",
+    type=PastTime(),
+    metavar="T",
     default="30d",
     show_default=True,
-    help="How far back to read posted time.",
+    help="Read the time submitted since T: 7d or 36h ago, or a UTC date or time.",
 )
 @click.option(
     "--unused",
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     help="List declared tags that were not used for this long, such as 180d.",
 )
 @of_addresses("--exclude", "excludes", help="Leave out these addresses (globs), such as tags of other tools.")
-@click.option("--format", "format", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@output_format("text", "json", "markdown")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 on any finding other than an unused tag.")
 @with_globals
 def drift(
@@ -57,7 +61,7 @@ def drift(
     _refuse_bare_names(excludes)
     now = time.time()
     window = Window(
-        max(0.0, now - since),
+        since,
         None if unused is None else max(0.0, now - unused),
         tuple(excludes),
     )

@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
+WRITE_TIME = "write a duration (7d, 36h), a date (2026-01-31) or an instant (2026-01-31T09:00:00Z)"
+"""How times of `--since`, `--before` and `--until` are written."""
+
 ADVICE = {
-    "--since": "give the file of a reviewed plan",
+    "--since FILE": "give the file of a reviewed plan",
     "--reviewed": "give the file of a reviewed plan",
     "--target": "give an address, such as `tag/ACME-0042`",
     "--exclude": "give an address, such as `tag/ACME-0042`",
@@ -17,10 +20,11 @@ ADVICE = {
     "--undo": "give an id from `syncengine state history`, or `last`",
     "--approve-deletes": "give COUNT@HASH, as the plan prints it",
     "--install": "give a requirement, a path or a URL",
+    "T": WRITE_TIME,
     "PATHS": "give a path in the project",
     "[PLAN | PATHS]": "give the file of a saved plan, or a path in the project",
 }
-"""The advice for an option or argument whose value is empty."""
+"""The advice for an option or argument whose value is empty, by its name, its name and metavar, or its metavar."""
 FREE_TEXT = "TEXT"
 """The metavar of values that may be empty, because only people read them."""
 
@@ -34,7 +38,7 @@ def refuse_empty(values: Mapping[str, str | Sequence[str] | None], shape: str = 
     """Raise a usage error for an empty option or argument in `values`. `shape` is the form of a valid value."""
     for name, value in values.items():
         if any(not each.strip() for each in ([value] if isinstance(value, str) else value or ())):
-            advice = ADVICE.get(name, f"give {shape}")
+            advice = ADVICE.get(name) or ADVICE.get(f"{name} {shape}") or ADVICE.get(shape) or f"give {shape}"
             raise click.UsageError(f"{name} is empty, perhaps because a variable is not set: {advice}")
 
 

@@ -35,7 +35,7 @@ class Laid(NamedTuple):
     after: str
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine fmt --check\n# exit 1 if a file differs, for a hook")
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Write nothing; show the changes as a diff.")

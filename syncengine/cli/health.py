@@ -20,12 +20,16 @@ PUBLISHED = (
 """The names that the service's interface has for `TYPES` (docs/interface.md 2.7). UNKNOWN is the same in both."""
 
 
-@click.group(cls=HelpfulGroup)
+@click.group(cls=HelpfulGroup, epilog="syncengine health clear\n# clear the reported failure")
 def health() -> None:
     """Report or clear a health failure by hand."""
 
 
-@health.command("report")
+@health.command(
+    "report",
+    epilog="syncengine health report unreachable --message 'Back at noon.'\n"
+    "# show a message to everyone who posts time",
+)
 @click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
 @click.option("--message", metavar="TEXT", help="Shown to users instead of the default message of the type.")
 @printing_command
@@ -44,7 +48,7 @@ def report_health(options: Globals, format: str, kind: str, message: str | None)
     return show(options, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
 
 
-@health.command("clear")
+@health.command("clear", epilog="syncengine health clear\n# clear the reported failure")
 @printing_command
 def clear_health(options: Globals, format: str) -> int:
     """Clear the reported failure."""

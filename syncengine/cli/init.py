@@ -22,7 +22,10 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """The schemas of the files that people edit."""
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog="syncengine init matters --from-csv matters.csv\n# start a project from your own list",
+)
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
 @click.option("--key", metavar="COLUMN", help="The column of that file whose values name the tags.")

@@ -36,7 +36,7 @@ class Globals:
     environment: str | None = None
     variables: tuple[str, ...] = ()
     variable_files: tuple[str, ...] = ()
-    color: str | None = None
+    no_color: bool | None = None
     quiet: bool | None = None
     verbose: bool | None = None
     debug: bool | None = None
@@ -44,9 +44,7 @@ class Globals:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Globals:
-        """Return the global options among click's parsed `values`. `--color` takes precedence over `--no-color`."""
-        if values.get("color") is None and values.get("no_color"):
-            values = {**values, "color": "never"}
+        """Return the global options among click's parsed `values`."""
         if values.get("directory"):
             values = {**values, "directory": os.path.join(*values["directory"])}  # noqa: PTH118 - keeps `./` and `..`
         return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name)})
@@ -189,11 +187,11 @@ OPTIONS = (
         shell_complete=files,
     ),
     _option(
-        "--color",
-        type=click.Choice(["always", "auto", "never"]),
-        help="Colour: auto on a terminal (also FORCE_COLOR, NO_COLOR).",
+        "--no-color",
+        is_flag=True,
+        default=None,
+        help="No colour, as with NO_COLOR; FORCE_COLOR asks for colour without a terminal.",
     ),
-    _option("--no-color", is_flag=True, default=None, help="Same as --color never."),
     _option("-q", "--quiet", is_flag=True, default=None, help="Hide progress and notes."),
     _option("-v", "--verbose", is_flag=True, default=None, help="List every change; fold nothing."),
     _option("--debug", is_flag=True, default=None, help="Trace requests to the service, without keys and bodies."),
@@ -208,7 +206,7 @@ def global_options(command: F) -> F:
     return command
 
 
-CREATES_FOLDER = frozenset({"init", "help"})
+CREATES_FOLDER = frozenset({"init"})
 """The commands that need no existing folder for `-C`."""
 
 
@@ -219,7 +217,7 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.pass_context
     def wrapped(ctx: click.Context, /, **arguments: Any) -> Any:
         keep_imports()
-        names = {"no_color", *(field.name for field in fields(Globals))}
+        names = {field.name for field in fields(Globals)}
         own = Globals.of({name: arguments.pop(name, None) for name in names})
         options = own.over(ctx.find_object(Globals) or Globals())
         if ctx.info_name in CREATES_FOLDER:

@@ -54,7 +54,7 @@ class Output:
         terminal = stream.isatty()
         return Look(
             width=shutil.get_terminal_size().columns if terminal else 120,
-            colour=is_coloured(self.options.color or "auto", os.environ, terminal=terminal),
+            colour=not self.options.no_color and is_coloured(os.environ, terminal=terminal),
             unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
             verbose=bool(self.options.verbose),
             lines=self._lines if terminal else None,
@@ -147,10 +147,8 @@ def as_argument(path: str) -> str:
     return as_word(f"./{path}" if path.startswith("-") else path)
 
 
-def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
-    """Return whether to colour text: by the option `choice`, else by NO_COLOR, FORCE_COLOR and the terminal."""
-    if choice != "auto":
-        return choice == "always"
+def is_coloured(environ: Mapping[str, str], *, terminal: bool) -> bool:
+    """Return whether to colour text: by NO_COLOR, else by FORCE_COLOR, else by the terminal."""
     if environ.get("NO_COLOR"):
         return False
     if forced := environ.get("FORCE_COLOR"):

@@ -12,6 +12,7 @@ import click
 from msgspec import structs
 
 from syncengine.cli.completion import files
+from syncengine.cli.data_output import output_format
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, as_argument
 from syncengine.cli.plan_reports import PlanCommand, PlanReports, valid_targets
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
 
 
-@click.command(cls=PlanCommand)
+@click.command(
+    cls=PlanCommand,
+    epilog="syncengine plan --target 'tag/ACME-*' --out plan.json\n# plan some tags, and save the plan",
+)
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option(
     "--base", "revision", metavar="REV", help="Mark the changes that a plan of this Git revision would also make."
@@ -38,13 +42,13 @@ if TYPE_CHECKING:
 @click.option("--undo", metavar="RUN", help="Plan the undo of a run: its id in the history, or `last`.")
 @click.option("--force", is_flag=True, help="With --undo: also revert resources that later runs changed.")
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
-@click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
+@output_format(*PLAN_FORMATS)
 @click.option(
     "--report",
     "reports",
     metavar="FORMAT=FILE",
     multiple=True,
-    help="Also write the plan, or its changes as annotations (github, gitlab, sarif, rdjson), to a file (- is stdout).",
+    help="Also write the plan, or its changes as annotations (github, gitlab, sarif), to a file (- is stdout).",
 )
 @click.option("--since", metavar="FILE", shell_complete=files, help="Compare with this reviewed plan.")
 @click.option(

@@ -26,7 +26,10 @@ PUBLISH_FORMAT = "syncengine.publish/v1"
 DEFAULT_KEY = "default"
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog="syncengine publish plan.json --to github --key prod\n# the comment that reviewers read",
+)
 @click.argument("file", shell_complete=files)
 @click.option(
     "--to", "host", type=click.Choice(["github", "gitlab"]), required=True, help="The host of the pull request."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from syncengine.cli.completion import files
+from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output
@@ -14,9 +15,12 @@ from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog="syncengine render manifests/matters.yaml\n# one manifest with templates and defaults applied",
+)
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option("--format", "format", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@output_format("yaml", "json")
 @with_globals
 @no_collection()
 def render(options: Globals, paths: Sequence[str], format: str) -> int:

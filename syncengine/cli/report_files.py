@@ -41,8 +41,8 @@ OUR_START = re.compile(rb'\s*\{\s*"format"\s*:\s*"' + re.escape(OURS))
 HEAD = 200
 """The number of bytes at the start of a file by which most files are recognized."""
 
-REPORT_MEMBERS = (frozenset({"version", "runs"}), frozenset({"source", "diagnostics"}), frozenset({"fingerprint"}))
-"""The members of reports in other formats of JSON (SARIF, rdjson, GitLab's code quality), which outputs may replace."""
+REPORT_MEMBERS = (frozenset({"version", "runs"}), frozenset({"fingerprint"}))
+"""The members of reports in other formats of JSON (SARIF, GitLab's code quality), which outputs may replace."""
 
 
 class OutputFiles:

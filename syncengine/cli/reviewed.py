@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 REVIEWED_FORMAT = "syncengine.reviewed/v1"
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    epilog="syncengine reviewed --from github -o reviewed\n# plans of the last merges, for `apply --reviewed`",
+)
 @click.option("--from", "host", type=click.Choice(["github", "gitlab"]), required=True, help="The host to ask.")
 @click.option(
     "-o", "--out", metavar="DIR", required=True, shell_complete=folders, help="Write the plans to this folder."

@@ -16,7 +16,7 @@ from syncengine.project.atomic_write import write_whole
 from syncengine.render.escape import file_name
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine sandbox --port 0\n# run on a free port, with a console page")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

@@ -13,7 +13,7 @@ from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine schema -o schemas\n# write all schemas to a folder, for editors")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
 @with_globals

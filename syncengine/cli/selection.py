@@ -25,7 +25,7 @@ SELECTION = (
     ),
 )
 
-SELECTING_FLAGS = ("reassert", "sweep", "no_delete", "redo", "require_reviewed")
+SELECTING_FLAGS = ("reassert", "sweep", "no_delete", "redo")
 ALLOWING = ("allow_unmerged", "allow_older", "new_state")
 """The flags of `apply` that allow what is usually refused."""
 

@@ -17,7 +17,7 @@ from syncengine.document.gc_pause import rare_collection
 from syncengine.errors import ExitCode, SyncengineError
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine serve --log-format text\n# run until stopped, with a log for people")
 @click.option(
     "--listen",
     metavar="HOST:PORT",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.completion import files
+from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from syncengine.plan.model import Plan
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine show plan.json --action delete\n# only what a saved plan deletes")
 @click.argument("file", shell_complete=files)
-@click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
+@output_format(*PLAN_FORMATS)
 @click.option("--action", "actions", multiple=True, help="Show only these actions (create, update, delete, …).")
 @of_addresses("--target", "targets", help="Show only these addresses (globs).")
 @with_globals

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from syncengine.cli.completion import addresses, files
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
-from syncengine.cli.moment import Moment
+from syncengine.cli.moment import FutureTime, PastTime
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.report_files import OutputFiles
@@ -39,7 +39,7 @@ from syncengine.state.store import State, open_state
 HISTORY_RUNS = 50
 
 
-@click.group(cls=HelpfulGroup)
+@click.group(cls=HelpfulGroup, epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
 def state() -> None:
     """Inspect, lock and repair the state."""
 
@@ -51,7 +51,7 @@ def _reading(options: Globals) -> Iterator[State]:
         yield store
 
 
-@state.command("list")
+@state.command("list", epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
 @click.argument("globs", metavar="[ADDRESS]...", nargs=-1, shell_complete=addresses)
 @printing_command
 def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
@@ -68,7 +68,7 @@ def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     return show(options, format, rendering.rows_document(rows), text)
 
 
-@state.command("show")
+@state.command("show", epilog="syncengine state show tag/ACME-0042\n# everything recorded about one tag")
 @click.argument("address", shell_complete=addresses)
 @printing_command
 def show_row(options: Globals, format: str, address: str) -> int:
@@ -81,7 +81,7 @@ def show_row(options: Globals, format: str, address: str) -> int:
     return show(options, format, rendering.resource_document(row), rendering.row_text(row))
 
 
-@state.command("history")
+@state.command("history", epilog="syncengine state history tag/ACME-0042\n# the changes of one tag, field by field")
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(options: Globals, format: str, address: str | None) -> int:
@@ -100,22 +100,7 @@ def show_history(options: Globals, format: str, address: str | None) -> int:
     return show(options, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
-@state.command("diff")
-@click.argument("other", metavar="OTHER", shell_complete=files)
-@printing_command
-def diff_states(options: Globals, format: str, other: str) -> int:
-    """Compare the state with another one.
-
-    OTHER is an environment of the project file, or a file that `state export` wrote.
-    """
-    from syncengine.cli.state_diff import differences
-    from syncengine.render.state_diff import diff_document, diff_text
-
-    compared = differences(options, other)
-    return show(options, format, diff_document(compared, other), diff_text(compared, other))
-
-
-@state.command("versions")
+@state.command("versions", epilog="syncengine state versions\n# earlier versions of a state in Git")
 @printing_command
 def list_versions(options: Globals, format: str) -> int:
     """List the restorable versions of a state in Git, newest first."""
@@ -126,7 +111,7 @@ def list_versions(options: Globals, format: str) -> int:
     return show(options, format, versions_document(versions), versions_text(versions))
 
 
-@state.command("restore")
+@state.command("restore", epilog="syncengine state restore 3f2a9c1\n# return to an earlier version")
 @click.argument("version", metavar="VERSION", required=False)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
@@ -151,7 +136,7 @@ def restore_version(options: Globals, format: str, version: str | None, auto_app
     return show(options, format, rendering.restored_document(restored.id, restored.info.rows), restored_text(restored))
 
 
-@state.command("forget")
+@state.command("forget", epilog="syncengine state forget tag/ACME-0042\n# stop managing a tag here")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
@@ -177,19 +162,22 @@ def _refuse_unrecorded(store: State, keys: Sequence[Key]) -> None:
         raise SyncengineError(message, code="not-recorded")
 
 
-@state.command("prune")
+@state.command(
+    "prune",
+    epilog="syncengine state prune --before 180d --dry-run\n# count the history older than half a year",
+)
 @click.option(
     "--before",
-    type=Moment(),
+    type=PastTime(),
     required=True,
-    metavar="DATE",
-    help="A date, a date and time, or an age: 2026-01-31, 180d.",
+    metavar="T",
+    help="Remove what is older than T: 7d or 36h ago, or a UTC date or time.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count the runs and changes to be removed.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def prune_history(options: Globals, format: str, before: float, dry_run: bool, auto_approve: bool) -> int:
-    """Remove the history before DATE.
+    """Remove the history before T.
 
     Runs, their changes and former values are removed; rows, approvals and everything in doubt stay. Removed runs can no
     longer be undone, and earlier versions of a state in Git can no longer be restored.
@@ -219,7 +207,7 @@ def prune_history(options: Globals, format: str, before: float, dry_run: bool, a
     return show(options, format, document, rendering.pruned_text(pruned, before, dry_run, is_compact, in_git))
 
 
-@state.command("erase")
+@state.command("erase", epilog="syncengine state erase 'tag/Jane Doe'\n# erase a name from the state and its history")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
@@ -277,14 +265,20 @@ def _refuse_to_erase(store: State, keys: Sequence[Key], window: float) -> None:
         raise SyncengineError(f"{message}; nothing was erased", code="not-erasable")
 
 
-@state.command("quarantine")
+@state.command(
+    "quarantine",
+    epilog='syncengine state quarantine tag/2024-117 --reason "ticket 4711" --until 7d\n'
+    "# apply everything but a rejected tag, for a week",
+)
 @click.argument("address", required=False, shell_complete=addresses)
 @click.option("--reason", metavar="TEXT", help="Why the resource is set aside; shown in every plan.")
-@click.option("--until", metavar="DATE", help="The last day (UTC), or a time such as 2027-01-31T09:00:00Z.")
+@click.option(
+    "--until", type=FutureTime(), metavar="T", help="Until T: 7d or 36h from now, the end of a UTC date, or a UTC time."
+)
 @click.option("--end", is_flag=True, help="End the quarantine: the next apply sends the resource again.")
 @printing_command
 def quarantine(
-    options: Globals, format: str, address: str | None, reason: str | None, until: str | None, end: bool
+    options: Globals, format: str, address: str | None, reason: str | None, until: float | None, end: bool
 ) -> int:
     """Set a rejected resource aside, or list the quarantine.
 
@@ -310,7 +304,7 @@ def quarantine(
     return show(options, format, shown.record_document(record), shown.record_text(record, options.place()))
 
 
-@state.command("export")
+@state.command("export", epilog="syncengine state export -o state.jsonl\n# a copy that only you can read")
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you (default and -: stdout).")
 @with_globals
 def export_rows(options: Globals, out: str | None) -> int:
@@ -358,7 +352,7 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
         raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
 
-@state.command("import")
+@state.command("import", epilog="syncengine state import state.jsonl\n# read an export")
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
@@ -396,14 +390,11 @@ def _refuse_other_team(store: State, team: str | None) -> None:
         raise WrongTeam(f"the file belongs to team {team!r}, but the state to team {own!r}")
 
 
-@state.command("rebuild")
+@state.command(
+    "rebuild",
+    epilog="syncengine state rebuild --from-git origin/main\n# rebuild a lost state from the commit applied last",
+)
 @click.option("--from-git", "revision", metavar="REV", required=True, help="The commit that was applied last.")
-@click.option(
-    "--all-history", is_flag=True, help="Also record resources that only earlier commits declare, as released."
-)
-@click.option(
-    "--allow-missing-sources", is_flag=True, help="Leave out resources generated from databases and services."
-)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @click.option("--new-state", is_flag=True, help="Create a state in Git if there is none yet.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
@@ -411,7 +402,8 @@ def _refuse_other_team(store: State, team: str | None) -> None:
 def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **chosen: bool) -> int:
     """Rebuild a lost state from the manifests of a commit.
 
-    Every row becomes doubtful, so that the next apply sends all resources again.
+    Every row becomes doubtful, so that the next apply sends all resources again. Blocks with rows of databases and
+    services are left out by name: the next apply records them.
     """
     from syncengine.cli import state_rebuild as rebuilding
     from syncengine.render.json import diagnostic_items
@@ -426,14 +418,16 @@ def rebuild(options: Globals, format: str, revision: str, auto_approve: bool, **
     document = {
         "format": rendering.REBUILD_FORMAT,
         "commit": new.commit,
-        "rebuilt": len(new.rows) - new.released,
-        "released": new.released,
+        "rebuilt": len(new.rows),
         "diagnostics": to_builtins(diagnostic_items(new.diagnostics)),
     }
     return show(options, format, document, rebuilding.answer(new, revision))
 
 
-@state.command("lock")
+@state.command(
+    "lock",
+    epilog="syncengine state lock --reason 'the service is being moved'\n# keep everyone from applying",
+)
 @click.option("--reason", metavar="TEXT", help="Shown to everyone who is kept out by the lock.")
 @printing_command
 def lock_state(options: Globals, format: str, reason: str | None) -> int:
@@ -445,7 +439,7 @@ def lock_state(options: Globals, format: str, reason: str | None) -> int:
     return show(options, format, rendering.lock_document(info), text)
 
 
-@state.command("unlock")
+@state.command("unlock", epilog="syncengine state unlock 3f2a9c\n# end the lock with this id")
 @click.argument("lock_id", metavar="ID")
 @printing_command
 def unlock_state(options: Globals, format: str, lock_id: str) -> int:
@@ -461,7 +455,7 @@ def unlock_state(options: Globals, format: str, lock_id: str) -> int:
     return show(options, format, rendering.unlocked_document(lock_id), f"Unlocked {lock_id}.\n")
 
 
-@state.command("rebind")
+@state.command("rebind", epilog="syncengine state rebind\n# accept the team's new name")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebind(options: Globals, format: str, auto_approve: bool) -> int:

@@ -13,7 +13,6 @@ from syncengine.plan.planner import declared_by, rules_of
 from syncengine.plan.quarantine import NEVER, REMOVALS, QuarantineVerdict, obstacle, verdict_of
 from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.model import Project
-from syncengine.project.quarantine import until_of, until_text
 from syncengine.resource import Key
 from syncengine.state.refusals import BY_HAND, QuarantineRecord
 from syncengine.state.store import State, open_state
@@ -22,19 +21,19 @@ NOT_REFUSED, NOT_QUARANTINED = "not-refused", "not-quarantined"
 LONGEST_REASON = 500
 
 
-def set_aside(project: Project, key: Key, reason: str, until: str | None) -> QuarantineRecord:
+def set_aside(project: Project, key: Key, reason: str, until: float | None) -> QuarantineRecord:
     """Set aside a resource whose last call was rejected. Raise `SyncengineError` for any other resource."""
-    end, why = _until(until), _reason(reason)
+    why = _reason(reason)
     _refuse_unrecorded(project, key)
     desired = declared_by(project, manifest_set(project))
     with writing(project, "state quarantine") as store:
         rows, now = store.get([key]), time.time()
         refusals = store.refusals()
-        trouble = obstacle(Quarantine(now, refusals=refusals), desired, rows, rules_of(project), key, end)
+        trouble = obstacle(Quarantine(now, refusals=refusals), desired, rows, rules_of(project), key, until)
         if trouble is not None:
             raise _refused(key, trouble, is_known=key in rows)
         content = refusals[key].content
-        record = QuarantineRecord(key=key, origin=BY_HAND, reason=why, until=end, at=now, content=content)
+        record = QuarantineRecord(key=key, origin=BY_HAND, reason=why, until=until, at=now, content=content)
         with named_run(store, "state quarantine", os.environ) as counts:
             store.set_aside([record])
             counts["applied"] = 1
@@ -55,17 +54,6 @@ def _refuse_unrecorded(project: Project, key: Key) -> None:
         if key not in looked.get([key]):
             message = f"{key} is not recorded, so there is nothing to set aside{near(looked, key)}"
             raise SyncengineError(message, code="not-recorded")
-
-
-def _until(text: str | None) -> float | None:
-    if text is None:
-        return None
-    until = until_of(text)
-    if until is None:
-        raise Usage(f"--until {text!r} is neither a date like 2027-01-31 nor a time like 2027-01-31T09:00:00Z")
-    if until <= time.time():
-        raise Usage(f"--until {until_text(until)} is in the past")
-    return until
 
 
 def _reason(text: str) -> str:

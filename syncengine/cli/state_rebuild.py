@@ -33,13 +33,7 @@ def read_revision(options: Globals, project: Project, revision: str, chosen: Map
     project.base_url()
     with open_state(project.state, write=False, create=chosen["new_state"]) as state:
         _refuse_rows(state, chosen["replace"])
-    return rebuilt(
-        revision,
-        project,
-        options.project_at,
-        all_history=chosen["all_history"],
-        allow_missing=chosen["allow_missing_sources"],
-    )
+    return rebuilt(revision, project, options.project_at)
 
 
 def _refuse_rows(state: State, replaces: bool) -> None:
@@ -84,12 +78,12 @@ def _with_id(row: Recorded, ids: Mapping[Key, str | None]) -> Recorded:
 
 
 def question(new: Rebuilt, revision: str) -> str:
-    return f"Record {_contents(new)} from {_name(new, revision)}?"
+    return f"Record {count_of(len(new.rows), 'resource')} from {_name(new, revision)}?"
 
 
 def answer(new: Rebuilt, revision: str) -> str:
     return (
-        f"Recorded {_contents(new)} from {_name(new, revision)}.\n"
+        f"Recorded {count_of(len(new.rows), 'resource')} from {_name(new, revision)}.\n"
         "All rows are doubtful: `plan` shows which resources the next apply sends again.\n"
     )
 
@@ -97,8 +91,3 @@ def answer(new: Rebuilt, revision: str) -> str:
 def _name(new: Rebuilt, revision: str) -> str:
     short = new.commit[:10]
     return short if new.commit.startswith(revision) else f"{revision} ({short})"
-
-
-def _contents(new: Rebuilt) -> str:
-    declared = count_of(len(new.rows) - new.released, "resource")
-    return f"{declared}, and {count_of(new.released, 'former one')} as released," if new.released else declared

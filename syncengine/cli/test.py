@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from syncengine.cli.completion import files
+from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output
@@ -15,9 +16,9 @@ from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.rule_tests import TEST_FORMATS
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine test policies --format junit\n# test results for the page of a CI job")
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option("--format", "format", type=click.Choice(list(TEST_FORMATS)), default="text", show_default=True)
+@output_format(*TEST_FORMATS)
 @with_globals
 def test(options: Globals, paths: Sequence[str], format: str) -> int:
     """Run the tests of rules, manifests and templates, offline; exit 1 when one fails.

@@ -1,4 +1,4 @@
-"""The group of all `time` commands, and those of the inbox: inbox, show, preview, retry and redeliver."""
+"""The group of all `time` commands, and those of the inbox: inbox, show, preview and retry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import click
 
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command, CommandEntry, TableGroup
-from syncengine.cli.moment import Moment
+from syncengine.cli.moment import PastTime
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.streams import standard_input
@@ -36,7 +36,6 @@ PARTS: Mapping[str, CommandEntry] = {
     "inbox": CommandEntry(__name__, "List the groups that are waiting or have failed.", "show_inbox"),
     "show": CommandEntry(__name__, "Show the history of a group.", "show_group"),
     "retry": CommandEntry(__name__, "Deliver groups again to the sinks that lack them.", "retry"),
-    "redeliver": CommandEntry(__name__, "Deliver groups to one sink again.", "redeliver"),
     "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with the deliveries.", "audit_time"),
     "preview": CommandEntry(__name__, "Render the deliveries of a group, and send nothing.", "preview"),
     "register": CommandEntry(SERVICE, "Start recording posted time for this connector.", "register_time"),
@@ -47,10 +46,10 @@ PARTS: Mapping[str, CommandEntry] = {
 class TimeGroup(TableGroup):
     """The group of commands in `PARTS`."""
 
-    table = PARTS
+    sections: Mapping[str, Mapping[str, CommandEntry]] = MappingProxyType({"Commands": PARTS})
 
 
-@click.group(cls=TimeGroup)
+@click.group(cls=TimeGroup, epilog="syncengine time inbox\n# groups that are waiting or have failed")
 def time() -> None:
     """Inspect and deliver posted time by hand."""
 
@@ -58,12 +57,12 @@ def time() -> None:
 # --- looking
 
 
-@click.command("inbox", cls=Command)
+@click.command("inbox", cls=Command, epilog="syncengine time inbox --user 'Jane Doe'\n# the groups of one person")
 @click.option("--state", "states", metavar="STATE", multiple=True, help="Only groups in this state (repeatable).")
 @click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
 @click.option("--tag", metavar="NAME", help="Only groups with this tag.")
 @click.option(
-    "--since", type=Moment(), metavar="T", help="Only groups offered since T: 30d or 2h ago, or a date and time."
+    "--since", type=PastTime(), metavar="T", help="Only groups offered since T: 7d or 36h ago, or a UTC date or time."
 )
 @printing_command
 def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
@@ -85,7 +84,7 @@ def _check_states(states: Sequence[str]) -> None:
         raise Usage(f"there is no state {unknown[0]!r}: choose from {', '.join(GroupState)}")
 
 
-@click.command("show", cls=Command)
+@click.command("show", cls=Command, epilog="syncengine time show 4c1d9e\n# the history of one group")
 @click.argument("group_id", metavar="GROUP_ID")
 @printing_command
 def show_group(options: Globals, format: str, group_id: str) -> int:
@@ -98,7 +97,11 @@ def show_group(options: Globals, format: str, group_id: str) -> int:
     return show(options, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
 
 
-@click.command("preview", cls=Command)
+@click.command(
+    "preview",
+    cls=Command,
+    epilog="syncengine time preview --sample\n# render the deliveries of a sample group",
+)
 @click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
 @click.option("--sample", is_flag=True, help="Render a sample group.")
 @printing_command
@@ -191,27 +194,68 @@ _ACTS: Mapping[Act, str] = {
 }
 
 
-@click.command("retry", cls=Command)
-@click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
+@click.command(
+    "retry",
+    cls=Command,
+    epilog="syncengine time retry 4c1d9e\n# deliver one group to the sinks that lack it\n"
+    "syncengine time retry --sink ledger --since 2d\n# list the groups to deliver again to a restored ledger",
+)
+@click.argument("group_ids", metavar="[GROUP_ID]...", nargs=-1)
 @click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
 @click.option(
     "--accept", is_flag=True, help="Settle conflicts: keep the content of the sinks, and report SUCCESS to the service."
 )
+@click.option("--sink", metavar="NAME", help="With --since: all groups that this sink took, to that sink once more.")
+@click.option(
+    "--since",
+    type=PastTime(),
+    metavar="T",
+    help="Only groups that --sink took, or that were offered, since T: 7d or 36h ago, or a UTC date or time.",
+)
+@click.option(
+    "-y", "--auto-approve", is_flag=True, help="With --sink: deliver the groups. Without it, they are only listed."
+)
 @printing_command
-def retry(options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
-    """Deliver groups again to the sinks that lack them.
+def retry(
+    options: Globals,
+    format: str,
+    group_ids: Sequence[str],
+    states: Sequence[str],
+    accept: bool,
+    sink: str | None,
+    since: float | None,
+    auto_approve: bool,
+) -> int:
+    """Deliver groups again to the sinks that lack them, or to one that lost them.
 
-    The next `time pull` or `serve` reports the result to the service.
+    Give GROUP_ID..., --state, or --sink with --since for a sink that was restored from a backup: one with receipts
+    takes only the groups that it lacks. The next `time pull` or `serve` reports the result to the service.
     """
+    if [bool(group_ids), bool(states), sink is not None].count(True) != 1:
+        raise Usage("give one of GROUP_ID..., --state STATE, and --sink NAME with --since T")
+    if sink is not None:
+        if since is None or accept:
+            raise Usage("--sink cannot be combined with --accept" if accept else "--sink NAME needs --since T")
+        return _again_to(options, format, sink, since, auto_approve)
+    if auto_approve or (since is not None and group_ids):
+        raise Usage("-y needs --sink NAME" if auto_approve else "--since needs --state or --sink")
+    return _retry(options, format, group_ids, states, since, accept)
+
+
+def _retry(
+    options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], since: float | None, accept: bool
+) -> int:
+    """Deliver groups to the sinks that lack them, or settle the conflicts among them."""
     from syncengine.posted_time.content_changes import last_changes
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_states import GroupState
 
-    if bool(group_ids) == bool(states):
-        raise Usage("give either GROUP_ID... or --state, not both" if states else "give GROUP_ID... or --state STATE")
     _check_states(states)
     with open_inbox(options.project().state, write=True) as inbox:
-        entries = [_group_entry(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
+        if group_ids:
+            entries = [_group_entry(inbox, id) for id in group_ids]
+        else:
+            entries = inbox.entries(states=states, since=since)
         conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
             changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}
@@ -228,24 +272,8 @@ def retry(options: Globals, format: str, group_ids: Sequence[str], states: Seque
     return _again(options, format, ids)
 
 
-@click.command("redeliver", cls=Command)
-@click.option("--sink", required=True, metavar="NAME", help="The sink that lost groups.")
-@click.option(
-    "--since",
-    type=Moment(),
-    required=True,
-    metavar="T",
-    help="Deliver groups that it took since then: 30d, 2h, or a date.",
-)
-@click.option(
-    "-y", "--auto-approve", is_flag=True, help="Deliver the groups. Without this option, they are only listed."
-)
-@printing_command
-def redeliver(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
-    """Deliver the groups that a sink took since T to that sink again.
-
-    A sink with receipts takes only the groups that it lacks.
-    """
+def _again_to(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
+    """Deliver the groups that a sink took since then to it again, or without approval list them."""
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_states import GroupState
 

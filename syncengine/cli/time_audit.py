@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncengine.cli.apply import Age
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
+from syncengine.cli.moment import PastTime
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.service_call import calling
@@ -26,9 +25,14 @@ if TYPE_CHECKING:
     from syncengine.service.client import Client
 
 
-@click.command("audit", cls=Command)
+@click.command("audit", cls=Command, epilog="syncengine time audit --since 30d\n# find groups that a sink lacks")
 @click.option(
-    "--since", type=Age(), metavar="DURATION", default="30d", show_default=True, help="How far back to compare."
+    "--since",
+    type=PastTime(),
+    metavar="T",
+    default="30d",
+    show_default=True,
+    help="Compare the time submitted since T: 7d or 36h ago, or a UTC date or time.",
 )
 @printing_command
 def audit_time(options: Globals, format: str, since: float) -> int:
@@ -38,7 +42,7 @@ def audit_time(options: Globals, format: str, since: float) -> int:
     """
     from syncengine.render import posted_time as rendering
 
-    result, listing, targets = calling(options, lambda client, project: _audited(client, project, time.time() - since))
+    result, listing, targets = calling(options, lambda client, project: _audited(client, project, since))
     say_incomplete(options, listing)
     for why in targets.unread.values():
         Output(options, options.folder).say(f"{why.rstrip('.')}; the inbox is used instead", level="warning")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PULL_FORMAT = "syncengine.pull/v1"
 
 
-@click.command("pull", cls=Command)
+@click.command("pull", cls=Command, epilog="syncengine time pull --limit 5\n# one small round")
 @click.option("--limit", type=int, help="Fetch at most this many groups (default: postedTime.fetchLimit, or 25).")
 @printing_command
 def pull_time(options: Globals, format: str, limit: int | None) -> int:

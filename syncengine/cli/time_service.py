@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.apply import Age
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
+from syncengine.cli.moment import PastTime
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.service_call import calling
@@ -30,8 +29,14 @@ MECHANISM_FORMAT = "syncengine.mechanism/v1"
 # --- list
 
 
-@click.command("list", cls=Command)
-@click.option("--since", type=Age(), metavar="DURATION", help="Only groups submitted within this time.")
+@click.command(
+    "list",
+    cls=Command,
+    epilog="syncengine time list --since 7d --format json\n# what was posted this week",
+)
+@click.option(
+    "--since", type=PastTime(), metavar="T", help="Only groups submitted since T: 7d or 36h ago, or a UTC date or time."
+)
 @click.option("--limit", type=int, default=500, show_default=True, help="Groups per request, from 1 to 500.")
 @printing_command
 def list_time(options: Globals, format: str, since: float | None, limit: int) -> int:
@@ -41,7 +46,7 @@ def list_time(options: Globals, format: str, since: float | None, limit: int) ->
     from syncengine.service.posted_time import list_query, submitted
 
     list_query(limit, None)
-    after = 0 if since is None else int((time.time() - since) * 1000)
+    after = 0 if since is None else int(since * 1000)
     result = calling(
         options,
         lambda client, _: listing(client, lambda group: since is not None and (submitted(group) or 0) < after, limit),
@@ -62,7 +67,7 @@ def say_incomplete(options: Globals, result: Listing) -> None:
 # --- register, unregister
 
 
-@click.command("register", cls=Command)
+@click.command("register", cls=Command, epilog="syncengine time register\n# start recording time for this project")
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def register_time(options: Globals, format: str, mechanism: str | None) -> int:
@@ -94,7 +99,7 @@ async def _registered(client: Client, project: Project, name: str | None, messag
     return chosen
 
 
-@click.command("unregister", cls=Command)
+@click.command("unregister", cls=Command, epilog="syncengine time unregister\n# stop recording time")
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def unregister_time(options: Globals, format: str, mechanism: str | None) -> int:

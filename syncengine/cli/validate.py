@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.completion import files
+from syncengine.cli.data_output import output_format
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from syncengine.project.model import Project
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="syncengine validate --format github\n# findings as annotations of a pull request")
 @click.argument("paths", nargs=-1, shell_complete=files)
-@click.option("--format", "format", type=click.Choice(VALIDATE_FORMATS), default="text", show_default=True)
+@output_format(*VALIDATE_FORMATS)
 @with_globals
 @no_collection()
 def validate(options: Globals, paths: Sequence[str], format: str) -> int:

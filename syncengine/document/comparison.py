@@ -23,27 +23,20 @@ class ValueChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Generic[Name]):
-    """The differences between two sets, and the number of equal values. `different` has the second set's order."""
+    """The differences between two sets. `different` has the second set's order."""
 
     new: tuple[Name, ...]
     gone: tuple[Name, ...]
     different: Mapping[Name, tuple[ValueChange, ...]]
-    same: int
-
-    @property
-    def is_equal(self) -> bool:
-        return not (self.new or self.gone or self.different)
 
 
 def compare(before: Mapping[Name, object], after: Mapping[Name, object]) -> Comparison[Name]:
     """Return the differences between two sets of named values."""
-    common = [name for name in after if name in before]
-    different = [name for name in common if before[name] != after[name]]
+    different = [name for name in after if name in before and before[name] != after[name]]
     return Comparison(
         new=tuple(name for name in after if name not in before),
         gone=tuple(name for name in before if name not in after),
         different={name: value_changes(before[name], after[name]) for name in different},
-        same=len(common) - len(different),
     )
 
 

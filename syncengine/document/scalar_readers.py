@@ -215,6 +215,17 @@ def milliseconds(text: str) -> int | None:
     return (local - EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
 
 
+def bounds(text: str) -> tuple[float, float] | None:
+    """Return the start and the end of a date in UTC, or an RFC 3339 instant twice, in seconds since the epoch.
+
+    Return `None` for other text.
+    """
+    if (at := milliseconds(text)) is not None:
+        return at / 1000, at / 1000
+    at = milliseconds(f"{text}T00:00:00Z")
+    return None if at is None else (at / 1000, at / 1000 + 86_400)
+
+
 def instant(name: str) -> Reader:
     expected = "a date and time like 2024-05-01T09:00:00Z, or milliseconds since 1970"
 

@@ -34,11 +34,10 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The reviewed plans of an apply. With `required`, there must be a plan, and no `missing` file."""
+    """The reviewed plans of an apply, and the files of plans that do not exist."""
 
     plans: tuple[ReviewedPlan, ...] = ()
     missing: tuple[str, ...] = ()
-    required: bool = False
 
     @property
     def denied(self) -> tuple[str, ...]:

@@ -223,7 +223,7 @@ class Delivery:
             )
 
     async def catch_up(self, stop: asyncio.Event) -> int:
-        """Deliver the groups that `time retry` and `time redeliver` requested, and return their number.
+        """Deliver the groups that `time retry` requested, and return their number.
 
         Stop when `stop` is set or a sink is down; further groups remain requested. `serve` calls this between rounds,
         because only the holder of the lease delivers, and other processes can only request it.

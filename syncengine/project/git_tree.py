@@ -281,22 +281,6 @@ class RevisionFiles:
             if not relative.startswith("..") and not Path(os.path.normpath(path)).is_relative_to(self.checkout.folder):
                 self.bring(relative)
 
-    def follow(self, revision: str, changes: Iterable[TreeEntry]) -> None:
-        """Turn the files into those of `revision`, which differs by `changes`."""
-        self.tree = self.name = revision
-        entries = [each for each in changes if _is_inside(each.path)]
-        for entry in entries:
-            self._drop(self.to / entry.path)
-        for link in self._put([each for each in entries if each.mode != GONE]):
-            self.bring(link)
-
-    def _drop(self, target: Path) -> None:
-        """Delete a file and the folders that this leaves empty. Overwriting could alter a hard-linked work tree."""
-        with suppress(OSError):
-            target.unlink()
-            for folder in target.relative_to(self.to).parents[:-1]:
-                (self.to / folder).rmdir()
-
     def _brought(self, places: list[str]) -> list[str]:
         return self._put([each for each in self._entries(places) if not (self.to / each.path).exists()])
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from syncengine.document.digest import sha256_of
-from syncengine.document.scalar_readers import LATEST, milliseconds
+from syncengine.document.scalar_readers import LATEST, bounds
 from syncengine.resource import Key
 
 DAY = 86_400
@@ -32,15 +32,8 @@ def entry_of(address: str, reason: str, until: float | None, line: int | None) -
 
 def until_of(text: str) -> float | None:
     """Return the end of a date (UTC) or an RFC 3339 instant as seconds since epoch, or `None` for any other text."""
-    if (at := milliseconds(text)) is not None:
-        return max(at, 0) / 1000 if at <= LATEST else None
-    try:
-        day = date.fromisoformat(text) if len(text) == len("2026-01-31") else None
-    except ValueError:
-        return None
-    if day is None or day == date.max:
-        return None
-    return max(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + DAY, 0)
+    found = bounds(text)
+    return None if found is None or found[1] * 1000 > LATEST else max(found[1], 0)
 
 
 def until_text(until: float) -> str:

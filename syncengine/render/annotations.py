@@ -15,13 +15,11 @@ from syncengine.plan.diff import Action, Change
 from syncengine.plan.losses import losses_of
 from syncengine.plan.model import Plan
 from syncengine.render.change_details import BRIEF, value_spans
-from syncengine.render.diagnostics import message
 from syncengine.render.escape import cut, quoted, visible
 from syncengine.render.gate import to_approve
 from syncengine.render.github import command
 from syncengine.render.gitlab import fingerprints, issue
-from syncengine.render.json import Document, dumped
-from syncengine.render.repo_paths import repository_line, repository_path
+from syncengine.render.json import dumped
 from syncengine.render.sarif import log_of
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import comma_list, count_of, number
@@ -34,13 +32,10 @@ GITLAB_SHOWS = 1_000
 """The number of annotations for GitLab, which documents no limit."""
 SARIF_SHOWS = 5_000
 """The number of results that GitHub's code scanning shows; it accepts 25,000."""
-REVIEWDOG_SHOWS = 30
-"""The number of comments that reviewdog writes at a time."""
 SHOWN_VALUES = 3
 _LONGEST = 300
 LEAVING = frozenset({Action.DELETE, Action.RETIRE, Action.FORGET})
 """The actions by which a resource leaves the project."""
-RDJSON_LEVELS = {ERROR: "ERROR", WARNING: "WARNING", NOTICE: "INFO"}
 
 
 class Annotation(NamedTuple):
@@ -65,30 +60,6 @@ def plan_gitlab(plan: Plan, look: Look = PLAIN) -> str:
 def plan_sarif(plan: Plan, look: Look = PLAIN) -> str:
     kept = at_most(SARIF_SHOWS, annotations_of(plan))
     return log_of([each.diagnostic for each in kept], look, [each.level for each in kept])
-
-
-def plan_rdjson(plan: Plan, look: Look = PLAIN) -> str:
-    return _rdjson(at_most(REVIEWDOG_SHOWS, annotations_of(plan)), look)
-
-
-def diagnostics_rdjson(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return _rdjson(at_most(REVIEWDOG_SHOWS, [Annotation(each.severity.value, each) for each in diagnostics]), look)
-
-
-def _rdjson(kept: Iterable[Annotation], look: Look) -> str:
-    """Return annotations in the Reviewdog Diagnostic Format."""
-    return dumped({"source": {"name": "syncengine"}, "diagnostics": [_rdjson_item(each, look) for each in kept]})
-
-
-def _rdjson_item(annotation: Annotation, look: Look) -> Document:
-    diagnostic = annotation.diagnostic
-    start = {"line": repository_line(diagnostic), **({"column": diagnostic.column} if diagnostic.column else {})}
-    return {
-        "message": visible(message(diagnostic)),
-        "location": {"path": repository_path(diagnostic, look), "range": {"start": start}},
-        "severity": RDJSON_LEVELS[annotation.level],
-        "code": {"value": diagnostic.code},
-    }
 
 
 # --- the annotations of a plan

@@ -58,7 +58,6 @@ PLAN_REPORTS: Mapping[str, Renderer[Plan]] = {
     "github": Renderer("annotations", "plan_github"),
     "gitlab": Renderer("annotations", "plan_gitlab"),
     "sarif": Renderer("annotations", "plan_sarif"),
-    "rdjson": Renderer("annotations", "plan_rdjson"),
 }
 """The formats of `plan --report`: all formats of a plan, and annotations of its changes."""
 
@@ -70,7 +69,6 @@ DIAGNOSTIC_FORMATS: Mapping[str, Renderer[Sequence[Diagnostic]]] = {
     "github": Renderer("github", "diagnostics_github"),
     "gitlab": Renderer("gitlab", "diagnostics_gitlab"),
     "sarif": Renderer("sarif", "diagnostics_sarif"),
-    "rdjson": Renderer("annotations", "diagnostics_rdjson"),
 }
 """The formats of diagnostics: all formats of `plan --report`, because errors may prevent a plan."""
 

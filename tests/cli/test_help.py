@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -10,72 +11,117 @@ import click
 import pytest
 
 from syncengine.cli.command_table import program
-from syncengine.cli.help import EXAMPLES
+from syncengine.cli.help import COMPLETION, SEE_GLOBAL, GlobalOption
 from syncengine.cli.output import is_coloured
 
 from .program import Ended, Project, tag
 
 
-def paths(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of every command and group."""
-    yield words
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        yield from paths(command, (*words, name)) if isinstance(command, click.Group) else [(*words, name)]
+def walked(command: click.Command, *words: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command and group, each with its words."""
+    yield " ".join(words), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from walked(inner, *words, name)
 
 
-COMMANDS = [" ".join(words) for words in paths(program)]
+LEAVES = {words: command for words, command in walked(program) if not isinstance(command, click.Group)}
+PAGES = dict(walked(program))
 
 
-def test_every_command_has_an_example() -> None:
-    """And no example is left over."""
-    assert set(COMMANDS) == set(EXAMPLES)
+def own(command: click.Command) -> list[click.Option]:
+    """The options of a command but the global ones."""
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return [each for each in options if not isinstance(each, GlobalOption)]
 
 
-@pytest.mark.parametrize("words", EXAMPLES)
+def shared_by(command: click.Command) -> list[GlobalOption]:
+    return [each for each in command.params if isinstance(each, GlobalOption)]
+
+
+def indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+COMPLETION_PART = f"""
+Shell completion for bash (for others, use zsh_source or fish_source):
+  {COMPLETION}
+"""
+
+
+def test_the_surface_stays_small() -> None:
+    """Whoever learns the program learns this: how many commands there are, and how many options of their own.
+
+    The format of what it prints is an option of every command that prints.
+    """
+    others = [each for command in LEAVES.values() for each in own(command) if each.name != "format"]
+    assert len(LEAVES) <= 44
+    assert len(others) <= 125
+
+
+def test_global_options_are_on_every_command() -> None:
+    """By the same names, before and after the command."""
+    shared = [each.name for each in shared_by(program)]
+    assert len(shared) == 11
+    for words, command in LEAVES.items():
+        assert [each.name for each in shared_by(command)] == shared, words
+
+
+@pytest.mark.parametrize("words", PAGES)
 def test_an_example_can_be_typed(words: str) -> None:
-    """It is a line of that command which the command line takes: no option in it is wrong."""
-    name, *arguments = shlex.split(EXAMPLES[words].line)
-    command, context = program, program.make_context(name, arguments)
-    while isinstance(command, click.Group):
-        found, inner, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
-        assert inner is not None
-        command, context = inner, inner.make_context(found, arguments, parent=context)
-    assert context.command_path.startswith(f"syncengine {words}".strip())
+    """Each is a line of that command that the command line takes, so that no option in it is wrong; none is wrapped."""
+    lines = (PAGES[words].epilog or "").splitlines()
+    typed, meant = lines[::2], lines[1::2]
+    assert typed
+    assert len(typed) == len(meant)
+    for line, purpose in zip(typed, meant, strict=True):
+        assert purpose.startswith("# ")
+        assert max(len(line), len(purpose)) <= 78
+        name, *arguments = shlex.split(line)
+        command: click.Command = program
+        context = program.make_context(name, arguments)
+        while isinstance(command, click.Group):
+            found, inner, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
+            assert inner is not None
+            command, context = inner, inner.make_context(found, arguments, parent=context)
+        assert context.command_path.startswith(f"syncengine {words}".strip())
 
 
-GROUPS = ("state", "connector", "health", "time")
-
-
-@pytest.mark.parametrize("words", COMMANDS)
-def test_help_tells_own_and_global_options_apart(project: Project, words: str) -> None:
-    """The own ones first; in either way to ask for it."""
-    asked = project.run(*words.split(), "--help")
+@pytest.mark.parametrize("columns", ["80", "200"])
+@pytest.mark.parametrize("words", PAGES)
+def test_a_page_explains_its_own_options_and_names_the_others(project: Project, words: str, columns: str) -> None:
+    """The global ones in one line, but on the first page, which explains them; and each page has its examples."""
+    asked = project.run(*words.split(), "--help", environ={"COLUMNS": columns})
     page = asked.out
     assert (asked.code, asked.err) == (0, "")
     assert (page.count("\nOptions:\n"), page.count("\nExample:\n")) == (1, 1)
-    own, _, shared = page.partition("\nGlobal options:\n")
-    assert ("--help" in own, "--var-file" in own) == (True, False)
-    if words not in (*GROUPS, "help"):
-        assert "--var-file" in shared
-    assert EXAMPLES[words].line in page
-    assert project.run("help", *words.split()).out == page
-
-
-@pytest.mark.parametrize("words", GROUPS)
-def test_no_summary_of_a_command_is_cut(project: Project, words: str) -> None:
-    """The first sentence of each help page fits into a line of 80 columns."""
-    page = project.run(words, "--help", environ={"COLUMNS": "80"}).out
+    assert page.endswith(f"\nExample:\n{indented(PAGES[words].epilog or '')}" + (COMPLETION_PART if not words else ""))
+    assert ("--var-file" in page, f"\n{SEE_GLOBAL}\n" in page) == (not words, bool(words))
+    assert all(f"{max(option.opts, key=len)}" in page for option in own(PAGES[words]))
+    assert [line for line in page.splitlines() if len(line) > 80] == []
     assert [line for line in page.splitlines() if line.endswith("...") and not line.startswith("Usage")] == []
 
 
-@pytest.mark.parametrize("words", [("aply",), ("plan", "now"), ("time", "pul")])
-def test_help_of_nothing_is_a_usage_error(project: Project, words: tuple[str, ...]) -> None:
-    done = project.run("help", *words)
-    assert (done.code, done.err.count("error[usage]: ")) == (64, 1)
-    assert words[0] != "aply" or "Did you mean 'apply'?" in done.err
+def test_the_first_page_groups_the_commands(project: Project) -> None:
+    """What everybody needs comes first; every command stands in one group, in one line of 80 columns."""
+    page = project.run("--help", environ={"COLUMNS": "80"}).out
+    titles = ["Main", "Review", "Posted time and connector", "State", "Tools", "Options"]
+    parts = re.split("|".join(f"^{title}:\n" for title in titles), page, flags=re.MULTILINE)
+    listed = [re.findall(r"^  ([a-z]+)  ", part, re.MULTILINE) for part in parts[1:-1]]
+    assert listed[0] == ["init", "validate", "plan", "apply"]
+    assert [name for group in listed for name in group] == list(program.table)
+    assert sum(part.strip().count("\n") + 1 for part in parts[1:-1]) == len(program.table)
+
+
+@pytest.mark.parametrize("words", [("help",), ("plan", "--color", "always"), ("time", "redeliver"), ("state", "diff")])
+def test_what_is_gone_is_a_usage_error(project: Project, words: tuple[str, ...]) -> None:
+    """As any other word that is no command or option."""
+    done = project.run(*words)
+    assert (done.code, done.err.count("error[usage]: No such ")) == (64, 1)
+    assert words != ("help",) or "`syncengine COMMAND --help`" in done.err
 
 
 # --- completion
@@ -148,35 +194,32 @@ def test_a_file_is_still_completed_by_the_shell(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "environ", "terminal", "coloured"),
+    ("environ", "terminal", "coloured"),
     [
-        ("auto", {}, True, True),
-        ("auto", {}, False, False),
-        ("auto", {"TERM": "dumb"}, True, False),
-        ("auto", {"FORCE_COLOR": "1"}, False, True),
-        ("auto", {"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
-        ("auto", {"FORCE_COLOR": "0"}, True, False),
-        ("auto", {"FORCE_COLOR": ""}, True, True),
-        ("auto", {"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
-        ("always", {"NO_COLOR": "1"}, False, True),
-        ("never", {"FORCE_COLOR": "1"}, True, False),
+        ({}, True, True),
+        ({}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
+        ({"FORCE_COLOR": "0"}, True, False),
+        ({"FORCE_COLOR": ""}, True, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
     ],
 )
-def test_colour_follows_the_option_then_the_environment_then_the_terminal(
-    choice: str, environ: dict[str, str], terminal: bool, coloured: bool
+def test_colour_follows_the_environment_then_the_terminal(
+    environ: dict[str, str], terminal: bool, coloured: bool
 ) -> None:
-    assert is_coloured(choice, environ, terminal=terminal) is coloured
+    assert is_coloured(environ, terminal=terminal) is coloured
 
 
 @pytest.mark.parametrize(
     ("arguments", "environ", "coloured"),
     [
         (("plan",), {}, False),
-        (("plan", "--color", "always"), {}, True),
-        (("--color", "always", "plan"), {}, True),
-        (("--color", "always", "plan", "--no-color"), {}, False),
         (("plan",), {"FORCE_COLOR": "1"}, True),
+        (("plan",), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
         (("plan", "--no-color"), {"FORCE_COLOR": "1"}, False),
+        (("--no-color", "plan"), {"FORCE_COLOR": "1"}, False),
     ],
 )
 def test_a_pipe_is_coloured_only_where_that_is_asked_for(
@@ -188,6 +231,6 @@ def test_a_pipe_is_coloured_only_where_that_is_asked_for(
 
 def test_a_report_in_a_file_is_never_coloured(project: Project) -> None:
     project.wants(tags=[tag("NEW-1")])
-    assert project.run("apply", "-y", "--color", "always", "--report", "text=report.txt").code == 0
+    assert project.run("apply", "-y", "--report", "text=report.txt", environ={"FORCE_COLOR": "1"}).code == 0
     assert "\x1b" not in (project.folder / "report.txt").read_text()
     assert os.linesep in (project.folder / "report.txt").read_text()

@@ -340,4 +340,4 @@ def test_the_document_of_an_error_is_that_of_the_command(project: Project, words
 
 def test_the_name_of_a_format_in_an_option_is_no_format(project: Project) -> None:
     """Not the value of another option: it is text that is printed."""
-    assert project.run("plan", "--nope", "--out", "json", "--color", "json").out == ""
+    assert project.run("plan", "--nope", "--out", "json", "--env", "json").out == ""

@@ -206,27 +206,18 @@ def test_an_environment_is_remembered(project: Project) -> None:
     assert apply(project, "--env", "test").code == 0
 
 
-def test_a_file_that_is_not_there_is_said(reviewed: Project) -> None:
-    """And refused where one is required."""
-    required = apply(reviewed, "--require-reviewed", file="nowhere.json")
-    assert (required.code, required.codes[-2:]) == (5, ["reviewed-missing", "not-reviewed"])
-    none = reviewed.run("apply", "-y", "--require-reviewed", "--format", "json")
-    assert (none.code, none.codes[-1:]) == (5, ["not-reviewed"])
-    done = apply(reviewed, file="nowhere.json")
-    assert (done.code, done.codes[-1:]) == (0, ["reviewed-missing"])
-
-
-def test_a_file_that_is_not_there_is_said_once(reviewed: Project) -> None:
-    """By the warning of the report, in which it stands by name."""
-    for words in ((), ("--require-reviewed",)):
-        done = reviewed.run("apply", "-y", "--reviewed", "nowhere.json", *words)
-        assert (done.out + done.err).count("nowhere.json") == 1
-        assert "warning[reviewed-missing]: the reviewed plan nowhere.json does not exist" in done.out + done.err
-
-
-def test_a_file_that_is_there_counts_beside_one_that_is_not(reviewed: Project) -> None:
-    reviewed.wants(**changed("A-1", description="three"))
-    assert apply(reviewed, "--reviewed", "nowhere.json").code == 5
+@pytest.mark.parametrize("more", [(), ("--reviewed", "plan.json")], ids=["alone", "beside one that is there"])
+def test_a_reviewed_plan_that_is_not_there_allows_nothing(
+    reviewed: Project, service: Service, more: tuple[str, ...]
+) -> None:
+    """Whoever names a plan means that somebody reviewed it: exit 5, and the file is named once."""
+    asked = service.asked()
+    done = apply(reviewed, *more, file="nowhere.json")
+    assert (done.code, done.codes[-1:]) == (5, ["reviewed-missing"])
+    assert service.asked() == asked
+    told = reviewed.run("apply", "-y", "--reviewed", "nowhere.json", *more)
+    assert (told.out + told.err).count("nowhere.json") == 1
+    assert "error[reviewed-missing]: the reviewed plan nowhere.json does not exist" in told.out + told.err
 
 
 BAD = {
@@ -276,7 +267,6 @@ def test_a_saved_plan_is_exact_by_itself(project: Project) -> None:
     project.wants(**WANTED)
     assert project.run("plan", "--out", "saved.plan").code == 0
     assert project.run("apply", "saved.plan", "--reviewed", "saved.plan").code == 64
-    assert project.run("apply", "saved.plan", "--require-reviewed").code == 64
 
 
 # --- what stays whole

@@ -120,7 +120,7 @@ DOCUMENTS = {
     "posted-time": Case(("time", "list", *LONG_AGO, *JSON)),
     "audit": Case(("time", "audit", *LONG_AGO, *JSON), 1),
     "drift": Case(("drift", *LONG_AGO, "--unused", "90000d", *JSON)),
-    "selection": Case(("time", "redeliver", "--sink", "ledger", *LONG_AGO, *JSON)),
+    "selection": Case(("time", "retry", "--sink", "ledger", *LONG_AGO, *JSON)),
     "selection-retry": Case(("time", "retry", "g-unknown", *JSON), 3, fresh=True),
     "pull": Case(("time", "pull", *JSON), fresh=True),
     "mechanism": Case(("time", "register", *JSON)),

@@ -48,7 +48,7 @@ def test_schemas_are_what_they_were() -> None:
 def test_help_is_what_it_was() -> None:
     """Of every command and subcommand, at a width of 80 letters, whatever the terminal is."""
     pages = dict(_pages([()]))
-    groups = [words for words, page in pages.items() if words and "\nCommands:\n" in page]
+    groups = [words for words, page in pages.items() if words and _listed(page)]
     assert {("state",), ("time",), ("connector",), ("health",)} == set(groups)
     judge("help", [line(" ".join(("help", *words)), page) for words, page in pages.items()])
 
@@ -59,14 +59,15 @@ def _pages(commands: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], s
     for words, ended in zip(commands, runs, strict=True):
         assert ended.code == 0, ended
         yield words, ended.out
-    inner = [
-        (*words, name)
-        for words, ended in zip(commands, runs, strict=True)
-        for name in COMMANDS.findall(ended.out.partition("\nCommands:\n")[2].partition("\n\n")[0] + "\n")
-    ]
+    inner = [(*words, name) for words, ended in zip(commands, runs, strict=True) for name in _listed(ended.out)]
     if inner:
         assert len(inner[0]) <= DEEPEST
         yield from _pages(inner)
+
+
+def _listed(page: str) -> list[str]:
+    """The commands of a page, which stand before its options."""
+    return COMMANDS.findall(page.partition("\nOptions:\n")[0])
 
 
 INVOCATIONS = {

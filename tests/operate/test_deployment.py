@@ -19,7 +19,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from syncengine.cli.command_table import COMMANDS
+from syncengine.cli.command_table import program
 from syncengine.project.model import Serve
 from tests import postgresql
 from tests.cli.program import PROGRAM, Project, tag
@@ -213,7 +213,7 @@ def test_it_starts_answers_its_probes_and_ends(name: str, tmp_path: Path) -> Non
 def test_a_job_does_what_it_is_for(job: dict[str, Any], tmp_path: Path) -> None:
     """Against a state that is there: done, and nothing is different."""
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    if container["args"][0] not in COMMANDS:
+    if container["args"][0] not in program.table:
         pytest.skip(f"there is no command {container['args'][0]} yet")
     with project(tmp_path) as (made, _):
         made.settle(tags=[tag("A")])

@@ -88,7 +88,7 @@ def test_only_what_was_refused_can_be_set_aside(refused: Project) -> None:
         (("tag/BAD",), "give --reason TEXT"),
         (("tag/BAD", "--reason", " "), "give a few words"),
         (("tag/BAD", "--reason", "x" * 501), "at most 500"),
-        (("tag/BAD", *BECAUSE, "--until", "soon"), "neither a date"),
+        (("tag/BAD", *BECAUSE, "--until", "soon"), "'soon' is not a time: write a duration (7d, 36h)"),
         (("tag/BAD", *BECAUSE, "--until", "2020-01-31"), "2020-01-31 is in the past"),
         (("tag/BAD", *BECAUSE, "--end"), "cannot be combined"),
         (("BAD", *BECAUSE), "is not an address"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.render.annotations import GITHUB_SHOWS, GITLAB_SHOWS, REVIEWDOG_SHOWS, SARIF_SHOWS
+from syncengine.render.annotations import GITHUB_SHOWS, GITLAB_SHOWS, SARIF_SHOWS
 from syncengine.render.registry import PLAN_REPORTS
 from tests.cli.program import Project, category, tag
 
@@ -57,11 +57,9 @@ def test_changes_are_annotated_where_they_are_declared(project: Project) -> None
 def test_a_removal_marks_no_line_of_another_resource(project: Project) -> None:
     """The line at which it stood last is another one's now, or after the end of the file: the file alone is named."""
     change(project)
-    made = planned(project, "gitlab", "sarif", "rdjson")
+    made = planned(project, "gitlab", "sarif")
     (gitlab,) = (each for each in items("gitlab", made["gitlab"]) if each["check_name"] == "forget")
     assert gitlab["location"] == {"path": "manifests/all.yaml", "lines": {"begin": 1}}
-    (rdjson,) = (each for each in items("rdjson", made["rdjson"]) if each["code"]["value"] == "forget")
-    assert rdjson["location"] == {"path": "manifests/all.yaml", "range": {"start": {"line": 1}}}
     (sarif,) = (each for each in items("sarif", made["sarif"]) if each["ruleId"] == "forget")
     assert sarif["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
 
@@ -139,9 +137,7 @@ def items(format: str, text: str) -> list[Any]:
     return list(document["diagnostics"])
 
 
-@pytest.mark.parametrize(
-    ("format", "most"), [("gitlab", GITLAB_SHOWS), ("sarif", SARIF_SHOWS), ("rdjson", REVIEWDOG_SHOWS)]
-)
+@pytest.mark.parametrize(("format", "most"), [("gitlab", GITLAB_SHOWS), ("sarif", SARIF_SHOWS)])
 def test_other_hosts_get_what_they_show(project: Project, format: str, most: int) -> None:
     """With the count of the rest."""
     change(project, new=5_200)
@@ -153,7 +149,7 @@ def test_other_hosts_get_what_they_show(project: Project, format: str, most: int
 def test_the_words_of_each_host(project: Project) -> None:
     """A removal warns, a creation informs; each has its place."""
     change(project)
-    made = planned(project, "gitlab", "sarif", "rdjson")
+    made = planned(project, "gitlab", "sarif")
     gitlab = {each["description"]: each for each in items("gitlab", made["gitlab"])}
     assert gitlab["forget tag/GONE-1"]["severity"] == "minor"
     assert gitlab["create tag/NEW-0"]["severity"] == "info"
@@ -161,14 +157,6 @@ def test_the_words_of_each_host(project: Project) -> None:
     assert len({each["fingerprint"] for each in gitlab.values()}) == len(gitlab)
     sarif = {each["message"]["text"]: each for each in items("sarif", made["sarif"])}
     assert (sarif["forget tag/GONE-1"]["level"], sarif["create tag/NEW-0"]["level"]) == ("warning", "note")
-    rdjson = {each["message"]: each for each in items("rdjson", made["rdjson"])}
-    assert rdjson["create tag/NEW-0"] == {
-        "message": "create tag/NEW-0",
-        "location": {"path": "manifests/all.yaml", "range": {"start": {"line": 4}}},
-        "severity": "INFO",
-        "code": {"value": "create"},
-    }
-    assert rdjson["forget tag/GONE-1"]["severity"] == "WARNING"
 
 
 def test_names_cannot_command_the_runner(project: Project) -> None:
@@ -187,5 +175,6 @@ def test_an_unmade_plan_annotates_its_findings(project: Project) -> None:
     assert project.run("plan", *words).code == 8
     for name in PLAN_REPORTS:
         assert "unknown-field" in (project.folder / f"report.{name}").read_text(), name
-    (finding, *_) = items("rdjson", (project.folder / "report.rdjson").read_text())
-    assert (finding["severity"], finding["location"]["range"]["start"]["line"]) == ("ERROR", 1)
+    (finding, *_) = items("sarif", (project.folder / "report.sarif").read_text())
+    region = finding["locations"][0]["physicalLocation"]["region"]
+    assert (finding["level"], region["startLine"]) == ("error", 1)

@@ -120,7 +120,7 @@ def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> N
 
 
 def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(estate: World) -> None:
-    """A sink lost a row and its receipt: `time redeliver` beside a `serve` brings it back, and that one only."""
+    """A sink lost a row and its receipt: `time retry --sink` beside a `serve` brings it back, and that one only."""
 
     def watch() -> None:
         eventually(lambda: estate.told("fetchPostedTime"))
@@ -129,7 +129,7 @@ def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(es
         with closing(sqlite3.connect(estate.project.folder / "ledger.db", timeout=30)) as ledger, ledger:
             ledger.execute("DELETE FROM time WHERE id = 'a'")
             ledger.execute("DELETE FROM syncengine_receipts WHERE group_id = 'a'")
-        asked = estate.project.run("time", "redeliver", "--sink", "ledger", "--since", "1d", "-y")
+        asked = estate.project.run("time", "retry", "--sink", "ledger", "--since", "1d", "-y")
         assert asked.code == 0
         eventually(lambda: estate.ledger() == ["a", "b"])
 

@@ -62,7 +62,7 @@ class GroupItem(Format):
 
 
 class InboxFormat(Format):
-    """The document of `time inbox`, and of immediate deliveries by `time retry` and `time redeliver`."""
+    """The document of `time inbox`, and of immediate deliveries by `time retry`."""
 
     model_config = ConfigDict(title="syncengine inbox")
     format: Literal["syncengine.inbox/v1"]
@@ -227,7 +227,7 @@ class PullFormat(Format):
 
 
 class SelectionFormat(Format):
-    """The document of `time retry` and `time redeliver` for groups that they did not deliver at once."""
+    """The document of `time retry` for groups that it did not deliver at once."""
 
     model_config = ConfigDict(title="syncengine selection")
     format: Literal["syncengine.selection/v1"]

@@ -257,7 +257,6 @@ class RebuildFormat(Format):
     format: Literal["syncengine.rebuild/v1"]
     commit: str = Field(description="The commit whose manifests are recorded.")
     rebuilt: int = Field(description="How many resources of it are recorded, all in doubt.")
-    released: int = Field(description="How many resources of earlier commits are recorded as released.")
     diagnostics: list[pydantic_model(DiagnosticItem)]  # type: ignore[valid-type]
 
 

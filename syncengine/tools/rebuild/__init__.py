@@ -1,1 +1,1 @@
-"""Rebuild the rows of a lost state from a revision in Git and its history (`state rebuild`)."""
+"""Rebuild the rows of a lost state from a revision in Git (`state rebuild`)."""

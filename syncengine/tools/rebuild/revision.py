@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.desired import ManifestSet, manifest_set
 from syncengine.manifest.sources.records import SOURCE_LEFT_OUT
 from syncengine.plan.planner import declared_by
@@ -16,9 +16,10 @@ from syncengine.plan.two_sides import has_project
 from syncengine.project.git_tree import RevisionFiles, load_revision, repository
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
-from syncengine.resource import Recorded, Status
-from syncengine.tools.rebuild.history import Load, ever_declared
-from syncengine.tools.rebuild.rows import EverDeclared, declared_row
+from syncengine.resource import Recorded, Resource
+
+Load = Callable[[RevisionFiles], Project]
+"""A function that loads the project from the files of a revision, with the command's options."""
 
 OPTION = "--from-git"
 IGNORED = "ignored-inputs"
@@ -35,16 +36,11 @@ class Rebuilt:
     sources: Mapping[str, int]
     diagnostics: tuple[Diagnostic, ...]
 
-    @property
-    def released(self) -> int:
-        """The number of resources that the revision no longer declares."""
-        return sum(row.status is Status.RELEASED for row in self.rows)
 
+def rebuilt(revision: str, project: Project, load: Load) -> Rebuilt:
+    """Return the rows that a revision declares, without those made from databases and services, which Git lacks.
 
-def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, allow_missing: bool) -> Rebuilt:
-    """Return the rows that a revision declares, and with `all_history` those that its whole history declared.
-
-    Raise `Problems` when the revision is invalid, or needs sources that are not in Git, unless `allow_missing`.
+    Raise `Problems` when the revision is invalid.
     """
     with repository(project.root, OPTION) as repo:
         commit = repo.commit(revision)
@@ -55,29 +51,29 @@ def rebuilt(revision: str, project: Project, load: Load, *, all_history: bool, a
         there = load_revision(files, load).without_secrets()
         manifests = manifest_set(there, is_offline=True)
         desired = declared_by(there, manifests)
-        diagnostics = [*files.found, *_left_out(desired.diagnostics, allow_missing), *_ignored(files, manifests)]
-        ever = EverDeclared()
-        if all_history:
-            ever, doubts = ever_declared(repo, commit, there, load)
-            diagnostics += doubts
-        declared = {key: declared_row(resource) for key, resource in desired.resources.items()}
-        return Rebuilt(commit, there, tuple(ever.rows(declared)), desired.rows_of_sources(), tuple(diagnostics))
+        diagnostics = (*files.found, *_left_out(desired.diagnostics), *_ignored(files, manifests))
+        rows = tuple(_row(resource) for resource in desired.resources.values())
+        return Rebuilt(commit, there, rows, desired.rows_of_sources(), diagnostics)
 
 
-def _left_out(diagnostics: tuple[Diagnostic, ...], allow_missing: bool) -> Iterator[Diagnostic]:
-    """Yield a warning for each block or template whose rows are lost. Raise `Problems` unless `allow_missing`."""
-    missing = [each for each in diagnostics if each.code == SOURCE_LEFT_OUT]
-    if missing and not allow_missing:
-        cure = "its rows cannot be rebuilt from Git; use --allow-missing-sources to record everything else"
-        sentences = (f"{each.message.partition(';')[0].removeprefix('left out: ')}: {cure}" for each in missing)
-        raise Problems(
-            [
-                replace(each, severity=Severity.ERROR, message=sentence)
-                for each, sentence in zip(missing, sentences, strict=True)
-            ]
-        )
-    for each in missing:
-        yield replace(each, message=f"{each.message.partition(';')[0]}: resources made from its rows are not recorded")
+def _row(resource: Resource) -> Recorded:
+    """Return the row of a resource that a revision declares; the resource may or may not exist on the service."""
+    return Recorded(
+        resource.key,
+        resource.body,
+        doubtful=True,
+        confirmed=True,
+        source=resource.source,
+        protect=resource.protect,
+    )
+
+
+def _left_out(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
+    """Yield a warning for each block or template whose rows are not in Git."""
+    for each in diagnostics:
+        if each.code == SOURCE_LEFT_OUT:
+            what = each.message.partition(";")[0]
+            yield replace(each, message=f"{what}: resources made from its rows are not recorded; the next apply does")
 
 
 def _ignored(files: RevisionFiles, manifests: ManifestSet) -> Iterator[Diagnostic]:
