@@ -11,21 +11,10 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.document.text import folded
 
-MATTERS = (
-    *("matter", "case", "file", "docket", "project", "issue", "ticket", "dossier", "affaire", "mandat", "mandats"),
-    *(
-        "akte",
-        "akten",
-        "vorgang",
-        "vorgangs",
-        "geschafts",
-        "fall",
-        "projekt",
-        "zaak",
-        "expediente",
-        "asunto",
-        "pratica",
-    ),
+MATTERS = tuple(
+    "matter case file docket project issue ticket engagement mandate job dossier affaire mandat mandats akte "  # noqa: SIM905 - words
+    "akten vorgang vorgangs geschafts fall projekt sache verfahren zaak expediente asunto pratica sak saks sag sags "
+    "arende".split()
 )
 _NUMBERS = (
     *("number", "numbers", "no", "num", "nr", "nummer", "n", "numero", "zeichen", "code", "key", "ref", "reference"),
@@ -94,8 +83,9 @@ class NoIdentity(ValueError):
 
 
 def words_of(header: str) -> list[str]:
-    """Return the words of a header in lower case, without accents and signs; `userName` has two."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", header) if not unicodedata.combining(c))
+    """Return the words of a header in lower case, without accents and signs but `#`; `userName` has two."""
+    named = unicodedata.normalize("NFKD", header.replace("#", " number "))
+    plain = "".join(c for c in named if not unicodedata.combining(c))
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+", " ", plain).casefold().split()
 
 
@@ -132,7 +122,8 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
             raise NoIdentity(f"column {quoted(column)} cannot be the identity: {trouble}", _candidates(columns, rows))
         return column
     named = [column for column in columns if not names_persons(column)]
-    likely = next((found for rank in IDENTITIES if (found := [c for c in named if _main(c) in rank])), [])
+    ranks = IDENTITIES if named == list(columns) else IDENTITIES[:-1]  # beside such columns, a name may be a person's
+    likely = next((found for rank in ranks if (found := [c for c in named if _main(c) in rank])), [])
     flaws = {column: _flaw(column, rows) for column in likely}
     fit = [column for column, flaw in flaws.items() if not flaw]
     if len(fit) == 1:
