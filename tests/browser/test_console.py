@@ -228,11 +228,24 @@ def test_nothing_stands_out_of_the_console(console: Console, width: int, scheme:
     console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(100)]})
     console.do("/categories", {"tagCategories": [{"externalId": "E" * 200, "label": "L" * 200}]})
     console.ask("/activitytype/batch", {"activityTypes": [{"code": "A101", "label": "L" * 200, "enableIfNew": True}]})
+    console.do("/posted-time", {"tag": "N" * 200, "groupId": "unrecorded"})
+    console.ask("/postedtime/registerfetchclient")
+    for group in ("succeeded", "failed", "offered"):
+        console.do("/posted-time", {"groupId": group, "description": "words " * 40, "user": {"name": "U" * 90}})
+    assert len(console.connector.get("/postedtime").json()) == 3
+    console.ask("/postedtime/status", {"timeGroupId": "succeeded", "status": "SUCCESS", "externalId": "R" * 90})
+    console.ask("/postedtime/status", {"timeGroupId": "failed", "status": "FAILURE", "message": "M" * 200})
+    console.ask("/postedtime/unregisterfetchclient")
     console.ask("/postedtime/subscribe", {"callbackUrl": long, "callerKey": "k"})
     console.ask("/healthcheck/failure/notify", {"errorType": "UNKNOWN", "userErrorMessage": "F" * 200})
-    for state in ("success", "failed"):
-        console.do("/posted-time", {"tag": "N" * 200, "description": "words " * 40, "user": {"name": state * 20}})
     with emulated(console.browser, width, scheme):
         console.open()
-        console.until(lambda: console.text("tr[data-group]"))
+        states = "return [...document.querySelectorAll('.state')].map(each => each.innerText)"
+        shown = console.browser.execute_script(states)  # type: ignore[no-untyped-call]
+        assert sorted(shown) == ["failed", "not recorded", "offered", "success"]
         assert_fits(console.browser)
+        console.fill("duration", "soon")
+        console.press("Post time")
+        console.until(lambda: console.text("#duration-problem"))
+        assert_fits(console.browser)
+    assert all("400" in complaint for complaint in console.complaints())
