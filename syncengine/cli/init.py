@@ -51,11 +51,12 @@ def init(
     from syncengine.document.nodes import quoted
     from syncengine.document.text import as_word
     from syncengine.project.git import default_branch
+    from syncengine.project.model import FILE_NAME
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
     from syncengine.tools.init.from_csv import MANIFEST, generated
     from syncengine.tools.init.new_project import CI, SAMPLES, begin, beside_others
-    from syncengine.tools.init.next_steps import of_jobs, of_project
+    from syncengine.tools.init.next_steps import in_sandbox, of_jobs, of_project
 
     if key is not None and csv is None:
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
@@ -89,7 +90,8 @@ def init(
     for name in begun.kept:
         output.say(f"{Path(folder, name)} already exists and was kept.")
     run = "syncengine " if place.resolve() == Path.cwd() else f"syncengine -C {as_word(str(place))} "
-    steps = of_jobs(run, ci, CI[ci], branch, installation) if ci else of_project(run, csv and MANIFEST)
+    steps = in_sandbox(run, csv and MANIFEST) if FILE_NAME in begun.written else []
+    steps += of_jobs(run, ci, CI[ci], branch, installation) if ci else of_project(run)
     output.say("Next:")
     for number, step in enumerate(steps, 1):
         output.say(f"{number:2}. {step}")

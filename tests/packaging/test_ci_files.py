@@ -180,6 +180,8 @@ REFUSED = {
     "https://user:secret@example.com/simple": "would be committed",
     "https://token@example.com/x.whl": "would be committed",
     "x @ https://token@example.com/x.whl": "would be committed",
+    "https://example.com/x.whl?private_token=x": "would be committed",
+    f"git+https://example.com/x.git?token=x@{COMMIT}": "would be committed",
     "http://example.com/x.whl": "https is expected",
     "x @ http://example.com/x.whl": "https is expected",
     "file:///x.whl": "https is expected",

@@ -321,6 +321,8 @@ def test_the_command_that_names_the_identity_can_be_pasted(tmp_path: Path) -> No
     done = run(tmp_path, *shlex.split(command)[1:])
     assert done.code == 0, done.err
     assert json.loads(run(tmp_path / "my proj", "render", "--format", "json").out)["tags"][0]["name"] == "1"
+    steps = ["Check the fields", "sandbox", "baseUrl", "GITLAB_TOKEN"]
+    assert sorted(steps, key=done.err.index) == steps
 
 
 def test_a_file_of_ones_own_brings_no_examples_of_ours(tmp_path: Path) -> None:

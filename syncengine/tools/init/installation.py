@@ -103,6 +103,8 @@ def _checked(url: str) -> str:
         raise ValueError("the URL is invalid") from None
     if parts.password or (parts.username and not parts.scheme.endswith("ssh")):
         raise ValueError("a password or token in the URL would be committed: keep it in a secret, like pip's .netrc")
+    if parts.query:
+        raise ValueError("the part after `?` may be a token, and would be committed: give a URL without it")
     if _GIT.fullmatch(parts.scheme):
         if not _COMMIT.fullmatch(parts.path.rpartition("@")[2]):
             raise ValueError("a branch or tag may be another commit tomorrow: end the URL in @COMMIT, its whole id")

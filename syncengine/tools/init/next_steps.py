@@ -32,15 +32,18 @@ _CHECK = {
 }
 
 
-def of_project(run: str, generated: str | None) -> list[str]:
-    """Return the next steps of a new project without a chosen host. `run` begins a command that names the folder.
+def in_sandbox(run: str, generated: str | None) -> list[str]:
+    """Return the first steps of a new project. `run` begins a command that names the folder.
 
     `generated` is the manifest that was made from the user's own data, if any.
     """
     check = [f"Check the fields that were guessed in {generated}."] if generated else []
+    return [*check, f"`{run}plan`, then `{run}apply`. {_SANDBOX}"]
+
+
+def of_project(run: str) -> list[str]:
+    """Return the steps from the sandbox to the real service, and to the jobs of a host."""
     return [
-        *check,
-        f"`{run}plan`, then `{run}apply`. {_SANDBOX}",
         f"For the real service: {_SERVICE[0].lower()}{_SERVICE[1:].format(run=run)}",
         _ADOPT.format(run=run),
         f"For pull requests: `{run}init --ci github --install REQUIREMENT`, or gitlab.",
