@@ -13,7 +13,7 @@ from syncengine.plan.diff import Change, FieldChange
 from syncengine.render.change_details import REMARKS, other_words
 from syncengine.render.section_entries import Aspects, AspectTable, Column, Label, aspect_tables
 from syncengine.render.value_shapes import Aspect
-from syncengine.resource import Value
+from syncengine.resource import Body, Value
 
 KEYWORD = "keyword"
 ADDED = "keywords added"
@@ -31,8 +31,10 @@ def reason(change: Change) -> Aspects:
 
 
 def removed(change: Change) -> Aspects:
-    """Return the reason of a removal, the number of its deleted keywords, and the file that declares the resource."""
-    return _removed(change, str(len(change.keywords_deleted)) if change.keywords_deleted else "")
+    """Return the reason of a removal, the number of its lost keywords, its file, and the nature of its content."""
+    if change.keywords_deleted:
+        return _removed(change, str(len(change.keywords_deleted)))
+    return _removed(change, _size(len(change.removed.keywords)) if change.removed else "")
 
 
 def removed_tables(changes: Sequence[Change], losses: Sequence[str]) -> list[AspectTable]:
@@ -41,11 +43,32 @@ def removed_tables(changes: Sequence[Change], losses: Sequence[str]) -> list[Asp
 
 
 def _removed(change: Change, lost: str) -> Aspects:
+    content = change.removed or Body()
+    visibility, metadata = content.fields.get("visibility"), _size(len(content.metadata))
     return (
         *reason(change),
         *((Aspect(REMOVED, None, lost),) if lost else ()),
         *((Aspect("file", None, change.source.file),) if change.source else ()),
+        *((Aspect("visibility", None, visibility),) if visibility else ()),
+        *((Aspect(METADATA, None, metadata),) if metadata else ()),
     )
+
+
+def _size(count: int) -> str:
+    """Return a text that is equal for about equal counts, to the next power of two; empty for none."""
+    return str(count.bit_length()) if count else ""
+
+
+def cascaded(change: Change) -> Aspects:
+    """Return the aspects of a tag that is deleted with its category: those of a removal whose reason is another one."""
+    return removed(change)[len(reason(change)) :]
+
+
+def removed_category(change: Change, tags: int) -> Aspects:
+    """Return the aspects of a deleted category: besides those of a removal, the size of what it takes along."""
+    words = change.removed.fields.get("keywords") if change.removed else ()
+    keywords = _size(len(words) if isinstance(words, tuple) else 0)
+    return (*_removed(change, keywords), *((Aspect("tags", None, _size(tags)),) if tags else ()))
 
 
 def keywords(change: Change) -> Aspects:

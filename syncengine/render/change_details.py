@@ -305,16 +305,18 @@ def updated(change: Change, room: Room = BRIEF) -> Details:
 
 def removed_details(change: Change, room: Room = BRIEF) -> Details:
     """Return the details of a removed resource: the deleted keywords of a retired tag, the reason, and its content."""
-    retires = change.action is Action.RETIRE
-    return (
-        *(keywords_deleted(change, room) if retires else ()),
-        *reason(change),
-        *(_content(change.key, change.removed, room, keywords=not retires) if change.removed else ()),
-    )
+    lost = keywords_deleted(change, room) if change.action is Action.RETIRE else ()
+    return (*lost, *reason(change), *removed_content(change, room))
 
 
-def _content(key: Key, body: Body, room: Room, *, keywords: bool) -> Details:
-    """Return what is recorded of a resource that goes, in the order in which a new one is shown."""
+def removed_content(change: Change, room: Room = BRIEF) -> Details:
+    """Return what is recorded of a removed resource, without the deleted keywords of a retired tag."""
+    return _content(change.key, change.removed, room, change.action) if change.removed else ()
+
+
+def _content(key: Key, body: Body, room: Room, action: Action) -> Details:
+    """Return a recorded content in the order in which a new one is shown."""
+    keywords = action is not Action.RETIRE
     says = {name: value for name, value in body.fields.items() if value is not False and not is_blank(value)}
     was = appearance(key, Body(says, body.keywords if keywords else (), body.metadata), None)
     shown = created_details(was, room, whole=room is not BRIEF)

@@ -148,7 +148,8 @@ class Folding:
 
     Up to `least` rows, none is folded; at most `most` rows are shown. `rank` overrides the rank of all rows. `unlike`
     is added to a count of hidden rows. `fresh` resources are new and have no old values; `lines` says that one line can
-    stand for each. `total`, if set, makes the details of a group from the numbers of its entries.
+    stand for each. `total`, if set, makes the details of a group from the numbers of its entries, and `loses` the
+    details of the first one for an example.
     """
 
     fold: Fold
@@ -159,6 +160,7 @@ class Folding:
     fresh: bool = False
     lines: bool = False
     total: Callable[[Sequence[int]], Details] | None = None
+    loses: Callable[[int], Details] | None = None
     most: int = MOST
 
     @property
@@ -178,7 +180,8 @@ class FoldedRows(NamedTuple):
 class RowMaker(NamedTuple):
     """Makes the rows of a section from the numbers of its entries.
 
-    `details` takes an entry's number, the room, and whether to include every field.
+    `details` takes an entry's number, the room, and whether to include every field. `below` makes the rows of what goes
+    along with entries, which follow the row of these entries, however that is folded.
     """
 
     symbol: str
@@ -186,6 +189,7 @@ class RowMaker(NamedTuple):
     source: Callable[[int], Source | None]
     details: Callable[[int, Room, bool], Details]
     depth: int = 0
+    below: Callable[[Sequence[int], Fold], tuple[SectionRow, ...]] = lambda numbers, fold: ()
 
     def row(self, number: int, room: Room, whole: bool, rank: Rank, *, is_line: bool = False) -> SectionRow:
         details = self.details(number, room, whole)
@@ -210,12 +214,12 @@ def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
     fold = _Rows(entries, make, how, lines=how.fold is Fold.LINES and how.lines and alone > 1, is_folded=is_folded)
     odd = (
         *fold.singles(found.odd, is_odd=True),
-        *fold.capped([fold.group(each, _or(how.rank, Rank.ODD)) for each in found.odd_groups]),
+        *fold.groups(found.odd_groups, _or(how.rank, Rank.ODD)),
     )
-    groups = [fold.group(each, _or(how.rank, Rank.MASS)) for each in found.groups]
     count = len(found.odd) + sum(len(group.members) for group in found.odd_groups)
     budget = max(MANY, how.most - len(odd))
-    return FoldedRows(odd, count, (*fold.capped(groups), *fold.singles(found.singles, is_odd=False, budget=budget)))
+    groups = fold.groups(found.groups, _or(how.rank, Rank.MASS))
+    return FoldedRows(odd, count, (*groups, *fold.singles(found.singles, is_odd=False, budget=budget)))
 
 
 def _or(rank: Rank | None, other: Rank) -> Rank:
@@ -242,42 +246,61 @@ class _Rows:
         elif is_odd and self.is_folded:  # a flag that is false may be what is odd about it
             whole = True
         most = len(numbers) if self.how.fold is Fold.NOTHING or len(numbers) <= budget + 1 else budget
-        rows = tuple(self.make.row(number, room, whole, rank, is_line=is_line) for number in numbers[:most])
-        return (*rows, self._rest(numbers[most:], rank)) if numbers[most:] else rows
+        rows = [
+            row
+            for number in numbers[:most]
+            for row in (
+                self.make.row(number, room, whole, rank, is_line=is_line),
+                *self.make.below((number,), self.how.fold),
+            )
+        ]
+        return (*rows, *self._rest(numbers[most:], rank)) if numbers[most:] else tuple(rows)
 
-    def group(self, group: AlikeGroup, rank: Rank) -> SectionRow:
+    def groups(self, groups: Sequence[AlikeGroup], rank: Rank) -> tuple[SectionRow, ...]:
+        """Return the rows of groups, up to the limit, and one row that counts the others."""
+        most = self.how.most
+        if len(groups) <= most + 1 or self.how.fold is Fold.BEHIND:
+            most = len(groups)
+        rows = tuple(row for group in groups[:most] for row in self._group(group, rank))
+        if not groups[most:]:
+            return rows
+        numbers = [number for group in groups[most:] for number in group.members]
+        label = f"{number(len(numbers))} more {plural(self.how.noun)} in {number(len(groups) - most)} groups"
+        return (*rows, *self._together(numbers, label, (), "", rank, abridged=True))
+
+    def _group(self, group: AlikeGroup, rank: Rank) -> tuple[SectionRow, ...]:
         """Return one row for all changes with the same shapes, with an example when their values differ."""
         how, first = self.how, group.members[0]
         details = how.total(group.members) if how.total else group_details(group, fresh=how.fresh)
-        example = "" if how.total else example_of(self.entries.names[first], group, fresh=how.fresh)
+        if how.total:
+            lost = "; ".join(map(str, how.loses(first))) if how.loses else ""
+            example = f"e.g. {self.make.member(first).name}: {lost}" if lost else ""
+        else:
+            example = example_of(self.entries.names[first], group, fresh=how.fresh)
         count = number(len(group.members))
         label = f"{count} ×" if details else count_of(len(group.members), how.noun)
         return self._together(group.members, label, details, example, rank, abridged=bool(example))
 
-    def capped(self, groups: Sequence[SectionRow]) -> Sequence[SectionRow]:
-        """Return the rows of groups, up to the limit, and one row that counts the others."""
-        most = self.how.most
-        if len(groups) <= most + 1 or self.how.fold is Fold.BEHIND:
-            return groups
-        members = [member for row in groups[most:] for member in row.members]
-        label = f"{number(len(members))} more {plural(self.how.noun)} in {number(len(groups) - most)} groups"
-        rest = SectionRow(self.make.symbol, members, label=label, abridged=True, rank=groups[0].rank)
-        return (*groups[:most], rest)
-
-    def _rest(self, numbers: Sequence[int], rank: Rank) -> SectionRow:
+    def _rest(self, numbers: Sequence[int], rank: Rank) -> tuple[SectionRow, ...]:
         label = f"{number(len(numbers))} {self.how.more}"
         return self._together(numbers, label, (), "", rank, abridged=True)
 
     def _together(
         self, numbers: Sequence[int], label: str, details: Details, example: str, rank: Rank, *, abridged: bool
-    ) -> SectionRow:
-        is_behind = self.how.fold is Fold.BEHIND
-        make = self.make
-        rows = tuple(make.row(number, ALL, True, rank) for number in numbers) if is_behind else ()
+    ) -> tuple[SectionRow, ...]:
+        """Return one row for several entries, and the rows below it; with `BEHIND`, all these stand behind the row."""
+        make, behind, below = self.make, tuple[SectionRow, ...](), tuple[SectionRow, ...]()
+        if self.how.fold is Fold.BEHIND:
+            behind = tuple(
+                row
+                for number in numbers
+                for row in (make.row(number, ALL, True, rank), *make.below((number,), Fold.NOTHING))
+            )
+        else:
+            below = make.below(numbers, self.how.fold)
         members = LazyMembers(make, numbers)
-        return SectionRow(
-            make.symbol, members, details, label, example, make.depth, abridged and not is_behind, rank, rows
-        )
+        abridged = abridged and not behind
+        return (SectionRow(make.symbol, members, details, label, example, make.depth, abridged, rank, behind), *below)
 
 
 ROOMS = {

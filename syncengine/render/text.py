@@ -17,7 +17,7 @@ from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
 from syncengine.render.escape import cells, visible, wrapped
 from syncengine.render.gate import heading, more_units, unit_lines, ways_to_approve
-from syncengine.render.rows import Fold, Section, SectionRow
+from syncengine.render.rows import MOST, Fold, Section, SectionRow
 from syncengine.render.since import excess_lines, since_heading, verdict
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.two_sides import (
@@ -210,7 +210,8 @@ def _beyond(row: SectionRow) -> Iterator[str]:
     if row.example:
         yield row.example
     if row.label:
-        yield comma_list([member.name for member in row.members[: FEW + 1]], count=len(row.members))
+        most = MOST if row.depth else FEW  # what goes along with something else has not been named by anybody
+        yield comma_list([member.name for member in row.members[: most + 1]], most, count=len(row.members))
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import OPENED, PUBLISHED, Action, Change, FieldChange
@@ -19,12 +19,11 @@ from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
 from syncengine.render.arrangement import MANY
-from syncengine.render.change_details import ChangeDetail, Details, Room, Span, SpanMark
+from syncengine.render.change_details import ChangeDetail, Details, Room, Span
 from syncengine.render.escape import quoted, visible
 from syncengine.render.lost_keywords import lost_keywords
 from syncengine.render.rows import (
     MOST,
-    ROOMS,
     Extent,
     Fold,
     FoldedRows,
@@ -162,10 +161,6 @@ _KIND_AND_ACTION = attrgetter("key.kind", "action")
 
 def _member(change: Change) -> Member:
     return Member(visible(change.key.name), change.source, change.key.kind, change.action in GONE)
-
-
-def _row(change: Change, details: Details, depth: int = 0) -> SectionRow:
-    return SectionRow(change.action.value, (_member(change),), details, depth=depth)
 
 
 # --- topics: one section each, from changes of one kind and action ---------------------------------------------------
@@ -331,6 +326,7 @@ def _topic(topic: Topic, entries: _TopicEntries, extent: Extent) -> _TopicRows:
         fresh=is_fresh,
         lines=topic.tone is Tone.CREATE,
         total=None if is_update or is_fresh else partial(_total, changes),
+        loses=None if is_update or is_fresh else lambda number: change_details.removed_content(changes[number]),
         most=extent.most,
     )
     return _TopicRows(topic, len(changes), folded(entries, _maker(topic, entries), how), how.more)
@@ -349,11 +345,11 @@ def _maker(topic: Topic, entries: _TopicEntries) -> RowMaker:
 
 
 def _row_maker(
-    symbol: str, changes: Sequence[Change], details: Callable[[int, Room, bool], Details], depth: int = 0
+    symbol: str, changes: Sequence[Change], details: Callable[[int, Room, bool], Details], **more: Any
 ) -> RowMaker:
     """Return the maker of rows of `changes`."""
     return RowMaker(
-        symbol, lambda number: _member(changes[number]), lambda number: changes[number].source, details, depth
+        symbol, lambda number: _member(changes[number]), lambda number: changes[number].source, details, **more
     )
 
 
@@ -415,7 +411,15 @@ def _sweep(plan: Plan, deletes: Sequence[Change], extent: Extent) -> Iterator[Se
         lambda number: members[number].source,
         lambda number, room, _: change_details.removed_details(deletes[number], room) if number < len(deletes) else (),
     )
-    how = Folding(extent.fold, "activity type", MANY, Rank.REMOVAL, total=lambda _: (), most=extent.most)
+    how = Folding(
+        extent.fold,
+        "activity type",
+        MANY,
+        Rank.REMOVAL,
+        total=lambda _: (),
+        loses=lambda number: change_details.removed_content(deletes[number]) if number < len(deletes) else (),
+        most=extent.most,
+    )
     rows = folded(entries, make, how)
     yield Section(
         f"Sweep: delete {count_of(len(members), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
@@ -433,22 +437,17 @@ def _sweep_says(count: int, *, first: bool) -> tuple[str, ...]:
 # --- categories that take tags along ----------------------------------------------------------------------------------
 
 CATEGORY = "Deleting a category also deletes every tag that is still in it."
-UNKNOWN_TAGS = "any that were created outside this project"
-UNKNOWN_TAGS_ALONE = "any tags in it that were created outside this project"
 
 
 def _category_deletes(deletions: Sequence[Change], cascaded: Sequence[Change], extent: Extent) -> Iterator[Section]:
     """Yield the section of deleted categories and of the tags deleted with them (docs/planning.md 2.2)."""
     cascades = _cascades(cascaded)
-    rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), extent)]
-    rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, extent)]
-    if rows:
-        yield Section(
-            _category_title(len(deletions), len(cascaded)),
-            Tone.REMOVE,
-            (CATEGORY,),
-            tuple(rows),
-        )
+    along = [cascades.pop(change.key, []) for change in deletions]
+    rows = _category_rows(deletions, along, extent) if deletions else FoldedRows((), 0, ())
+    others = (row for key, members in cascades.items() for row in _cascade_rows(str(key), members, extent))
+    if deletions or cascades:
+        title = _category_title(len(deletions), len(cascaded))
+        yield Section(title, Tone.REMOVE, (CATEGORY,), (*rows.odd, *rows.rest, *others), "more categories")
 
 
 def _category_title(categories: int, tags: int) -> str:
@@ -467,27 +466,67 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
     return cascades
 
 
-def _category_rows(change: Change, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
-    along = f"{count_of(len(members), 'tag')} in it, and {UNKNOWN_TAGS}" if members else UNKNOWN_TAGS_ALONE
-    also = ChangeDetail("", (Span(f"also deletes {along}", SpanMark.REMARK),))
-    room, _ = ROOMS[extent.fold]
-    yield _row(change, (also, *change_details.removed_details(change, room)))
-    yield from _cascade_rows(f"category {visible(change.key.name)}", members, extent)
+def _category_rows(changes: Sequence[Change], along: Sequence[Sequence[Change]], extent: Extent) -> FoldedRows:
+    """Return the rows of deleted categories, each row followed by the tags that go `along` with its categories.
+
+    Categories are alike that take about as many tags and keywords along, to the next power of two.
+    """
+
+    def details(number: int, room: Room, _: bool) -> Details:
+        return (_also(len(along[number]), 1), *change_details.removed_details(changes[number], room))
+
+    def total(numbers: Sequence[int]) -> Details:
+        also = _also(sum(len(along[number]) for number in numbers), len(numbers))
+        return (also, *_total(changes, numbers))
+
+    def below(numbers: Sequence[int], fold: Fold) -> tuple[SectionRow, ...]:
+        members = [tag for number in numbers for tag in along[number]]
+        category = f"category {changes[numbers[0]].key.name}" if len(numbers) == 1 else "their categories"
+        return _cascade_rows(category, members, Extent(fold, extent.most))
+
+    entries = ListedEntries(
+        [change.key.name for change in changes],
+        [change_aspects.removed_category(change, len(tags)) for change, tags in zip(changes, along, strict=True)],
+    )
+    how = Folding(
+        extent.fold,
+        "category",
+        MANY,
+        Rank.REMOVAL,
+        total=total,
+        loses=lambda number: change_details.removed_content(changes[number]),
+        most=extent.most,
+    )
+    return folded(entries, _row_maker(Action.DELETE.value, changes, details, below=below), how)
 
 
-def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> Iterator[SectionRow]:
-    entries = ListedEntries([change.key.name for change in members], [*map(change_aspects.removed, members)])
+def _also(tags: int, categories: int) -> ChangeDetail:
+    which = "it" if categories == 1 else "them"
+    along = f"{count_of(tags, 'tag')} in {which}, and any" if tags else f"any tags in {which}"
+    return change_details.remark(f"also deletes {along} that were created outside this project")
+
+
+def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> tuple[SectionRow, ...]:
+    """Return the rows of tags that are deleted with their category."""
+    entries = ListedEntries([change.key.name for change in members], [*map(change_aspects.cascaded, members)])
     make = _row_maker(
         Action.DELETE.value,
         members,
         lambda number, room, _: change_details.removed_details(members[number], room),
         depth=1,
     )
-    along = (change_details.remark(f"deleted with {visible(category)}"),)
-    rows = folded(
-        entries, make, Folding(extent.fold, "tag", MANY, Rank.REMOVAL, total=lambda _: along, most=extent.most)
+    along = (change_details.remark(f"deleted with {category}"),)
+    how = Folding(
+        extent.fold,
+        "tag",
+        MANY,
+        Rank.REMOVAL,
+        total=lambda _: along,
+        loses=lambda number: change_details.removed_content(members[number]),
+        most=extent.most,
     )
-    yield from (*rows.odd, *rows.rest)
+    rows = folded(entries, make, how)
+    return (*rows.odd, *rows.rest)
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------
