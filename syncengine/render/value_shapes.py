@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress
 from operator import contains
 from typing import NamedTuple, cast
@@ -23,6 +23,9 @@ ALIKE = 3
 
 POPULAR = 8
 """The number of frequent shapes that are tried on values without a shape of their own."""
+
+FAR = 12
+"""The number of words, old and new together, within which two texts must agree again after their first difference."""
 
 
 class Aspect(NamedTuple):
@@ -44,15 +47,18 @@ class ValueShape(NamedTuple):
     parameters: Parameters
 
 
-class ShapeRule(NamedTuple):
-    """A rule that finds a shape and applies it.
+Find = Callable[[str, "Value | None", "Value | None"], Iterable[Parameters]]
 
-    `find` maps (name, before, after) to parameters or `None`. `make` maps (parameters, name, before) to the new
-    value; it is `None` when the new value does not follow from them. Rules of a lower `level` are tried first; within a
-    level, the shape that most values share is chosen.
+
+class ShapeRule(NamedTuple):
+    """A rule that finds shapes and applies them.
+
+    `find` maps (name, before, after) to the parameters of all shapes that fit, the best one first. `make` maps
+    (parameters, name, before) to the new value; it is `None` when the new value does not follow from them. Rules of a
+    lower `level` are tried first; within a level, the shape that most values share is chosen.
     """
 
-    find: Callable[[str, Value | None, Value | None], Parameters | None]
+    find: Find
     make: Callable[[Parameters, str, Value | None], object] | None
     level: int = 0
 
@@ -125,17 +131,14 @@ def _first_candidates(name: str, value: Value | None) -> list[ValueShape]:
     return [
         ValueShape(rule, parameters)
         for rule, is_possible in FIRST_RULES
-        if is_possible(name, value) and (parameters := RULES[rule].find(name, None, value)) is not None
+        if is_possible(name, value)
+        for parameters in RULES[rule].find(name, None, value)
     ]
 
 
 def _candidates(level: int, name: str, before: Value | None, after: Value | None) -> list[ValueShape]:
     """Return the shapes of one level that turn `before` into `after`."""
-    return [
-        ValueShape(rule, parameters)
-        for rule, find in FINDERS[level]
-        if (parameters := find(name, before, after)) is not None
-    ]
+    return [ValueShape(rule, parameters) for rule, find in FINDERS[level] for parameters in find(name, before, after)]
 
 
 def _elected(candidates: Sequence[list[ValueShape]]) -> list[ValueShape | None]:
@@ -178,16 +181,62 @@ def _prepended(name: str, before: Value | None, after: Value | None) -> Paramete
 _WORDS = re.compile(r"\w+|\W")
 
 
-def _replaced(name: str, before: Value | None, after: Value | None) -> Parameters | None:
-    """Find words that are replaced by other words everywhere; an insertion includes the word before it."""
+def _replaced(name: str, before: Value | None, after: Value | None) -> Iterator[Parameters]:
+    """Find words that are replaced by other words everywhere.
+
+    Where only blanks and signs differ, or words are inserted or deleted, so few letters occur elsewhere too or say
+    little; then the words beside them are tried as well: `Trade mark` for the blank that became a hyphen.
+    """
     if not (isinstance(before, str) and isinstance(after, str) and before and after):
-        return None
-    if after.startswith(before) or after.endswith(before):
-        return None
-    old, new = middle(before, after)
-    if not old or not new or old == before:
-        return None
-    return (old, new) if with_words_replaced(before, old, new) == after else None
+        return
+    short, long = sorted((before, after), key=len)
+    if long.startswith(short) or long.endswith(short):
+        return  # an end or a beginning came or went, which other rules find
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    head = shared_length(old, new)
+    tail = shared_length(old[head:][::-1], new[head:][::-1])
+    whole = _Piece(head, len(old) - tail, len(new) - tail)
+    for piece in dict.fromkeys((whole, _first_difference(old, new, head))):
+        for start, old_end, new_end in _widths(old, new, piece):
+            words, others = "".join(old[start:old_end]), "".join(new[start:new_end])
+            if words and others and with_words_replaced(before, words, others) == after:
+                yield words, others
+
+
+class _Piece(NamedTuple):
+    """Where two lists of words differ: from `start` on, before the ends in the old and in the new one."""
+
+    start: int
+    old_end: int
+    new_end: int
+
+
+def _first_difference(old: Sequence[str], new: Sequence[str], head: int) -> _Piece:
+    """Return the first place where the lists differ, up to where two words in a row are equal again."""
+    ends = ((size - more, more) for size in range(1, FAR) for more in range(size + 1))
+    for gone, come in ends:
+        old_end, new_end = head + gone, head + come
+        if old[old_end : old_end + 2] == new[new_end : new_end + 2]:
+            return _Piece(head, old_end, new_end)
+    return _Piece(head, len(old), len(new))
+
+
+def _widths(old: Sequence[str], new: Sequence[str], piece: _Piece) -> Iterator[_Piece]:
+    """Yield a piece, and around one without a word on either side, the piece with the words beside it."""
+    yield piece
+    start, old_end, new_end = piece
+    sides = [any(map(_is_word, old[start:old_end])), any(map(_is_word, new[start:new_end]))]
+    if all(sides):
+        return
+    begin = next((n for n in range(start - 1, -1, -1) if _is_word(old[n])), start)
+    more = next((n + 1 for n, text in enumerate(old[old_end:]) if _is_word(text)), 0)
+    with_before, with_after = _Piece(begin, old_end, new_end), _Piece(start, old_end + more, new_end + more)
+    with_both = _Piece(begin, old_end + more, new_end + more)
+    yield from (with_before, with_after, with_both) if any(sides) else (with_both, with_before, with_after)
+
+
+def _is_word(text: str) -> bool:
+    return text[0].isalnum() or text[0] == "_"
 
 
 def middle(before: str, after: str) -> tuple[str, str]:
@@ -281,25 +330,40 @@ def _dated(name: str, before: Value | None, after: Value | None) -> Parameters |
     return ("set" if before is None else "later" if after > before else "earlier", year)
 
 
+def _one(find: Callable[[str, Value | None, Value | None], Parameters | None]) -> Find:
+    """Return `find` as the function of a rule that finds at most one shape."""
+
+    def found(name: str, before: Value | None, after: Value | None) -> list[Parameters]:
+        return [] if (parameters := find(name, before, after)) is None else [parameters]
+
+    return found
+
+
 RULES: dict[str, ShapeRule] = {
-    "same": ShapeRule(lambda name, before, after: (before, after), None),
-    "appended": ShapeRule(_appended, lambda p, name, before: f"{before}{p[0]}" if isinstance(before, str) else None),
-    "prepended": ShapeRule(_prepended, lambda p, name, before: f"{p[0]}{before}" if isinstance(before, str) else None),
+    "same": ShapeRule(lambda name, before, after: [(before, after)], None),
+    "appended": ShapeRule(
+        _one(_appended), lambda p, name, before: f"{before}{p[0]}" if isinstance(before, str) else None
+    ),
+    "prepended": ShapeRule(
+        _one(_prepended), lambda p, name, before: f"{p[0]}{before}" if isinstance(before, str) else None
+    ),
     "shortened": ShapeRule(
-        lambda name, before, after: _appended(name, after, before),
+        _one(lambda name, before, after: _appended(name, after, before)),
         lambda p, name, before: str(before).removesuffix(str(p[0])),
     ),
     "beheaded": ShapeRule(
-        lambda name, before, after: _prepended(name, after, before),
+        _one(lambda name, before, after: _prepended(name, after, before)),
         lambda p, name, before: str(before).removeprefix(str(p[0])),
     ),
     "replaced": ShapeRule(_replaced, _with_replaced),
-    "cased": ShapeRule(_cased, lambda p, name, before: CASES[str(p[0])](before) if isinstance(before, str) else None),
-    "items": ShapeRule(_items, _with_items),
-    "named": ShapeRule(_named, lambda p, name, before: f"{p[0]}{name}{p[1]}", 1),
-    "named items": ShapeRule(_named_items, _with_named_items, 1),
-    "set": ShapeRule(lambda name, before, after: (after,), lambda p, name, before: p[0], 2),
-    "dated": ShapeRule(_dated, None, 3),
+    "cased": ShapeRule(
+        _one(_cased), lambda p, name, before: CASES[str(p[0])](before) if isinstance(before, str) else None
+    ),
+    "items": ShapeRule(_one(_items), _with_items),
+    "named": ShapeRule(_one(_named), lambda p, name, before: f"{p[0]}{name}{p[1]}", 1),
+    "named items": ShapeRule(_one(_named_items), _with_named_items, 1),
+    "set": ShapeRule(lambda name, before, after: [(after,)], lambda p, name, before: p[0], 2),
+    "dated": ShapeRule(_one(_dated), None, 3),
 }
 """The rule of each shape, the most exact ones first."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -26,8 +27,7 @@ NAMES = st.sampled_from(["T-1", "T-2", "1", "AG"])
 def test_a_shape_makes_the_value_after(name: str, before: Value | None, after: Value | None) -> None:
     """So a group's row says all of each member. Equal values and ranges of dates show their values instead."""
     for rule, (find, make, _) in RULES.items():
-        parameters = find(name, before, after)
-        if parameters is not None and make is not None:
+        for parameters in find(name, before, after) if make is not None else ():
             assert (rule, make(parameters, name, before)) == (rule, after)
 
 
@@ -62,6 +62,44 @@ def test_each_entry_has_one_place(rows: list[tuple[str, list[tuple[str, str, str
         members = [number for group in (*odd_groups, *groups) for number in group.members]
         assert sorted([*odd, *singles, *members]) == list(range(len(rows)))
         assert folding or not members
+
+
+SPELLINGS = (
+    ("Trademark", "Trade mark"),
+    ("Trade mark", "Trademark"),
+    ("Trade mark", "Trade-mark"),
+    ("Trade-mark", "Trade mark"),
+    ("Trade mark", "Trade Mark"),
+    ("TRADE MARK", "Trade mark"),
+    ("Trade  mark", "Trade mark"),
+    ("Trade mark", "Trade\u00a0mark"),
+    ("mark", "trade mark"),
+    ("trade mark", "mark"),
+    ("Trade mark", "Trade mark, Union"),
+)
+CLIENTS = ("Acme", "Bolt & Co", "Elm-Tree", "Fox 7", "Hart of Elm", "Iris", "Jade", "Kite GmbH", "Lime", "Moss")
+TEXTS_WITH = {
+    "at the start": "{0} {1} {2}",
+    "within": "{1} {0} {2}",
+    "at the end": "{2} {1} {0}.",
+    "twice": "{1} {0} of {2} and {0} {1}",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS_WITH.values(), ids=TEXTS_WITH)
+@pytest.mark.parametrize(("old", "new"), SPELLINGS)
+def test_another_spelling_is_one_shape_wherever_the_words_stand(old: str, new: str, text: str) -> None:
+    """Also where the sign that differs occurs elsewhere in the text; one that differs in more is another shape."""
+    own = [(f"T-{n}", text.format(old, each, n), text.format(new, each, n)) for n, each in enumerate(CLIENTS)]
+    shapes = shapes_of(column([*own, ("T-99", text.format(old, "Acme", 99), text.format(new, "Acme Inc.", 99))]))
+    assert None not in shapes[:-1]
+    assert len(set(shapes[:-1])) == 1
+    assert shapes[-1] not in shapes[:-1]
+
+
+def test_a_text_that_is_the_word_alone_has_the_shape_of_the_word() -> None:
+    alone, within = ("T", "Trade mark", "Trademark"), [("T", f"Trade mark {n}", f"Trademark {n}") for n in range(5)]
+    assert len(set(shapes_of(column([alone, *within, alone])))) == 1
 
 
 def test_replaced_by_something_else_is_no_shape() -> None:
