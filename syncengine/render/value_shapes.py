@@ -213,9 +213,9 @@ class _Piece(NamedTuple):
 
 def _first_difference(old: Sequence[str], new: Sequence[str], head: int) -> _Piece:
     """Return the first place where the lists differ, up to where two words in a row are equal again."""
-    ends = ((size - more, more) for size in range(1, FAR) for more in range(size + 1))
-    for gone, come in ends:
-        old_end, new_end = head + gone, head + come
+    sizes = ((both - own, own) for both in range(1, FAR) for own in range(both + 1))
+    for old_size, new_size in sizes:
+        old_end, new_end = head + old_size, head + new_size
         if old[old_end : old_end + 2] == new[new_end : new_end + 2]:
             return _Piece(head, old_end, new_end)
     return _Piece(head, len(old), len(new))
