@@ -1,8 +1,9 @@
-"""Write traced requests to the service as lines to stderr (`--debug`)."""
+"""Trace requests to the service (`--debug`), and write them as lines to stderr."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import asdict
 
 import orjson
@@ -12,25 +13,29 @@ from syncengine.render.escape import visible
 from syncengine.service.trace import TRACE, Traced
 
 
-class _Lines(logging.Handler):
-    """A log handler that writes each traced request attempt as a line to stderr."""
+class _Handler(logging.Handler):
+    """A log handler that hands on each traced request attempt."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, take: Callable[[Traced], object]) -> None:
         super().__init__()
-        self._as_json = as_json
+        self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
         traced = record.msg
         assert isinstance(traced, Traced)
-        if self._as_json:
-            line = orjson.dumps({"level": "debug", "message": str(traced), **asdict(traced)}).decode()
-        else:
-            line = visible(f"debug: {traced}")
-        tell(line + "\n")
+        self._take(traced)
 
 
-def trace_requests(*, as_json: bool) -> None:
-    """Trace all requests of this process. Logs of libraries stay off, since they show headers."""
-    TRACE.handlers[:] = [_Lines(as_json=as_json)]
+def trace_requests(take: Callable[[Traced], object]) -> None:
+    """Have `take` called with each request of this process. Logs of libraries stay off, since they show headers."""
+    TRACE.handlers[:] = [_Handler(take)]
     TRACE.setLevel(logging.DEBUG)
     TRACE.propagate = False
+
+
+def tell_as_text(traced: Traced) -> None:
+    tell(f"{visible(f'debug: {traced}')}\n")
+
+
+def tell_as_json(traced: Traced) -> None:
+    tell(orjson.dumps({"level": "debug", "message": str(traced), **asdict(traced)}).decode() + "\n")

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from contextlib import closing
+from dataclasses import asdict
 
 import click
 
@@ -30,6 +31,7 @@ def serve(options: Globals, listen: str | None) -> int:
     The log goes to stderr, one JSON object per line; `--log-format text` is for people.
     """
     from syncengine.cli.apply import serving
+    from syncengine.cli.debug import trace_requests
     from syncengine.project.delivery_schema import listen as address_of
     from syncengine.serve.log import Log, QueuedStream, quiet_libraries
     from syncengine.serve.memory import share_arena
@@ -40,6 +42,8 @@ def serve(options: Globals, listen: str | None) -> int:
         raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, such as 127.0.0.1:8766")
     with closing(QueuedStream(sys.stderr)) as stream:
         log = Log(Lines(stream), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
+        if options.debug:
+            trace_requests(lambda traced: log.debug("request", str(traced), **asdict(traced)))
         process = Process(options.project, serving, os.environ, log, listen=address)
         try:
             quiet_libraries()

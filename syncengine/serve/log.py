@@ -89,6 +89,9 @@ class Log:
     dropped: int = 0
     """The number of lines that the stream has dropped since the last line that it took."""
 
+    def debug(self, event: str, message: str, **facts: object) -> None:
+        self._write("debug", event, message, facts)
+
     def info(self, event: str, message: str, **facts: object) -> None:
         if not self.quiet:
             self._write("info", event, message, facts)

@@ -12,6 +12,7 @@ from syncengine.posted_time.delivery import Delivery
 from tests.cli.program import tag
 from tests.posted_time.receiver import receiving as receiving_all
 from tests.sandbox.receiver import receiving
+from tests.support.ports import unused_port
 
 from .in_process import work
 from .test_delivering import HTTP_SINK
@@ -98,6 +99,27 @@ def test_switched_off_nothing_is_registered_nor_fetched(estate: World) -> None:
     asked = set(estate.service.asked())
     assert not asked & {"fetchPostedTime", "registerFetchClient", "registerWebhook", "registerConnector"}
     assert estate.connection()["mechanism"] is None
+
+
+def test_the_password_of_a_sink_is_in_no_log_and_no_file(estate: World) -> None:
+    """Of a receiver that repeats it, and of a database that is away. Lines of --debug are JSON as all others."""
+    password = "Zq7pw%21never%40seen"
+    with receiving_all() as sink:
+        sink.answer = lambda got: (401, {"message": f"bad password {password}"})
+        sinks = (
+            "    - {name: pms, http: {url: {env: PMS}, json: {}}}\n"
+            "    - {name: away, sql: {url: {env: AWAY}, statement: 'INSERT INTO t VALUES (:i)', params: {i: '1'}}}\n"
+        )
+        estate.settings(sinks=sinks)
+        away = f"postgresql+psycopg://app:{password}@127.0.0.1:{unused_port()}/x"
+        pms = sink.url.replace("//", f"//app:{password}@")
+        served = estate.serve("--debug", environ={"PMS": pms, "AWAY": away})
+        served.says("leading")
+        estate.post("a")
+        eventually(estate.health)
+        eventually(lambda: sink.got)
+        assert served.stop() == 0
+    assert b"Zq7pw" not in estate.files()
 
 
 def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> None:

@@ -16,7 +16,7 @@ SLOW: dict[str, str] = {
     " undo_crashes undo_histories",
     "browser": "console pictures",
     "cli": "approvals dead_state dripping exit_codes faults forged_plans invocation json landing mixed_exits"
-    " older_commits owners_packages reviewed saved_plans signals small_steps state state_rebuild"
+    " older_commits owners_packages passwords reviewed saved_plans signals small_steps state state_rebuild"
     " state_retention terminal undo unmerged",
     "connector": "registration",
     "git_state": "broken_clone commands crashes forged kills set_back_meanwhile ssh store",

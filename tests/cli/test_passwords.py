@@ -1,0 +1,125 @@
+"""The password of a source, a sink, a proxy or a service is on no screen and in no file, however it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.posted_time.receiver import Receiver, receiving
+from tests.support.ports import unused_port
+
+from .program import Project, tag
+from .service import Service
+
+PART = "Zq7pw"
+"""What no output may contain, however a parser cuts or decodes the password."""
+CODED, PLAIN = f"{PART}%21never%40seen", f"{PART}!never@seen"
+
+BLOCK = "generate: [{forEach: {FORM}, as: row, tags: [{name: '{{ row.name }}'}]}]\n"
+SQL = BLOCK.replace("FORM", "sql: {source: far, query: 'SELECT 1 AS name'}")
+HTTP = BLOCK.replace("FORM", "http: {source: far, path: /x, items: items, paging: {next: next}}")
+SQL_SINK = (
+    "{name: far, sql: {url: URL, statement: 'INSERT INTO t (id) VALUES (:id)', params: {id: '{{ group.groupId }}'}}}"
+)
+HTTP_SINK = "{name: far, http: {url: URL, json: {id: '{{ group.groupId }}'}}}"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A setting with a password: lines of the project file, a manifest, and variables. HOST answers, DEAD does not."""
+
+    settings: str = ""
+    manifest: str = ""
+    environ: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def sql(url: str, setting: str = "{env: FAR}", **files: str) -> Way:
+    return Way(f"sources: {{far: {{sql: {setting}}}}}", SQL, {"FAR": url}, files)
+
+
+def http(url: str, setting: str = "{url: {env: FAR}}", **environ: str) -> Way:
+    return Way(f"sources: {{far: {{http: {setting}}}}}", HTTP, {"FAR": url, **environ})
+
+
+def sink(text: str, url: str, setting: str = "{env: FAR}") -> Way:
+    return Way(f"postedTime: {{deliver: [{text.replace('URL', setting)}]}}", "", {"FAR": url})
+
+
+WAYS = {
+    "a database in a variable": sql(f"postgresql+psycopg://app:{CODED}@DEAD/x"),
+    "a database in a file": sql("", "{file: far.url}", **{"far.url": f"postgresql+psycopg://app:{CODED}@DEAD/x"}),
+    "another database": sql(f"mysql+pymysql://app:{CODED}@DEAD/x"),
+    "a password that is not encoded": sql(f"postgresql+psycopg://app:{PLAIN}@DEAD/x"),
+    "a password as a parameter": sql(f"postgresql+psycopg://app@DEAD/x?password={CODED}"),
+    "a misspelt parameter": sql(f"postgresql+psycopg://app@DEAD/x?pasword={CODED}"),
+    "a database's port that is none": sql(f"postgresql+psycopg://app:{CODED}@127.0.0.1:port/x"),
+    "a driver that is not there": sql(f"oracle+none://app:{CODED}@DEAD/x"),
+    "a connection string": sql(f"Server=DEAD;User Id=app;Password={PLAIN};"),
+    "a database in the project file": sql("", f"'postgresql+psycopg://app:{CODED}@DEAD/x'"),
+    "a service in a variable": http(f"http://app:{CODED}@HOST/refuses"),
+    "a service in the project file": http("", f"{{url: 'http://app:{CODED}@HOST/refuses'}}"),
+    "a service that redirects": http(f"http://app:{CODED}@HOST/redirects"),
+    "a service whose next page is elsewhere": http(f"http://app:{CODED}@HOST/pages"),
+    "a service's port that is none": http(f"http://app:{CODED}@127.0.0.1:port/x"),
+    "a header that cannot be sent": http(
+        "", "{url: 'http://HOST/x', headers: {Authorization: {env: H}}}", H=f"{PLAIN}\nx"
+    ),
+    "a proxy with a port that is none": Way(environ={"ALL_PROXY": f"http://app:{CODED}@127.0.0.1:port"}),
+    "a proxy of an unknown kind": Way(environ={"ALL_PROXY": f"htp://app:{CODED}@DEAD"}),
+    "the service itself": Way(environ={"SYNCENGINE_BASE_URL": f"http://app:{CODED}@DEAD/connect/api"}),
+    "a ledger": sink(SQL_SINK, f"postgresql+psycopg://app:{CODED}@DEAD/x"),
+    "another ledger": sink(SQL_SINK, f"mysql+pymysql://app:{CODED}@DEAD/x"),
+    "a ledger's port that is none": sink(SQL_SINK, f"postgresql+psycopg://app:{CODED}@127.0.0.1:port/x"),
+    "a ledger in the project file": sink(SQL_SINK, "", f"'postgresql+psycopg://app:{CODED}@DEAD/x'"),
+    "a sink that refuses": sink(HTTP_SINK, f"http://app:{CODED}@HOST/refuses"),
+    "a sink that redirects": sink(HTTP_SINK, f"http://app:{CODED}@HOST/redirects"),
+    "a sink that is not there": sink(HTTP_SINK, f"http://app:{CODED}@DEAD/x"),
+    "a sink's port that is none": sink(HTTP_SINK, f"http://app:{CODED}@127.0.0.1:port/x"),
+}
+
+
+@pytest.fixture
+def far() -> Iterator[Receiver]:
+    """A service that repeats what it should not know."""
+    with receiving() as receiver:
+        receiver.headers["Location"] = f"http://app:{CODED}@elsewhere.example/?password={CODED}"
+        page = {"items": [{"name": "A"}], "next": f"http://app:{CODED}@elsewhere.example/"}
+        answers = {"redirects": (302, {}), "pages": (200, page)}
+        receiver.answer = lambda got: answers.get(got.path.split("/")[1], (401, {"message": f"bad password {PLAIN}"}))
+        yield receiver
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_a_password_is_never_shown(project: Project, service: Service, far: Receiver, way: Way) -> None:
+    """Nor kept: not by a plan, a report, the state or the inbox, and not with --debug, which shows each request."""
+    places = {"HOST": far.url.removeprefix("http://"), "DEAD": f"127.0.0.1:{unused_port()}"}
+
+    def placed(text: str) -> str:
+        for word, place in places.items():
+            text = text.replace(word, place)
+        return text
+
+    project.settings(*filter(None, [placed(way.settings)]))
+    project.wants(tags=[tag("Alpha one")])
+    for name, content in way.files.items():
+        (project.folder / name).write_text(placed(content))
+    if way.manifest:
+        (project.folder / "manifests/far.yaml").write_text(way.manifest)
+    environ = {name: placed(value) for name, value in way.environ.items()}
+    commands = [
+        ("plan", "--report", "json=p.json", "--report", "html=p.html"),
+        ("apply", "-y", "--report", "json=r.json"),
+    ]
+    if way.settings.startswith("postedTime"):
+        service.post(groupId="g1", tag="Alpha one")
+        commands = [("time", "pull"), ("time", "inbox", "--format", "json"), ("time", "show", "g1")]
+    given = {project.folder / name for name in ("syncengine.yaml", *way.files)}
+    for command in commands:
+        done = project.run("--debug", *command, environ=environ)
+        assert PART not in done.out + done.err
+    assert bool(far.got) == ("@HOST" in way.environ.get("FAR", "")), "it was tried in another way than meant"
+    kept = {path for path in project.folder.rglob("*") if path.is_file() and PART.encode() in path.read_bytes()}
+    assert kept <= given
