@@ -8,7 +8,7 @@ import click
 
 from syncengine import __version__
 from syncengine.cli.help import CommandEntry, FirstPage
-from syncengine.cli.options import Globals, global_options
+from syncengine.cli.options import group_with_globals
 
 SECTIONS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Main": {
@@ -57,12 +57,10 @@ class Program(FirstPage):
     epilog="syncengine plan\n# show what would change",
 )
 @click.version_option(__version__, prog_name="syncengine", message="%(prog)s %(version)s")
-@global_options
-@click.pass_context
-def program(ctx: click.Context, /, **options: object) -> None:
+@group_with_globals
+def program() -> None:
     """Keep a time-recording service in step with YAML files in Git.
 
     Manifests declare tags, categories and activity types; `plan` shows what would change,
     `apply` makes the changes.
     """
-    ctx.obj = Globals.of(options)

@@ -9,7 +9,7 @@ import click
 
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
-from syncengine.cli.options import Globals
+from syncengine.cli.options import Globals, group_with_globals
 from syncengine.cli.service_call import calling
 from syncengine.render.escape import visible
 
@@ -20,6 +20,7 @@ CONNECTOR_FORMAT = "syncengine.connector/v1"
 
 
 @click.group(cls=HelpfulGroup, epilog="syncengine connector check\n# print the team of the key")
+@group_with_globals
 def connector() -> None:
     """Register this connector, or check that the service accepts its key."""
 

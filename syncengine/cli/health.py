@@ -6,7 +6,7 @@ import click
 
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
-from syncengine.cli.options import Globals
+from syncengine.cli.options import Globals, group_with_globals
 from syncengine.cli.service_call import calling
 
 HEALTH_FORMAT = "syncengine.health/v1"
@@ -21,6 +21,7 @@ PUBLISHED = (
 
 
 @click.group(cls=HelpfulGroup, epilog="syncengine health clear\n# clear the reported failure")
+@group_with_globals
 def health() -> None:
     """Report or clear a health failure by hand."""
 

@@ -206,6 +206,17 @@ def global_options(command: F) -> F:
     return command
 
 
+def group_with_globals(group: Callable[[], None]) -> Callable[..., None]:
+    """Add the global options to a group of commands, which get them merged over those before its name."""
+
+    @wraps(group)
+    @click.pass_context
+    def wrapped(ctx: click.Context, /, **options: object) -> None:
+        ctx.obj = Globals.of(options).over(ctx.find_object(Globals) or Globals())
+
+    return global_options(wrapped)
+
+
 CREATES_FOLDER = frozenset({"init"})
 """The commands that need no existing folder for `-C`."""
 

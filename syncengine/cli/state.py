@@ -15,7 +15,7 @@ from syncengine.cli.completion import addresses, files
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.moment import FutureTime, PastTime
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.options import Globals, group_with_globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.report_files import OutputFiles
 from syncengine.cli.state_writing import named_run, near, writing
@@ -40,6 +40,7 @@ HISTORY_RUNS = 50
 
 
 @click.group(cls=HelpfulGroup, epilog="syncengine state list 'tag/ACME-*'\n# list some recorded tags")
+@group_with_globals
 def state() -> None:
     """Inspect, lock and repair the state."""
 

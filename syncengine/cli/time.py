@@ -15,7 +15,7 @@ import click
 from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command, CommandEntry, TableGroup
 from syncengine.cli.moment import PastTime
-from syncengine.cli.options import Globals
+from syncengine.cli.options import Globals, group_with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.streams import standard_input
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
@@ -50,6 +50,7 @@ class TimeGroup(TableGroup):
 
 
 @click.group(cls=TimeGroup, epilog="syncengine time inbox\n# groups that are waiting or have failed")
+@group_with_globals
 def time() -> None:
     """Inspect and deliver posted time by hand."""
 

@@ -63,11 +63,23 @@ def test_the_surface_stays_small() -> None:
 
 
 def test_global_options_are_on_every_command() -> None:
-    """By the same names, before and after the command."""
+    """By the same names before, within and after its words."""
     shared = [each.name for each in shared_by(program)]
     assert len(shared) == 11
-    for words, command in LEAVES.items():
+    for words, command in PAGES.items():
         assert [each.name for each in shared_by(command)] == shared, words
+
+
+@pytest.mark.parametrize(
+    "line", ["-C . {} state list", "state -C . {} list", "state list -C . {}", "state {} list -C ."]
+)
+def test_a_global_option_means_the_same_wherever_it_stands(project: Project, line: str) -> None:
+    """A folder and an environment, together or apart."""
+    project.settings("environments:", "  test: {state: test.db}")
+    project.wants(tags=[tag("TEST-1")])
+    assert project.run("--env", "test", "apply", "-y").code == 0
+    done = project.run(*line.format("--env test").split())
+    assert (done.code, "tag/TEST-1" in done.out) == (0, True), done.err
 
 
 @pytest.mark.parametrize("words", PAGES)

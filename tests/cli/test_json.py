@@ -31,7 +31,7 @@ def _commands(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple
             yield *above, name
 
 
-COMMANDS = sorted(set(_commands(program)) - {("state", "diff")})
+COMMANDS = sorted(_commands(program))
 
 
 def test_each_command_prints_a_format_that_is_published() -> None:

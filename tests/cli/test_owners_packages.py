@@ -43,7 +43,7 @@ def loaded(folder: Path, *words: str) -> dict[str, bool]:
         ("fmt", "--check"),
         ("connector", "check"),
         ("health", "clear"),
-        ("help", "time"),
+        ("time", "--help"),
     ],
     ids=" ".join,
 )

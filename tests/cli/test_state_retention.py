@@ -169,12 +169,6 @@ def test_what_only_removes_makes_no_state(project: Project, words: tuple[str, ..
     assert not (project.folder / ".syncengine/state.db").exists()
 
 
-def test_a_date_that_is_none_is_a_usage_error(left: Project) -> None:
-    """With what can be written."""
-    refused = left.run("state", "prune", "--before", "yesterday", "-y")
-    assert (refused.code, "180d" in refused.err or "30d" in refused.err) == (64, True)
-
-
 def test_a_run_without_its_history_is_not_undone(project: Project, service: Service) -> None:
     """Nor one of which only what is in doubt is left; it is told from a run that changed nothing."""
     project.settle(tags=[tag("FIRST", description="one"), tag("SECOND")])
