@@ -258,6 +258,7 @@ NAMED = {
     "a file reference beside an id": ("ID,Name,File Reference\n1,x,A-1\n2,y,A-2\n", "A-1"),
     "a sign": ("Matter,Matter #\nx,A-1\nx,A-2\n", "A-1"),
     "a sign alone": ("#,Matter\nA-1,x\nA-2,y\n", "A-1"),
+    "numbers and no other": ("Matter Number,Client Code,Title\n101,C,x\n102,C,y\n", "101"),
     "an expediente": ("Nº Expediente;Asunto\nA-1;x\nA-2;y\n", "A-1"),
     "a project beside its id": ("Project ID,Project Name,Project Number\n1,x,A-1\n2,y,A-2\n", "A-1"),
     "a comma in a header": ("Matter, No.;Title\nA-1;x\nA-2;y\n", "A-1"),

@@ -10,20 +10,19 @@ from itertools import product
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.document.text import folded
+from syncengine.manifest.lints import broad
 
 MATTERS = tuple(
     "matter case file docket project issue ticket engagement mandate job dossier affaire mandat mandats akte "  # noqa: SIM905 - words
     "akten vorgang vorgangs geschafts fall projekt sache verfahren zaak expediente asunto pratica sak saks sag sags "
     "arende".split()
 )
-_NUMBERS = (
-    *("number", "numbers", "no", "num", "nr", "nummer", "n", "numero", "zeichen", "code", "key", "ref", "reference"),
-)
+_NUMBERS = frozenset("number numbers no num nr nummer n numero zeichen code key ref reference".split())  # noqa: SIM905 - words
 _FILLERS = frozenset("the of our a de du des der la le l di da del van unser unsere internal client mandant".split())  # noqa: SIM905 - words
 IDENTITIES: Sequence[frozenset[str]] = (
     frozenset(a + b for pair in product(MATTERS, _NUMBERS) for a, b in (pair, pair[::-1]))
     | {"az", "unserzeichen", "ourref", "ourreference"},
-    frozenset({*_NUMBERS, "kennung", "schlussel"} - {"ref", "reference"}),
+    _NUMBERS - {"ref", "reference"} | {"kennung", "schlussel"},
     frozenset({*MATTERS, "ref", "reference"} | {f"{matter}id" for matter in MATTERS}),
     frozenset({"id", "externalid", "uuid", "guid"}),
     frozenset({"name"}),
@@ -127,7 +126,18 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
     flaws = {column: _flaw(column, rows) for column in likely}
     fit = [column for column, flaw in flaws.items() if not flaw]
     if len(fit) == 1:
-        return fit[0]
+        short = broad(row[fit[0]].strip() for _, row in rows)
+        better = [
+            column
+            for column in _candidates(columns, rows)
+            if short and not _NUMBERS.isdisjoint(words_of(column)) and not broad(row[column].strip() for _, row in rows)
+        ]
+        if not better:
+            return fit[0]
+        reason = (
+            f"column {quoted(fit[0])} may be the identity, but {quoted(short[0])} matches unrelated time as a keyword"
+        )
+        raise NoIdentity(reason, [*better, fit[0]])
     if fit:
         raise NoIdentity("the headers of several columns say that they are the identity", fit)
     reasons = [f"column {quoted(column)} cannot be the identity: {flaw}" for column, flaw in flaws.items()]
