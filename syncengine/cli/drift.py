@@ -92,9 +92,10 @@ def _refuse_bare_names(excludes: Sequence[str]) -> None:
 async def _compared(client: Client, project: Project, window: Window, output: Output) -> Drift:
     """Compare posted time with the state, after checking that both belong to the same team."""
     from syncengine.posted_time.drift.reading import drift_of
+    from syncengine.state.folder_memory import memory_of
     from syncengine.state.store import open_state
 
-    with open_state(project.state, write=False) as state:
+    with open_state(project.state, write=False, memory=memory_of(project)) as state:
         await _prove_place(client, project, state, output)
         return await drift_of(client, state, window)
 

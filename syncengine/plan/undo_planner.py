@@ -28,6 +28,7 @@ from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.history import REFUSED, Run
 from syncengine.state.store import State, open_state
 from syncengine.state.undone import UndoneChange, UndoneRecord, made_of
@@ -37,7 +38,7 @@ LAST = "last"
 
 def make_undo_plan(run: str, project: Project, request: PlanRequest, runtime: Runtime, *, forced: bool) -> Plan:
     """Plan to restore everything that a run changed to its content before the run. `run` is an id or `last`."""
-    with open_state(project.state, write=False, now=runtime.now) as state:
+    with open_state(project.state, write=False, now=runtime.now, memory=memory_of(project)) as state:
         done = run_to_undo(state, run, runtime.now())
         changed = (row.key for row in state.changes_of(done.id))
         scope = request.scope.of({*changed, *(row.key for row in state.rows())} if request.scope.selective else ())

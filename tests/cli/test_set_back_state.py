@@ -194,6 +194,8 @@ def vanished(request: pytest.FixtureRequest, project: Project) -> Project:
         ("plan", "--format", "json"),
         ("apply", "-y"),
         ("adopt", "tags.csv"),
+        ("plan", "--undo", "last"),
+        ("drift",),
         ("state", "list"),
         ("state", "export", "-o", "state.jsonl"),
         ("state", "forget", "tag/A", "-y"),
