@@ -62,6 +62,7 @@ from syncengine.plan.undo_planner import record_of_undo, undo_plan
 from syncengine.plan.undone import record_of
 from syncengine.plan.uses import approved_of
 from syncengine.project import git
+from syncengine.project.flags import is_ci
 from syncengine.project.model import Project
 from syncengine.project.signals import is_interrupt, pause
 from syncengine.resource import Key
@@ -148,7 +149,7 @@ class Application:
         generation = self._generation() if project.sources else None
         if saved is None:
             self._early = self._checked()
-        if self._runtime.environ.get("CI") and not (request.new_state or project.is_sandbox):
+        if is_ci(self._runtime.environ) and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         memory = memory_of(project)
         with open_state(

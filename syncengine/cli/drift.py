@@ -17,6 +17,7 @@ from syncengine.cli.output import Output
 from syncengine.cli.selection import of_addresses
 from syncengine.cli.service_call import calling
 from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage
+from syncengine.project.flags import is_ci
 
 if TYPE_CHECKING:
     from syncengine.posted_time.drift.model import Drift
@@ -72,7 +73,7 @@ def drift(
         if format == "markdown":
             output.data(drift_trouble(error.diagnostics()))
         return output.refusal(error, "text" if format == "markdown" else format)
-    for message in incompleteness(result, published=bool(os.environ.get("CI"))):
+    for message in incompleteness(result, published=is_ci(os.environ)):
         output.say(message, level="warning")
     output.data(_rendered(result, format, options, output))
     if not result.reading.is_complete:
@@ -106,7 +107,7 @@ async def _prove_place(client: Client, project: Project, state: State, output: O
     from syncengine.connector.connection import check_team, team_of
 
     if not state.exists:
-        if os.environ.get("CI") and not project.is_sandbox:
+        if is_ci(os.environ) and not project.is_sandbox:
             message = "there is no state, so every tag would be unknown in this CI job"
             raise GateTripped(f"{message}: check `state` in the project file, or apply first", code="no-state")
         output.say("there is no state yet, so every tag is unknown", level="warning")
@@ -120,7 +121,7 @@ def _rendered(result: Drift, format: str, options: Globals, output: Output) -> s
     from syncengine.render.drift import drift_document, drift_markdown, drift_text
     from syncengine.render.json import dumped
 
-    published = bool(os.environ.get("CI"))
+    published = is_ci(os.environ)
     if format == "markdown":
         return drift_markdown(result, options.place())
     if format == "json":

@@ -63,6 +63,7 @@ class Output:
             plan_file=as_argument(self.plan_file) if self.plan_file else "",
             place=f"{self.options.place()}{self.selection}",
             project=self._project(),
+            project_file=Path(self.options.config or FILE_NAME).name,
         )
 
     def _project(self) -> str:

@@ -19,6 +19,7 @@ from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
     from syncengine.plan.model import Plan
+    from syncengine.project.model import Project
     from syncengine.publish.documents import Outputs
     from syncengine.publish.publish import Publishing
 
@@ -57,14 +58,15 @@ def publish(
         OutputFiles(options, [file]).refuse_input(dotenv, f"--dotenv {dotenv}")
     name = _key(options, key)
     path = options.folder / file
-    publication = publication_of(path, file, lambda plan: _judged(plan, options))
+    project = _project(options)
+    publication = publication_of(path, file, lambda plan: _judged(plan, project))
     kind = HOSTS[host]
     place = kind.place(os.environ if not dry_run else {**kind.stand_ins, **os.environ})
     if not dry_run:
         head = None if place.follows else git.head(options.folder)
         refuse_committed(publication, path, file, head.id if head else None)
     marker = Marker(name, place.head, place.run)
-    output = Output(options, project_folder(options.folder))
+    output = Output(options, project_folder(options.folder), project.blob if project else None)
     look = replace(output.look(), colour=False, lines=None)
     text = comment_of(publication, place, marker, LIMITS[host], look)
     if dry_run:
@@ -85,8 +87,19 @@ def _key(options: Globals, key: str | None) -> str:
     return name
 
 
-def _judged(plan: Plan, options: Globals) -> Plan:
-    """Return the plan with the approvals of the project, or unchanged when the project cannot be loaded."""
+def _project(options: Globals) -> Project | None:
+    """Return the project, or `None` when it cannot be loaded: then its plan is published as it is."""
+    from contextlib import suppress
+
+    from syncengine.errors import SyncengineError
+
+    with suppress(SyncengineError):
+        return options.project()
+    return None
+
+
+def _judged(plan: Plan, project: Project | None) -> Plan:
+    """Return the plan with the approvals of the project."""
     from contextlib import suppress
 
     from syncengine.errors import SyncengineError
@@ -94,7 +107,7 @@ def _judged(plan: Plan, options: Globals) -> Plan:
     from syncengine.plan.request import PlanRequest
 
     with suppress(SyncengineError):
-        return with_approvals(plan, options.project(), PlanRequest("publish"))
+        return with_approvals(plan, project, PlanRequest("publish")) if project else plan
     return plan
 
 

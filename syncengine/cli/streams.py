@@ -11,6 +11,7 @@ from typing import Protocol, TextIO
 import click
 
 from syncengine.errors import SyncengineError, Usage
+from syncengine.project.flags import is_on
 from syncengine.render.escape import harmless
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
@@ -20,7 +21,7 @@ RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 
 def is_read_by_runner() -> bool:
     """Return whether a CI runner may search the output for commands."""
-    return any(os.environ.get(name, "").lower() not in ("", "0", "false") for name in RUNNERS)
+    return any(is_on(os.environ, name) for name in RUNNERS)
 
 
 def safe(text: str) -> str:

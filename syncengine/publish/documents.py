@@ -154,14 +154,17 @@ def _of_report(report: Report, name: str) -> Publication:
     outputs = _outputs(report.totals.applied > 0, counts, is_closed, report.plan or "", name)
     has_commit = report.status is not RunStatus.REFUSED  # else the project may have been unreadable, with its commit
     return Publication(
-        lambda look, _: report_markdown(report, look), outputs, report.circumstances.commit, has_commit=has_commit
+        lambda look, most: report_markdown(report, look, most),
+        outputs,
+        report.circumstances.commit,
+        has_commit=has_commit,
     )
 
 
 def _of_trouble(diagnostics: tuple[Diagnostic, ...]) -> Publication:
     """Return the publication of findings that prevented a plan. Its outputs count no changes."""
     outputs = _outputs(False, {"create": 0, "update": 0, "remove": 0}, False, "", "")
-    return Publication(lambda look, _: trouble_markdown(diagnostics, look), outputs)
+    return Publication(lambda look, most: trouble_markdown(diagnostics, look, most), outputs)
 
 
 def _outputs(changes: bool, counts: Mapping[str, int], is_closed: bool, plan_id: str, name: str) -> Outputs:

@@ -133,10 +133,10 @@ def _flat(section: Section, look: Look) -> Iterator[str]:
     yield from (f"**{prose(section.title)}**", "", *(_row(row, look, LEAST_NAMES)[0] for row in section.rows), "")
 
 
-def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN, limit: int = LIMIT) -> str:
     """Return the errors that prevented a plan, as Markdown."""
     lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in merged(diagnostics))
-    return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), LIMIT)
+    return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), limit)
 
 
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:

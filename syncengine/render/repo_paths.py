@@ -6,13 +6,13 @@ from syncengine.errors import Diagnostic
 from syncengine.render.rows import Member
 from syncengine.render.style import Look
 
-PROJECT_FILE = "syncengine.yaml"
-"""The file that is named for findings without a place, in formats that would otherwise drop them."""
-
 
 def repository_path(diagnostic: Diagnostic, look: Look) -> str:
-    """Return the file of a diagnostic relative to the repository's root, with forward slashes."""
-    return in_repository(diagnostic.file or PROJECT_FILE, look)
+    """Return the file of a diagnostic relative to the repository's root, with forward slashes.
+
+    A finding without a place names the project file, because formats of hosts would otherwise drop it.
+    """
+    return in_repository(diagnostic.file or look.project_file, look)
 
 
 def in_repository(file: str, look: Look) -> str:

@@ -12,8 +12,8 @@ from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import count_of, number, place, when
 
 
-def report_markdown(report: Report, look: Look = PLAIN) -> str:
-    """Return headline, counts, sync session, next step, changes by outcome, and diagnostics as Markdown."""
+def report_markdown(report: Report, look: Look = PLAIN, limit: int = LIMIT) -> str:
+    """Return headline, counts, sync session, next step, changes by outcome, and diagnostics, in `limit` characters."""
     return within(
         (
             MarkdownBlock(f"### {prose(headline(report))}\n", _opening(report)),
@@ -21,7 +21,7 @@ def report_markdown(report: Report, look: Look = PLAIN) -> str:
             *_achievements(report),
             *diagnostic_blocks(report.diagnostics),
         ),
-        LIMIT,
+        limit,
     )
 
 

@@ -19,7 +19,7 @@ class Look:
     `lines` reads the source lines that carets point into; no carets are shown when it is `None`. `prefix` is the
     project's folder relative to the repository's root, for formats with paths from there. `links` lead to its host.
     `plan_file` and `place` complete commands to copy: the file of a saved plan, and the options that name the project.
-    `project` is its name in the title of a page.
+    `project` is its name in the title of a page, and `project_file` the file of its settings.
     """
 
     width: int = 80
@@ -32,6 +32,7 @@ class Look:
     plan_file: str = ""
     place: str = ""
     project: str = ""
+    project_file: str = "syncengine.yaml"
 
 
 PLAIN = Look()

@@ -99,6 +99,13 @@ def test_4_is_a_new_state_in_a_job(project: Project) -> None:
     assert project.run("apply", "-y", "--new-state", environ={"CI": "true"}).code == 0
 
 
+@pytest.mark.parametrize("value", ["false", "False", "0", "no", "off", ""])
+def test_a_new_state_is_made_where_the_flag_of_a_job_is_off(project: Project, value: str) -> None:
+    """As people set it to try a job's command by hand."""
+    project.wants(tags=[tag("NEW-1")])
+    assert project.run("apply", "-y", environ={"CI": value}).code == 0
+
+
 def _git(folder: Path, *words: str) -> str:
     identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main"]
     done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)

@@ -202,6 +202,7 @@ def test_without_a_state_every_tag_is_unknown(tmp_path: Path) -> None:
         assert team.found() == {"tag/A": "unknown"}
         assert "no state yet" in team.drift().err
         assert team.drift(**IN_CI).code == 4
+        assert "no state yet" in team.drift(CI="false").err
         assert not (tmp_path / ".syncengine").exists()
 
 

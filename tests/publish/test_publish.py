@@ -485,11 +485,37 @@ def test_5000_different_changes_fit(project: Project, host: Imitation, letters: 
     assert body.count("<details>") == body.count("</details>")
 
 
+def test_findings_and_reports_take_the_room_of_the_host(project: Project, host: Imitation) -> None:
+    """As much of them as of a plan: GitLab takes fifteen times as much as GitHub."""
+    place = {"file": "manifests/all.yaml", "line": 1, "column": None, "address": None}
+    found = [
+        {"severity": "error", "code": f"c-{n}", "message": f"No. {n}: {'words ' * 20}", **place} for n in range(2_000)
+    ]
+    document = {"format": "syncengine.diagnostics/v1", "diagnostics": found}
+    (project.folder / "plan.json").write_text(json.dumps(document))
+    assert publish(project, host).code == 0
+    (body,) = host.bodies()
+    shown = len(set(re.findall(r"No\. (\d+):", body)))
+    assert len(body) <= host.most
+    assert shown == 2_000 if host.kind == "gitlab" else 300 < shown < 2_000
+    assert ("**Shortened" in body) is (host.kind == "github")
+
+
 def test_lines_are_linked_at_the_commit(project: Project, host: Imitation) -> None:
     """So that a reviewer is a click away from the manifest."""
     publish(project, host)
     base = "https://host.example/acme/tags/" + ("blob" if host.kind == "github" else "-/blob")
     assert f"[`manifests/all.yaml:2`](<{base}/{1:040x}/manifests/all.yaml#L2>)" in host.bodies()[0]
+
+
+def test_lines_are_linked_as_the_project_file_says(project: Project, host: Imitation) -> None:
+    """Where the code is read elsewhere than on the host; a project that cannot be loaded says nothing of it."""
+    project.settings("links: {blob: 'https://code.example/acme/{commit}/{file}?at={line}'}")
+    publish(project, host)
+    assert f"[`manifests/all.yaml:2`](<https://code.example/acme/{1:040x}/manifests/all.yaml?at=2>)" in host.bodies()[0]
+    (project.folder / "syncengine.yaml").write_text("version: [", encoding="utf-8")
+    publish(project, host)
+    assert "](<https://host.example/acme/tags/" in host.bodies()[0]
 
 
 HOSTILE = "@team #123 !4 ~bug %1 &5 $6 <img src=x onerror=alert(1)> [x](https://evil.example) https://evil.example -->"

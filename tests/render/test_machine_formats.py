@@ -295,6 +295,8 @@ def test_gitlab_has_what_code_quality_asks_for() -> None:
     assert [issue["severity"] for issue in issues] == ["major", "major", "minor", "minor"]
     assert issues[0]["location"] == {"path": "manifests/acme.yaml", "lines": {"begin": 12}}
     assert issues[3]["location"]["path"] == "syncengine.yaml"
+    issues = json.loads(report_gitlab(mixed(), Look(project_file="other.yaml", prefix="sub")))
+    assert issues[3]["location"]["path"] == "sub/other.yaml"
 
 
 def test_each_place_is_kept_and_each_fingerprint_is_its_own() -> None:
