@@ -29,7 +29,7 @@ def refuse_no_state(path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise _unfit(path, "is not a regular file")
     if status.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
-        raise _unfit(path, "is empty, so it cannot be a state: restore it, or remove it to begin a new state")
+        raise _unfit(path, "is empty, which no state is: restore it, or remove it and begin a new one with --new-state")
     _refuse_committed(path)
 
 
