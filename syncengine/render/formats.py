@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from syncengine.apply.report import Outcome, RunStatus
 from syncengine.document.model import JsonSchema, Model
@@ -122,12 +122,7 @@ class GateUnit(OpenModel, frozen=True):
     lost: Annotated[Mapping[str, int], "The number of removed tags, keywords, …, by kind."] = {}
     missing: Annotated[int, "For a source: the number of its missing rows or resources; otherwise 0."] = 0
     total: Annotated[int, "For a source: the number of its previous rows or resources; otherwise 0."] = 0
-
-
-class RuleUnit(GateUnit, frozen=True):
-    """Changes for which a rule requires an approval."""
-
-    by: Annotated[tuple[str, ...], "The people whom the rule asks for the approval."] = ()
+    by: Annotated[tuple[str, ...] | UnsetType, "Only for a rule: the people whom it asks for the approval."] = UNSET
 
 
 Side = Annotated[str, one_of(*ChangeOrigin)]
@@ -139,7 +134,7 @@ class GateState(OpenModel, frozen=True, omit_defaults=True):
     tripped: Annotated[bool, "Whether an approval is needed that has not been given."]
     reasons: Annotated[tuple[str, ...], "The reasons, each with its numbers and its limit."]
     approve: Annotated[str | None, "The approval of all removals, COUNT@HASH; null if no approval is needed."]
-    units: Annotated[list[RuleUnit | GateUnit], "The units that need an approval or have one."]
+    units: Annotated[list[GateUnit], "The units that need an approval or have one."]
     approved: Annotated[GateApproval | None, "The place of the approval of these very removals; null if none."]
     tripped_by: Annotated[
         tuple[Side, ...], "Whose removals trip the gate; both if they do so only together. Only with `plan --base`."

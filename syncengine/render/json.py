@@ -99,7 +99,7 @@ def _gate(gate: Gate, tripped_by: tuple[str, ...] = ()) -> formats.GateState:
 def _unit(unit: Unit) -> formats.GateUnit:
     approved, lost = _approval(unit.approved), dict(unit.lost)
     fields = (unit.name, unit.count, unit.approve, approved, unit.kind, lost, unit.missing, unit.total)
-    return formats.RuleUnit(*fields, unit.by or ()) if unit.kind == RULE else formats.GateUnit(*fields)
+    return formats.GateUnit(*fields, unit.by or () if unit.kind == RULE else UNSET)
 
 
 def _approval(approval: Approval | None) -> formats.GateApproval | None:

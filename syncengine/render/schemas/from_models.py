@@ -6,7 +6,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import NODEFAULT, Meta
+from msgspec import NODEFAULT, UNSET, Meta, UnsetType
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -45,6 +45,8 @@ def pydantic_model(model: type[Model]) -> type[BaseModel]:
 def _default(field: FieldInfo) -> Any:
     if field.default_factory is not NODEFAULT:
         return field.default_factory()
+    if field.default is UNSET:  # left out of the document
+        return Field(default_factory=lambda: None)
     return ... if field.default is NODEFAULT else field.default
 
 
@@ -57,7 +59,7 @@ def _typed(annotation: Any) -> Any:
         bare, *annotations = inner
         return Annotated[(_typed(bare), *map(_field, annotations))]
     if origin in (Union, UnionType):
-        return Union[tuple(map(_typed, inner))]  # noqa: UP007 -- as many as there are
+        return Union[tuple(_typed(each) for each in inner if each is not UnsetType)]  # noqa: UP007 -- as many as there are
     if origin in (dict, list, tuple):
         return origin[tuple(map(_typed, inner))]
     return annotation
