@@ -254,6 +254,7 @@ def _gate(gate: formats.GateState) -> Gate:
             total=unit.total,
             approved=_approval(unit.approve, unit.approved),
             is_open=unit.approved is None,
+            by=unit.by,
         )
         for unit in gate.units
     )
