@@ -314,8 +314,7 @@ def report_commas(node: Mapping, findings: Collector) -> None:
 def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:
     """Return whether a key without a value is the rest of the text before it, as in `{Client: Smith, Jones & Co}`."""
     nothing = isinstance(value, Scalar) and not value.style and not value.text
-    is_near = key.mark.line - before.mark.line <= 1  # a text in braces may go on in the next line
-    return nothing and not before.style and not key.style and is_near
+    return nothing and not before.style and not key.style and before.mark.line == key.mark.line
 
 
 def _cut_off(before: Scalar, key: Scalar) -> str:

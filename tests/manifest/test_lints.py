@@ -95,13 +95,6 @@ def test_a_comment_that_opens_a_bracket_is_told_as_that(tmp_path: Path) -> None:
     assert (found.code, found.line, "` #` begins a comment" in found.message) == ("yaml-syntax", 2, True)
 
 
-def test_a_comma_may_cut_a_text_at_the_end_of_a_line(tmp_path: Path) -> None:
-    """The rest is in the next one."""
-    text = "tags:\n  - {name: Alpha, description: Opposition,\n     appeal}\n"
-    found = problems(tmp_path, {"manifests/m.yaml": text})
-    assert {(d.code, d.line) for d in found} == {("unknown-field", 3), ("comma-in-text", 3)}
-
-
 def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
     """`{Client: Smith, Jones & Co}` reads as two names, and the second is the place; it has no value."""
     text = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
