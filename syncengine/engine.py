@@ -512,9 +512,6 @@ class _Silent:
     async def call(self, operation: object, body: object = None) -> Answer:
         raise AssertionError("a plan without requests calls nothing")
 
-    async def departed(self) -> None:
-        raise AssertionError("a plan without requests waits for no answer")
-
 
 # --- the state's team
 

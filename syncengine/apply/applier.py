@@ -231,7 +231,6 @@ def _batch_jobs(run: ApplyRun, step: Step, calls: Iterable[Call]) -> Iterator[Jo
 
 
 async def _send_batch(run: ApplyRun, step: Step, call: Call) -> None:
-    await run.service.departed()
     items = _ready(run, step, call)
     if items:
         operation, name = OPERATIONS[call.operation], run.landing.journal_name(call, items)

@@ -16,13 +16,10 @@ import orjson
 from syncengine.service.answers import DIVERTED, Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.causes import cause_of
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
-from syncengine.service.connection import Outgoing, connection
-from syncengine.service.connection_pool import ConnectionPool
-from syncengine.service.exchange import HEADERS, Reply, whole_answer
-from syncengine.service.network import check, trust
+from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.network import check, http_client, trust
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
-from syncengine.service.upload_throttle import Departures
 
 NOT_SENT = (
     httpx.ConnectError,
@@ -40,12 +37,6 @@ PORTAL = ": a login page, a proxy or a portal answered instead of the service"
 
 KEPT_SECONDS = 60.0
 """The seconds for which an idle connection is kept."""
-
-_HEADERS = tuple(
-    (name.encode(), value.encode())
-    for name, value in {**HEADERS, "accept": "application/json", "connection": "keep-alive"}.items()
-)
-_JSON = (b"content-type", b"application/json")
 
 Decoder = Callable[[bytes], object]
 """A function from the content of a 2xx to its data, or `None` for unexpected content."""
@@ -81,7 +72,6 @@ class Attempts:
         conduct: Conduct,
         now: Callable[[], float],
     ) -> None:
-        self.departures = Departures()
         self._base_url = base_url.rstrip("/")
         self._key = key
         self._endpoints = endpoints
@@ -90,14 +80,14 @@ class Attempts:
         tls = trust()
         if not conduct.is_local:
             check(base_url, tls)
-        self._connections = ConnectionPool(
-            conduct.concurrency, lambda: connection(tls, KEPT_SECONDS, is_local=conduct.is_local)
-        )
-        self._urls: dict[str, httpx.URL] = {}
+        self._free = asyncio.Semaphore(conduct.concurrency)  # waiting for one's turn does not count as the call's time
+        limits = httpx.Limits(max_keepalive_connections=conduct.concurrency, keepalive_expiry=KEPT_SECONDS)
+        headers = {**HEADERS, "accept": "application/json"}
+        self._client = http_client(None, headers, tls=tls, limits=limits, is_local=conduct.is_local)
         self._awaited: set[asyncio.Timeout] = set()
 
     async def close(self) -> None:
-        await self._connections.close()
+        await self._client.aclose()
 
     def endpoint(self, operation: Operation) -> Endpoint:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
@@ -128,12 +118,10 @@ class Attempts:
     async def _made(self, request: Request, seconds: float) -> Answer:
         largest = request.operation.largest
         try:
-            async with self._connections.one() as one, self._abandonable():
+            async with self._free, self._abandonable():
                 if self._conduct.abandon.is_set():
                     return Answer(None, text="interrupted", reached=False)
-                send = partial(one.send, self._built(request))
-                with self.departures.of(request.content) as trace:
-                    reply = await whole_answer(send, seconds=seconds, most=largest, trace=trace)
+                reply = await exchange(self._client, self._built(request), seconds=seconds, most=largest)
                 if reply.status in DIVERTED:
                     return Answer(None, text=self._diverted(request.operation, reply), reached=False, diverted=True)
                 return self._read(reply, largest, request.decode)
@@ -165,17 +153,19 @@ class Attempts:
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
 
-    def _built(self, request: Request) -> Outgoing:
-        """Return a request in the form in which it is sent; the parts shared by all calls are built once."""
+    def _built(self, request: Request) -> httpx.Request:
         endpoint = self.endpoint(request.operation)
-        url = self._urls.get(request.operation.id)
-        if url is None:
-            url = self._urls[request.operation.id] = httpx.URL(self._base_url + endpoint.path)
-        if request.query:
-            url = url.copy_merge_params(request.query)
-        key = (b"x-api-key", self._key().encode("ascii"))
-        headers = (*_HEADERS, key) if request.content is None else (*_HEADERS, key, _JSON)
-        return Outgoing(endpoint.method, url, headers, request.content, request.timeout)
+        url = httpx.URL(self._base_url + endpoint.path)
+        headers = {"x-api-key": self._key()}
+        if request.content is not None:
+            headers["content-type"] = "application/json"
+        return self._client.build_request(
+            endpoint.method,
+            url.copy_merge_params(request.query) if request.query else url,
+            headers=headers,
+            content=request.content,
+            timeout=request.timeout,
+        )
 
     def _diverted(self, operation: Operation, reply: Reply) -> str:
         """Return the sentence for an answer that is not the service's."""

@@ -5,19 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import orjson
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_result,
-    wait_exponential,
-    wait_random,
-)
 
 from syncengine.document.clock import machine_seconds
 from syncengine.service.answers import Answer, retry_after
@@ -82,10 +76,6 @@ class Client:
         """Return the path at which `operation` is called, relative to the base URL."""
         return self._attempts.endpoint(operation).path
 
-    async def departed(self) -> None:
-        """Wait until no large body is being sent."""
-        await self._attempts.departures.over()
-
     def shown(self, text: str) -> str:
         """Return text from outside in a form that is safe to show, without the key (docs/planning.md 4.11)."""
         return self._attempts.shown(text)
@@ -130,28 +120,23 @@ class Client:
         elif not self._conduct.stop.is_set():
             async with self._probing:
                 if not self.down:
-                    self.down = (await self._send(Request(TEAM_INFO), [])).exhausted
+                    self.down = (await self._send(Request(TEAM_INFO))).exhausted
 
     async def _persist(self, request: Request, until: float) -> Answer:
         """Repeat attempts until the deadline, or an answer that repeating would not change; return the last answer."""
-        earlier: list[Answer] = []
-        first = await self._send(request, earlier)
-        if not first.exhausted or first.diverted:  # nearly always, so skip setting up retries
-            return first
-        waiting = [first]
-
-        async def attempt() -> Answer:
-            return waiting.pop() if waiting else await self._send(request, earlier, until - time.monotonic())
-
-        retrying = AsyncRetrying(
-            retry=retry_if_result(lambda answer: _may_change(answer) and not (answer.timed_out and request.timeout)),
-            stop=lambda state: self._enough(state, until) or self._quiet(state),
-            wait=self._wait,
-            sleep=self._sleep,
-            before_sleep=lambda state: self._tell_retry(request.operation, state),
-            retry_error_callback=_last_answer,
-        )
-        answer: Answer = await retrying(attempt)
+        answer = await self._send(request)
+        earlier = [answer]
+        while answer.exhausted and not answer.diverted and not (answer.timed_out and request.timeout):
+            wait = self._wait(answer, len(earlier))
+            if len(earlier) >= self._conduct.attempts or time.monotonic() + wait >= until or self._is_quiet:
+                break
+            self.traffic.retries += request.operation is not TEAM_INFO
+            self._conduct.on_retry(request.operation.id, answer.explained, wait)
+            await self._sleep(wait)
+            if self._is_quiet or (remaining := until - time.monotonic()) <= 0:
+                break
+            answer = await self._send(request, remaining)
+            earlier.append(answer)
         note = answer.note + self._note(answer, len(earlier), until - time.monotonic())
         given_up = max((a.given_up for a in earlier if a.given_up is not None), default=None)
         return replace(answer, reached=any(a.reached for a in earlier), note=note, given_up=given_up)
@@ -163,15 +148,12 @@ class Client:
             return ""
         return f" (it asks for a retry in {delay:.0f} s, but a call may take {self._conduct.patience:.0f} s in all)"
 
-    async def _send(self, request: Request, earlier: list[Answer], remaining: float = math.inf) -> Answer:
+    async def _send(self, request: Request, remaining: float = math.inf) -> Answer:
         """Make one attempt, which takes no longer than the time that remains for all attempts."""
-        if earlier and (self._quiet(None) or remaining <= 0):
-            return earlier[-1]
         self._conduct.before_send()
         answer = await self._attempts.make(request, min(remaining, request.seconds(self._conduct.timeout)))
         if answer.may_land:
             answer = replace(answer, given_up=machine_seconds())
-        earlier.append(answer)
         operation = request.operation
         if operation is not TEAM_INFO:
             self.traffic.requests += 1
@@ -180,42 +162,24 @@ class Client:
                 self.traffic.statuses.setdefault(operation.id, set()).add(answer.status)
         return answer
 
-    def _enough(self, state: RetryCallState, until: float) -> bool:
-        """Return whether no further attempt is due."""
-        late = time.monotonic() + state.upcoming_sleep >= until
-        return state.attempt_number >= self._conduct.attempts or late
-
-    def _quiet(self, _: RetryCallState | None) -> bool:
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nothing more may be sent."""
         return self._conduct.stop.is_set() or self.down
 
-    def _wait(self, state: RetryCallState) -> float:
-        delay = _last_answer(state).retry_after
+    def _wait(self, answer: Answer, attempts: int) -> float:
+        """Return the seconds until the next attempt: what the service asks for, or exponentially more with jitter."""
+        if answer.retry_after is not None:
+            return answer.retry_after
         first = self._conduct.first_wait
-        backoff = wait_exponential(multiplier=first, max=LONGEST_WAIT) + wait_random(0, first)
-        return backoff(state) if delay is None else delay
+        return min(first * 2.0 ** (attempts - 1), LONGEST_WAIT) + random.uniform(0, first)  # noqa: S311 - no secret
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._conduct.stop.wait(), seconds)
-
-    def _tell_retry(self, operation: Operation, state: RetryCallState) -> None:
-        answer = _last_answer(state)
-        self.traffic.retries += operation is not TEAM_INFO
-        self._conduct.on_retry(operation.id, answer.explained, state.next_action.sleep if state.next_action else 0.0)
 
 
 def _count(operation: Operation, body: object) -> int | None:
     """Return the number of items in the body of a batch call, or `None`."""
     items = body.get(operation.items) if operation.items and isinstance(body, dict) else None
     return len(items) if isinstance(items, list) else None
-
-
-def _may_change(answer: Answer) -> bool:
-    """Return whether a repeat may get another answer."""
-    return answer.exhausted and not answer.diverted
-
-
-def _last_answer(state: RetryCallState) -> Answer:
-    assert state.outcome is not None
-    answer: Answer = state.outcome.result()
-    return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,10 +12,16 @@ import httpx
 
 from syncengine import __version__
 from syncengine.service.causes import Unfinished
-from syncengine.service.connection import LEAVES, Incoming, Trace
 
 HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
 """The user agent and the accepted compression; a server may also use others that the standard library can unpack."""
+
+NO_CONTENT = (204, 304)
+"""Answers without content. Some servers send content nevertheless, which must not be read as the next answer, so that
+the connection is not used again."""
+
+LEAVES = "http11.send_request_headers.started"
+"""httpcore's name for the moment before the first byte leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +33,10 @@ class Reply:
     content: bytes | None
 
 
-async def exchange(client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int) -> Reply:
-    """Send a request by httpx and read the whole answer, as `whole_answer` does."""
-
-    def send(trace: Trace) -> Awaitable[Incoming]:
-        request.extensions = {**request.extensions, "trace": trace}
-        return client.send(request, stream=True)
-
-    return await whole_answer(send, seconds=seconds, most=most)
-
-
-async def whole_answer(
-    send: Callable[[Trace], Awaitable[Incoming]],
-    *,
-    seconds: float,
-    most: int,
-    trace: Trace | None = None,
-    needs_content: bool = True,
+async def exchange(
+    client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int, needs_content: bool = True
 ) -> Reply:
-    """Send a request and read the whole answer, all within `seconds`.
+    """Send a request and read the whole answer of at most `most` bytes, all within `seconds`.
 
     Without `needs_content` the status alone is the answer: content that cannot be read is `None`, as if too large.
 
@@ -53,19 +44,26 @@ async def whole_answer(
     `httpx.ReadTimeout` when it ran out before the answer began, `Unfinished` when the answer had begun.
     """
     has_begun = False
-    response: Incoming | None = None
+    response: httpx.Response | None = None
 
-    async def traced(event: str, info: Mapping[str, object]) -> None:
+    async def trace(event: str, _: Mapping[str, object]) -> None:
         nonlocal has_begun
         has_begun = has_begun or event == LEAVES
-        if trace is not None:
-            await trace(event, info)
 
+    silence = request.extensions.get("timeout", {})
+    # A little less, since httpx leaves a connection open whose handshake is cancelled from outside.
+    connect = min(silence.get("connect") or seconds, 0.99 * seconds)
+    request.extensions = {**request.extensions, "trace": trace, "timeout": {**silence, "connect": connect}}
     try:
         async with asyncio.timeout(seconds):
-            response = await send(traced)
+            response = await client.send(request, stream=True)
             try:
-                return Reply(response.status_code, response.headers, await _content(response, most))
+                if response.status_code == 101:
+                    raise httpx.RemoteProtocolError("the server switched to another protocol")
+                reply = Reply(response.status_code, response.headers, await _content(response, most))
+                if reply.status in NO_CONTENT:
+                    await response.extensions["network_stream"].aclose()
+                return reply
             finally:
                 await response.aclose()
     except (httpx.HTTPError, TimeoutError) as error:
@@ -80,7 +78,7 @@ async def whole_answer(
         raise httpx.ConnectTimeout(f"no connection within {seconds:.3g} s") from None
 
 
-async def _content(response: Incoming, most: int) -> bytes | None:
+async def _content(response: httpx.Response, most: int) -> bytes | None:
     unpacked = Unpacked(response.headers.get("content-encoding", ""), most)
     async for chunk in response.aiter_raw():
         if not unpacked.takes(chunk):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import ssl
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +31,12 @@ Trust = Callable[[], ssl.SSLContext]
 
 SCHEMES = ("http", "https", "socks5", "socks5h")
 LAST_PORT = 65_535
+DISCARD = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+"""The option of a socket that discards what has not left when it closes, also by the death of this process.
+
+The operating system would go on sending a body for as long as the other end is willing to read, and the service would
+execute a call after its recorded end (docs/planning.md 1.8). A proxy has buffers of its own.
+"""
 PORTS = {"http": 80, "https": 443}
 AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 """The variables that name trusted authorities. The last, of the library requests, counts where the others are unset."""
@@ -182,27 +190,36 @@ def check(url: str, tls: Trust) -> None:
 
 
 def http_client(
-    timeout: float, headers: Mapping[str, str], *, auth: tuple[str, str] | None = None, tls: Trust | None = None
+    timeout: float | None,
+    headers: Mapping[str, str],
+    *,
+    auth: tuple[str, str] | None = None,
+    tls: Trust | None = None,
+    limits: httpx.Limits | None = None,
+    is_local: bool = False,
 ) -> httpx.AsyncClient:
     """Return a client that follows no redirects, and heeds the environment only as this module does.
 
-    Making it never fails: a variable that cannot be used is an error of the requests that need it.
+    `timeout` is the seconds without any progress, `is_local` true for a service that no proxy leads to. Making a client
+    never fails: a variable that cannot be used is an error of the requests that need it.
     """
-    transport = ByRoute(tls or trust())
+    transport = ByRoute(tls or trust(), limits, is_local=is_local)
     return httpx.AsyncClient(timeout=timeout, headers=headers, auth=auth, transport=transport, trust_env=False)
 
 
 class ByRoute(httpx.AsyncBaseTransport):
     """A transport that sends each request on the way that the environment chooses for its URL."""
 
-    def __init__(self, tls: Trust, limits: httpx.Limits | None = None) -> None:
+    def __init__(self, tls: Trust, limits: httpx.Limits | None = None, *, is_local: bool = False) -> None:
         self._tls = tls
         self._limits = limits or httpx.Limits()
-        self._proxies = Proxies()
+        self._proxies = None if is_local else Proxies()
         self._made: dict[tuple[Proxy | None, bool], httpx.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        proxy = self._proxies.of(request.url)
+        if request.url.port is not None and not 0 < request.url.port <= LAST_PORT:
+            raise httpx.UnsupportedProtocol(f"invalid port: {request.url.port}")
+        proxy = self._proxies.of(request.url) if self._proxies else None
         is_encrypted = "https" in (request.url.scheme, proxy and httpx.URL(proxy.url).scheme)
         route = (proxy, is_encrypted)
         if route not in self._made:
@@ -213,7 +230,9 @@ class ByRoute(httpx.AsyncBaseTransport):
 
     def _transport(self, proxy: Proxy | None, tls: ssl.SSLContext | None) -> httpx.AsyncHTTPTransport:
         through = httpx.Proxy(proxy.url, ssl_context=tls if proxy.url.startswith("https:") else None) if proxy else None
-        return httpx.AsyncHTTPTransport(verify=tls or False, limits=self._limits, proxy=through, trust_env=False)
+        return httpx.AsyncHTTPTransport(
+            verify=tls or False, limits=self._limits, proxy=through, trust_env=False, socket_options=[DISCARD]
+        )
 
     async def aclose(self) -> None:
         for transport in self._made.values():

@@ -185,9 +185,6 @@ class ServiceInMemory:
     def __init__(self, house: House, clockwork: Clockwork) -> None:
         self._house, self._clockwork = house, clockwork
 
-    async def departed(self) -> None:
-        return
-
     async def call(self, operation: Operation, body: Any = None) -> Answer:
         what = self._clockwork.strike()
         await asyncio.sleep(0)

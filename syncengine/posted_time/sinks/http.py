@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -28,10 +27,8 @@ from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.answers import retry_after
 from syncengine.service.causes import cause_of
-from syncengine.service.connection import Outgoing, connection
-from syncengine.service.connection_pool import ConnectionPool
-from syncengine.service.exchange import HEADERS, Reply, whole_answer
-from syncengine.service.network import trust
+from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.network import http_client
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
 
@@ -64,8 +61,6 @@ KEPT_SECONDS = 5.0
 
 LONG = 1.0
 """Seconds after which a failed request also fails the requests that wait for it, which would all wait as long."""
-
-_HEADERS = {**HEADERS, "Accept": "*/*", "Connection": "keep-alive"}
 
 MAX_GROUP_ID = MAX_LINE - 200
 """The maximum number of bytes of a group's id that fit into an Idempotency-Key beside the sink's name."""
@@ -135,11 +130,8 @@ class HttpSink:
         self._outage: Failed | None = None
         """The last failure that was slow or asked for a rest. Requests that waited for their turn then fail with it."""
         self._outages = 0
-        tls = trust()
-        self._connections = ConnectionPool(
-            SIDE_BY_SIDE + 1,  # one of them for probes
-            lambda: connection(tls, KEPT_SECONDS),
-        )
+        limits = httpx.Limits(max_keepalive_connections=SIDE_BY_SIDE, keepalive_expiry=KEPT_SECONDS)
+        self._client = http_client(None, HEADERS, limits=limits)
 
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
@@ -202,7 +194,7 @@ class HttpSink:
         return self._trouble(TroubleKind.UNREACHABLE) if status in (502, 503, 504) else None
 
     async def close(self) -> None:
-        await self._connections.close()
+        await self._client.aclose()
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
         base = self._address.url()
@@ -210,12 +202,9 @@ class HttpSink:
         secrets = {name: read() for name, read in self._address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret must be one line of ASCII")
-        usual = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/json"}
-        outgoing = Outgoing(method, _url(url), _merged(usual, secrets, headers), body)
-        async with self._connections.one() as one:
-            return await whole_answer(
-                partial(one.send, outgoing), seconds=self._address.timeout, most=LARGEST, needs_content=False
-            )
+        usual = {} if body is None else {"Content-Type": "application/json"}
+        request = self._client.build_request(method, url, headers=_merged(usual, secrets, headers), content=body)
+        return await exchange(self._client, request, seconds=self._address.timeout, most=LARGEST, needs_content=False)
 
     def _answer(self, reply: Reply, variables: Variables) -> Answer:
         """Return the meaning of an answer. Only 2xx, and a 4xx about the request itself, prove what was decided."""
@@ -263,14 +252,13 @@ def is_success(status: int) -> bool:
     return 200 <= status < 300
 
 
-@lru_cache(maxsize=64)
-def _url(text: str) -> httpx.URL:
-    return httpx.URL(text)
-
-
 def _merged(*headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the headers to send, each name once. A later mapping overrides earlier ones."""
+    """Return the headers to send, each name once. A later mapping overrides earlier ones.
+
+    Content always goes unchunked, with its length.
+    """
     found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
+    found.pop("transfer-encoding", None)
     return [(name.encode("ascii"), value.encode()) for name, value in found.values()]
 
 
