@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import orjson
@@ -17,6 +17,7 @@ import orjson
 from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.rules import RULES
 from syncengine.service.operations import OPERATIONS
+from tests.support.quiet import QuietHTTPServer
 
 from .bench import names_in
 
@@ -76,7 +77,7 @@ def picky() -> Iterator[Picky]:
     """A picky service that runs for the time of the block."""
     service = Picky()
     with closing(service.rules):
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"picky": service}))
+        server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"picky": service}))
         server.daemon_threads = True
         service.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

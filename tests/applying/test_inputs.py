@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
+from tests.support.quiet import QuietHTTPServer
 
 from .bench import Bench, tag
 
@@ -271,7 +272,7 @@ def asked(answer: Callable[[int], str]) -> Iterator[tuple[str, list[str]]]:
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with QuietHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}", questions

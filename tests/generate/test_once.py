@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import FrameType
 
@@ -23,6 +23,7 @@ from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
 from syncengine.templating.budget import Allowance
 from tests.manifest.loading import write
+from tests.support.quiet import QuietHTTPServer
 
 BLOCK = "generate:\n  - forEach: {json: ../rows.json}\n    tags: [{name: '{{ row.name }}'}]\n"
 COMPUTED = (
@@ -110,7 +111,7 @@ class _Matters(BaseHTTPRequestHandler):
 def matters() -> Iterator[tuple[str, list[str]]]:
     """The address of a service, and what it was asked."""
     asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Matters,), {"asked": asked}))
+    server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Matters,), {"asked": asked}))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}", asked

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,6 +19,7 @@ from syncengine.manifest.desired import load
 from syncengine.manifest.sources.pages import origin, same_place
 from syncengine.project.load import load_project
 from tests.manifest.loading import write
+from tests.support.quiet import QuietHTTPServer
 
 ROWS = [{"id": number, "n": f"M-{number}"} for number in range(1, 8)]
 """Seven rows, in pages of three."""
@@ -48,7 +49,7 @@ def service(answer: Answering) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, format: str, *args: object) -> None:
             """Not told."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.support.quiet import QuietHTTPServer
 
 Group = dict[str, Any]
 Page = Callable[[int, int | None], Any]
@@ -52,7 +54,7 @@ def listing(page: Page, team: str = "sandbox") -> Iterator[Lister]:
         def log_message(self, *_: object) -> None:
             """Nothing: a test looks at `requests`."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     lister.url = f"http://127.0.0.1:{server.server_port}/connect/api"

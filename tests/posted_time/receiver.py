@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.support.quiet import QuietHTTPServer
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,6 @@ class Receiver:
     def kept(self) -> dict[str, Any]:
         """Bodies by Idempotency-Key: what a receiver that honours the key has."""
         return {got.headers["idempotency-key"]: got.body for got in self.got if got.method == "POST"}
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Quiet where the caller went away before the answer."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
 
 
 @contextmanager
@@ -82,7 +74,7 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""
 
-    server = _Server(("127.0.0.1", port), Handler)
+    server = QuietHTTPServer(("127.0.0.1", port), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

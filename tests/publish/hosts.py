@@ -16,9 +16,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
+
+from tests.support.quiet import QuietHTTPServer
 
 Json = dict[str, Any]
 TOKEN = "token-never-to-be-seen"
@@ -317,7 +319,7 @@ class _Handler(BaseHTTPRequestHandler):
 def imitation(kind: str) -> Iterator[Imitation]:
     """A host that runs while it is needed."""
     host = Imitation(kind, most=65_536 if kind == "github" else 1_000_000)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
+    server = QuietHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
     host.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+
+from tests.support.quiet import QuietHTTPServer
 
 from .clones import PROJECT, Clone, Forge, Json, codes, origins, tags
 
@@ -180,7 +182,7 @@ class _Crm(BaseHTTPRequestHandler):
 def crm() -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
     handler = type("Crm", (_Crm,), {"asked": asked})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with QuietHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}", asked
         server.shutdown()

@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from time import monotonic, sleep
 from typing import Any, TypeVar
+
+from tests.support.quiet import QuietHTTPServer
 
 T = TypeVar("T")
 
@@ -65,7 +67,7 @@ def receiving() -> Iterator[Receiver]:
 
         def log_message(self, *_: Any) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with QuietHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver = Receiver(f"http://127.0.0.1:{server.server_port}/hook")
         receiver.holding.set()
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
