@@ -63,11 +63,13 @@ async def _send_all(run: ApplyRun, plan: Plan, done: set[str]) -> None:
     _mend_after_interruption(run, plan, wholes, done)
     run.announce(plan, done)
     await _send_stages(run, plan, plan.stages, plan.sweep, wholes, done)
+    await _send_possible_members(run, plan)
     while run.landing.deferred or run.landing.defers_sweep:
         if not await _wait_for_landing(run, plan):
             return
         deferred, sweeps = run.landing.again()
         await _send_stages(run, plan, _stages_of(deferred), plan.sweep if sweeps else None, wholes, set())
+        await _send_possible_members(run, plan)
 
 
 async def _send_stages(
@@ -169,8 +171,6 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], d
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
         await _send_repairs(run, stage.step)
-    if stage.step is Step.CATEGORY_DELETES:
-        await _send_possible_members(run, stage.calls)
 
 
 def _reach(calls: Iterable[Call]) -> int:
@@ -192,10 +192,11 @@ def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
         elif effect.whole:
             upserted.add(effect.key)
     rows = (row for row in run.ledger.rows(Kind.TAG) if row.key not in certain)
+    # What is sent first, or was put in doubt by an interrupted run of this plan, is at rest when a category is deleted.
     possible = tuple(
         Effect(key=row.key, unsure=row.status)
         for row in rows
-        if is_without_category(replace(row, doubtful=False) if row.key in upserted else row)
+        if is_without_category(replace(row, doubtful=False) if row.key in upserted or row.plan == plan.id else row)
     )
 
     def extended(call: Call) -> Call:
@@ -208,12 +209,18 @@ def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
     return replace(plan, stages=tuple(stages)) if possible else plan
 
 
-async def _send_possible_members(run: ApplyRun, calls: Iterable[Call]) -> None:
-    """Send the tags that the deleted categories may have taken along unseen."""
-    effects = (effect for call in calls for effect in effects_of(call.items))
+async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
+    """Send the tags that deleted categories may have taken along unseen, unless calls of their own still wait."""
+    effects = (effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage))
     keys = {effect.key: None for effect in effects if effect.is_possible and effect.key not in run.set_aside}
-    rows = (row for row in run.ledger.get(keys).values() if row.doubtful and row.key not in run.blocked)
-    await _send_more(run, "tags without a category", [sent_again(row) for row in rows])
+    rows = (row for key, row in run.ledger.get(keys).items() if row.doubtful and key not in run.blocked)
+    await _send_more(
+        run, "tags without a category", [sent_again(row) for row in rows if not run.landing.holds_back(row.key)]
+    )
+
+
+def _reached(stage: Stage) -> Iterator[Effect]:
+    return (effect for call in stage.calls for effect in effects_of(call.items))
 
 
 def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:

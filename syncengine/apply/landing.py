@@ -107,6 +107,10 @@ class Landing:
             self.question = question
         return question is not None
 
+    def holds_back(self, key: Key) -> bool:
+        """Return whether a call for the resource was deferred in this round."""
+        return key in self._waiting
+
     def defer(self, step: Step, call: Call, items: Iterable[Item]) -> None:
         """Postpone the given items of a call until late calls have landed."""
         part = Call(call.id, call.operation, tuple(items))
