@@ -27,6 +27,7 @@ NOT_SENT = (
     httpx.PoolTimeout,
     httpx.UnsupportedProtocol,
     httpx.ProxyError,
+    httpx.InvalidURL,
 )
 """Exceptions raised before any byte of the request reaches the service."""
 

@@ -52,7 +52,7 @@ async def exchange(
 
     silence = request.extensions.get("timeout", {})
     # A little less, since httpx leaves a connection open whose handshake is cancelled from outside.
-    connect = min(silence.get("connect") or seconds, 0.99 * seconds)
+    connect = min(silence.get("connect") or seconds, 0.9 * seconds)
     request.extensions = {**request.extensions, "trace": trace, "timeout": {**silence, "connect": connect}}
     try:
         async with asyncio.timeout(seconds):

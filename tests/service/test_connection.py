@@ -325,3 +325,21 @@ def test_nothing_leaves_once_its_sender_was_killed() -> None:
                     content += chunk
     assert content.startswith(b"POST ")
     assert len(content) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("256.256.256.256", "the address is not a valid URL"),
+        (f"ä{'b' * 70}.example", "the host name cannot be resolved"),
+    ],
+)
+def test_an_address_that_nobody_can_have_reaches_nobody(host: str, why: str) -> None:
+    """It has the form of a URL, so that nothing refused it before."""
+
+    async def play() -> Any:
+        async with client(f"http://{host}", patience=0.0) as caller:
+            return await caller.call(UPSERT_TAGS, {"tags": []})
+
+    answer = asyncio.run(play())
+    assert (answer.text, answer.reached) == (f"cannot connect: {why}", False)
