@@ -91,5 +91,5 @@ def test_an_interrupt_at_the_first_call_is_an_interrupt(tmp_path: Path) -> None:
         project, process = started(silent, tmp_path, "2s")
         process.send_signal(signal.SIGINT)
         done = ended(process)
-    assert (done.code, done.codes) == (130, ["interrupted"]), done.err
+    assert (done.code, done.codes) == (130, ["no-state", "interrupted"]), done.err
     assert (project.rows(), project.is_locked()) == ({}, False)

@@ -155,7 +155,7 @@ def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service)
     """401, and nothing else was sent."""
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y", "--format", "json", environ={"SYNCENGINE_API_KEY": "another key"})
-    assert (done.code, done.codes) == (7, ["auth-failed"])
+    assert (done.code, done.codes) == (7, ["no-state", "auth-failed"])
     assert service.tags() == []
     assert "another key" not in done.out + done.err
 
@@ -202,8 +202,8 @@ def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Servic
     service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y", "--format", "json")
-    assert (done.code, done.codes) == (9, ["unreachable"])
-    (message,) = (diagnostic["message"] for diagnostic in done.document["diagnostics"])
+    assert (done.code, done.codes) == (9, ["no-state", "unreachable"])
+    *_, message = (diagnostic["message"] for diagnostic in done.document["diagnostics"])
     assert "answered 503" in message
     assert "repeat unchanged" in message
     assert service.asked() == ["teamInfo"] * 6

@@ -115,7 +115,7 @@ def test_what_never_reached_the_service_is_no_refusal(project: Project, service:
     project.wants(tags=[tag("A-1"), tag("B-1")])
     service.fault("upsertTags", **fault, times=None)
     done = project.apply()
-    assert (done.code, done.codes) == (9, ["unreachable"]), done.err
+    assert (done.code, done.codes) == (9, ["no-state", "unreachable"]), done.err
     assert words in done.out
     assert "s3cret" not in done.out + done.err
     assert service.asked().count("upsertTags") == 1

@@ -90,7 +90,8 @@ def test_who_cannot_wait_is_told_when_to_come_back(tmp_path: Path) -> None:
         project.settings(service=("landing: 60s", *DELETE_TAG))
         project.settle(**WANTED)
         killed(service, project, "deleteTagCategory")
-        project.wants(**{**WANTED, "tags": [*WANTED["tags"], tag("new", category="acme"), tag("apart")]})
+        apart = tag("apart", category="other")
+        project.wants(**{**WANTED, "tags": [*WANTED["tags"], tag("new", category="acme"), apart]})
         done = project.apply("--lock-timeout", "5s")
         assert (done.code, done.document["status"]) == (3, "incomplete")
         assert "landing" in done.codes

@@ -85,7 +85,7 @@ def test_a_loosened_limit_is_said_first_and_judges_nothing_yet(eight: Clone) -> 
     assert eight.run("plan", "--base", "origin/main").out.startswith(sentence)
     assert eight.run("plan", "--base", "origin/main", "--format", "markdown").out.startswith(f"> **{sentence}**")
     html = eight.run("plan", "--base", "origin/main", "--format", "html").out
-    assert html.index(sentence) < html.index("<h1>")
+    assert html.index(sentence) < html.index('class="lead"')
 
 
 def test_a_tightened_limit_judges_at_once(eight: Clone) -> None:
