@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -19,13 +20,16 @@ MOST_BYTES = 48_000
 HEAD_BYTES = 100
 """The size of the messages for one set of values, apart from the statement and the values."""
 
+_prepared = WeakSet[sa.Engine]()
+
 
 def prepare(engine: sa.Engine) -> bool:
     """Make an engine send many sets of values in one round trip. Return whether its driver supports that."""
     if engine.dialect.driver != "psycopg":
         return False
-    if not event.contains(engine, "do_executemany", _executed):
+    if engine not in _prepared:  # `event.contains` goes by id(), and so takes it for an engine that is gone
         event.listen(engine, "do_executemany", _executed)
+        _prepared.add(engine)
     return True
 
 
