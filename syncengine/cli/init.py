@@ -48,15 +48,15 @@ def init(
 
     It can plan and apply against the embedded sandbox right away. Existing files are kept.
     """
-    from syncengine.document.nodes import quoted
     from syncengine.document.text import as_word
     from syncengine.project.git import default_branch
     from syncengine.project.model import FILE_NAME
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
-    from syncengine.tools.init.from_csv import MANIFEST, generated
+    from syncengine.tools.init.from_csv import MANIFEST, Generated, generated
+    from syncengine.tools.init.kept_jobs import installed_by
     from syncengine.tools.init.new_project import CI, SAMPLES, begin, beside_others
-    from syncengine.tools.init.next_steps import in_sandbox, of_jobs, of_project
+    from syncengine.tools.init.next_steps import advice, in_sandbox, of_jobs, of_kept, of_project, of_written
 
     if key is not None and csv is None:
         raise click.UsageError("--key names a column of the file in --from-csv, which is missing")
@@ -69,29 +69,32 @@ def init(
         return " ".join(map(as_word, ["syncengine", "init", *([folder] if folder != "." else []), *words]))
 
     installation = _installation(install, ci, output, lambda install: command(install=install) + options.place())
-    branch = default_branch(place) if ci else ""
+    branch = default_branch(place)
     contents = beside_others(place, _contents(place, installation, ci, branch))
-    left_out: tuple[str, ...] = ()
+    made = Generated()
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-        files, left_out = generated(options.folder / csv, csv, place, key, lambda key: command(key=key))
-        contents |= files
+        made = generated(options.folder / csv, csv, place, key, lambda key: command(key=key))
+        contents |= made.files
     begun = begin(place, contents)
     if format == "json":
-        columns = {} if csv is None else {"leftOut": list(left_out)}
+        columns = {} if csv is None else {"leftOut": list(made.left_out)}
         output.data(dumped({"format": INIT_FORMAT, "written": begun.written, "kept": begun.kept, **columns}))
         return ExitCode.DONE
     output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
-    if left_out:
-        output.say(
-            f"Columns that may hold persons or addresses are left out: {', '.join(map(quoted, left_out))}; "
-            f"the end of {MANIFEST} says how to use them."
-        )
+    for sentence in advice(made):
+        output.say(sentence)
     for name in begun.kept:
         output.say(f"{Path(folder, name)} already exists and was kept.")
     run = "syncengine " if place.resolve() == Path.cwd() else f"syncengine -C {as_word(str(place))} "
     steps = in_sandbox(run, csv and MANIFEST) if FILE_NAME in begun.written else []
-    steps += of_jobs(run, ci, CI[ci], branch, installation) if ci else of_project(run)
+    if ci:
+        file, name = place / CI[ci], CI[ci]
+        is_own = name in begun.written or (file.is_file() and file.read_bytes() == str(contents[name]).encode())
+        commit = of_written(name, installation) if is_own else of_kept(name, installed_by(file))
+        steps += of_jobs(run, ci, branch, commit)
+    else:
+        steps += of_project(run)
     output.say("Next:")
     for number, step in enumerate(steps, 1):
         output.say(f"{number:2}. {step}")
@@ -100,17 +103,21 @@ def init(
 
 def _contents(place: Path, installation: Installation, ci: str | None, branch: str) -> dict[str, str | bytes]:
     """Return the files to write. With `--ci` and an existing project, these are only the files for CI."""
-    from syncengine.tools.init.new_project import CI, is_project, refuse_subfolder, starter_files
+    from syncengine.tools.init.new_project import CI, EXAMPLES, is_project, refuse_subfolder, starter_files
 
     if ci is not None:
         refuse_subfolder(place)
     files = starter_files(installation, ci, branch)
-    return {CI[ci]: files[CI[ci]]} if ci and is_project(place) else {**files, **_schemas()}
+    if ci is not None and is_project(place):
+        return {CI[ci]: files[CI[ci]]}
+    idle = {EXAMPLES[host] for host, name in CI.items() if (place / name).exists()}  # its own jobs are better examples
+    return {name: text for name, text in {**files, **_schemas()}.items() if name not in idle}
 
 
 def _installation(install: str | None, ci: str | None, output: Output, command: Callable[[str], str]) -> Installation:
     """Return what the jobs install. Raise a usage error, after lines to copy, where nobody says what that is."""
-    from syncengine.tools.init.installation import UNCHOSEN, WAYS, installation_of
+    from syncengine.tools.init.installation import UNCHOSEN, installation_of
+    from syncengine.tools.init.own_source import ways
 
     if install is None and ci is None:
         return UNCHOSEN
@@ -119,12 +126,14 @@ def _installation(install: str | None, ci: str | None, output: Output, command: 
             return installation_of(install)
     except ValueError as error:
         raise click.UsageError(f"--install {install!r}: {error}") from None
-    for way, example in WAYS.items():
+    for way, example in ways().items():
         output.say(f"{way}:", level="error")
         output.say(f"  {command(example)}", level="error")
     raise click.UsageError(
         "--ci needs --install REQUIREMENT, what the jobs install, since no public package index has this program: "
-        "NAME==VERSION of your own, a Git URL with @COMMIT, or a wheel"
+        "NAME==VERSION of your own, a Git URL with @COMMIT, or a wheel; in a clone of this program, "
+        "`git remote get-url origin` prints the URL (write git+https://… or git+ssh://…), and `git rev-parse HEAD` the "
+        "commit"
     )
 
 

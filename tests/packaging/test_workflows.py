@@ -282,13 +282,54 @@ def test_jobs_are_not_written_where_no_host_reads_them(tmp_path: Path) -> None:
 
 
 def test_examples_are_the_files_that_init_writes() -> None:
-    """A project that chose no host has both; what they install is chosen with the host."""
+    """A project that chose no host has both, and each says first that it runs nowhere, and what would change that."""
     files = starter_files(UNCHOSEN)
     for host, name in EXAMPLES.items():
-        assert (
-            files[name].replace('SYNCENGINE_PACKAGE: ""', 'SYNCENGINE_PACKAGE: "firm-syncengine[postgresql]==2.0"')
-            == (MADE[CI[host]])
-        )
+        chosen = files[name].replace('SYNCENGINE_PACKAGE: ""', 'SYNCENGINE_PACKAGE: "firm-syncengine[postgresql]==2.0"')
+        assert chosen.endswith(MADE[CI[host]])
+        head = chosen.removesuffix(MADE[CI[host]])
+        assert all(line.startswith("#") for line in head.splitlines())
+        assert head.startswith("# An example to read: no host runs it here.")
+        assert f"syncengine init --ci {host} --install" in head
+        assert CI[host] in head
+
+
+def test_examples_name_a_branch_and_leave_a_host_with_jobs_alone(tmp_path: Path) -> None:
+    """Pushes to no branch would never start a job; a second file beside jobs that run would only puzzle."""
+    project = Project(tmp_path, "sandbox")
+    assert project.run("init", "made").code == 0
+    document = yaml.load((tmp_path / "made" / EXAMPLES["github"]).read_text(), yaml.BaseLoader)
+    assert document["on"]["push"] == {"branches": ["main"]}
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / CI["gitlab"]).write_text("mine")
+    assert project.run("init", "other").code == 0
+    assert [file.name for file in (tmp_path / "other/ci").iterdir()] == ["github-actions.yml"]
+
+
+@pytest.mark.parametrize("host", CI)
+@pytest.mark.parametrize("before", ["firm-syncengine==1.0", "https://pypi.example.com/simple/"])
+def test_a_kept_file_is_not_said_to_install_something_else(tmp_path: Path, host: str, before: str) -> None:
+    """What it still installs is told, and how to change it; if nothing would change, it is to be committed."""
+    project = Project(tmp_path, "sandbox")
+    assert project.run("init", "--ci", host, "--install", before).code == 0
+    assert "was not changed" not in project.run("init", "--ci", host, "--install", before).err
+    err = project.run("init", "--ci", host, "--install", PACKAGE).err
+    package = installation_of(before).package
+    assert f"{CI[host]} was not changed: its jobs still install {package}" in err
+    assert "firm-syncengine==2.0" not in err
+    assert "edit SYNCENGINE_PACKAGE in it" in err
+
+
+@pytest.mark.parametrize(
+    "text", ["mine", "env: {SYNCENGINE_PACKAGE: 'x @ https://u:secret@example.com/x.whl'}", "a: [", ""]
+)
+def test_of_a_kept_file_of_others_nothing_is_repeated(tmp_path: Path, text: str) -> None:
+    """It may be anything, also one with a token; it is only said that it was not changed."""
+    project = Project(tmp_path, "sandbox")
+    (tmp_path / CI["gitlab"]).write_text(text)
+    done = project.run("init", "--ci", "gitlab", "--install", PACKAGE)
+    assert (done.code, ".gitlab-ci.yml was not changed. If it lacks these jobs" in done.err) == (0, True), done.err
+    assert "secret" not in done.out + done.err
 
 
 @pytest.mark.parametrize(

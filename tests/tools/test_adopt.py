@@ -133,6 +133,15 @@ def test_what_is_wrong_is_told_with_its_line(
     assert project.rows() == {}
 
 
+@pytest.mark.parametrize("header", ["Matter No.", "Aktenzeichen", "Case"])
+def test_a_list_of_matters_needs_a_column_called_name(project: Project, header: str) -> None:
+    """The column that has the names, as `init --from-csv` would see it, is told, and where to read how."""
+    found = adopt(project, "a.csv", f"Title,{header}\nx,A-1\n", code=8)["diagnostics"]
+    assert isinstance(found, list)
+    (message,) = [each["message"] for each in found if each["code"] == "missing-column"]
+    assert f'if "{header}" has the names of the tags, write `name` there (docs/moving.md)' in message
+
+
 def test_a_cell_that_is_wrong_is_told_with_its_place(project: Project) -> None:
     """Line by line, whatever is wrong; a cell behind a line break has only its row's line."""
     rows = ('A;"P;X";no', 'B;"P;X";maybe;y', '"C\nD";;x;y', "B;;;")

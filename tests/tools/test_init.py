@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import shlex
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -231,7 +232,7 @@ def test_german_columns_are_known(tmp_path: Path) -> None:
 def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
     """In quotes where the shell needs them: the sandbox first, then the real service, then pull requests."""
     err = run(tmp_path, "init", "my proj").err
-    commands = ["plan", "apply", "connector check", "adopt tags.csv", "init --ci github --install REQUIREMENT"]
+    commands = ["plan", "apply", "connector check", "adopt tags.csv", "init --ci github"]
     places = [err.index(f"`syncengine -C 'my proj' {command}`") for command in commands]
     assert places == sorted(places)
     assert err.splitlines()[0] == "Next:"
@@ -358,6 +359,117 @@ def test_an_identity_can_be_named(tmp_path: Path) -> None:
         done = run(tmp_path, "init", "--from-csv", "m.csv", "--key", key)
         assert (done.code, words in done.err) == (8, True), done.err
     assert run(tmp_path, "init", "--key", "number").code == 64
+
+
+STATUSES = {
+    "a status": ("number,Status\nA,Open\nB,Closed\nC,Pending\n", ["A"], '1 × "Open", 1 × "Closed", 1 × "Pending"'),
+    "its own words": ("number,Status\nA,A1\nB,Closed\nC,A2\n", ["A", "C"], '1 × "A1"'),
+    "values alone": ("number,Phase x\nA,laufend\nB,abgeschlossen\nC,laufend\n", ["A", "C"], '2 × "laufend"'),
+    "blanks around": ("number,State of: it #\nA, open \nB,closed\nC,open\n", ["A", "C"], '2 × "open"'),
+    "several": ("number,Status\nA,Open\nB,open\nC,Closed\n", ["A", "B"], '1 × "open"'),
+    "a quotation mark": ("number,Status\nA,it's\nB,Closed\nC,it's\n", ["A", "C"], "may say"),
+    "open or not": ("number,Is Open\nA,Yes\nB,No\nC,Yes\n", ["A", "C"], '2 × "Yes", 1 × "No"'),
+    "closed or not": ("number,Closed?\nA,n\nB,y\nC,\n", ["A", "C"], '1 × "y", 1 × empty'),
+    "the day of closing": ("number,Date closed\nA,\nB,2024-05-01\nC,\n", ["A", "C"], '2 × empty, 1 × "a date"'),
+}
+
+
+@pytest.mark.parametrize(("content", "live", "words"), STATUSES.values(), ids=STATUSES.keys())
+def test_closed_matters_can_be_left_out(tmp_path: Path, content: str, live: list[str], words: str) -> None:
+    """The rows of each status are counted, and a condition with the file's own values waits behind a `#`."""
+    (tmp_path / "m.csv").write_text(content)
+    done = run(tmp_path, "init", "--from-csv", "m.csv")
+    assert (done.code, words in done.err, "is forgotten: its tag goes on tagging time" in done.err) == (0, True, True)
+    assert [tag["name"] for tag in json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]] == [*"ABC"]
+    manifest = tmp_path / "manifests/matters.yaml"
+    text = manifest.read_text()
+    for each in (text, text.replace("# when:", "when:")):
+        assert laid_out(each.encode(), Collector("m")) == each
+    manifest.write_text(text.replace("# when:", "when:"))
+    rendered = run(tmp_path, "render", "--format", "json")
+    assert [tag["name"] for tag in json.loads(rendered.out)["tags"]] == live, rendered.err
+
+
+@pytest.mark.parametrize("column", ["State,NY,CA,NY", "Open,5,7,9", "Closing words,a,b,c", "Type,Case,File,Case"])
+def test_other_columns_are_no_status(tmp_path: Path, column: str) -> None:
+    """A country's state, a number of open tasks."""
+    header, *values = column.split(",")
+    rows = "".join(f"{name},{value}\n" for name, value in zip("ABC", values, strict=True))
+    (tmp_path / "m.csv").write_text(f"number,{header}\n{rows}")
+    done = run(tmp_path, "init", "--from-csv", "m.csv")
+    assert (done.code, "may say which matters are closed" in done.err) == (0, False)
+    assert "when:" not in (tmp_path / "manifests/matters.yaml").read_text()
+
+
+@pytest.mark.parametrize("options", [(), ("--from-csv", "m.csv")])
+def test_nobody_sees_a_matter_unasked(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Every tag is PRIVATE, and the file says what both words mean."""
+    (tmp_path / "m.csv").write_text("number,Client\nA-1,x\n")
+    done = run(tmp_path, "init", *options)
+    tags = json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]
+    assert {tag["visibility"] for tag in tags} == {"PRIVATE"}
+    text = (tmp_path / "manifests/matters.yaml").read_text()
+    assert "# PRIVATE: only authorised members of the team see a tag. PUBLIC: all do" in text
+    assert not options or "`visibility: PRIVATE`" in done.err
+
+
+UGLY = {
+    "no header": (("1;x\n2;y\n", "--key", "1"), 'looks like a row, not like a header: "1" is like the values below'),
+    "no header, no key": (("A-1;x\nA-2;y\n",), "`columns: [number, title]`"),
+    "a title above": (("Our matters\n\nNumber;Title\nA-1;x\nA-2;y\n",), "the header may be line 3"),
+    "a wide title": (("Our matters;;\nNumber;Title;Client\nA-1;x;\nA-2;y;\n",), "the header may be line 2"),
+    "a title with a comma": (("Matters, 2024\nNumber,Title\nA-1,x\nA-2,y\n",), "the header may be line 2"),
+    "a value twice": (("number;x\nA-1;1\nA-2;1\nA-1;2\n",), '"A-1" in lines 2, 4'),
+    "a value twice, all over": (("number;x\nA-1;1\nA-1;1\n",), "`distinct: COLUMN`"),
+    "a total": (("number;x\nA-1;1\n;Total\n",), 'line 3 is perhaps no matter ("Total")'),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), UGLY.values(), ids=UGLY.keys())
+def test_lists_that_people_made_are_refused_with_the_cure(tmp_path: Path, given: tuple[str, ...], words: str) -> None:
+    """And nothing is written."""
+    (tmp_path / "m.csv").write_text(given[0])
+    done = run(tmp_path, "init", "new", "--from-csv", "m.csv", *given[1:])
+    assert (done.code, words in done.err) == (8, True), done.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_years_as_headers_are_headers(tmp_path: Path) -> None:
+    """Only the column of the names tells that there is no header."""
+    (tmp_path / "m.csv").write_text("Matter No.,2023,2024\nA-1,1200,1300\nA-2,1400,1500\n")
+    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
+
+
+def test_cells_lose_the_blanks_around_them_and_empty_ones_are_no_metadata(tmp_path: Path) -> None:
+    """And a last row with a total is named."""
+    (tmp_path / "m.csv").write_text("number,Title,Client,Close Day\nA-1, x ,ACME ,\nA-2,y,,z\nTotal,2,,\n")
+    done = run(tmp_path, "init", "--from-csv", "m.csv")
+    assert 'Line 4 is perhaps no matter ("Total")' in done.err
+    first, second, _ = json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]
+    assert (first["description"], first["metadata"], second["metadata"]) == (
+        "x",
+        {"Client": "ACME"},
+        {"Close Day": "z"},
+    )
+
+
+def test_a_spreadsheet_is_recognised_whatever_its_bytes(tmp_path: Path) -> None:
+    """Compressed, it is neither UTF-8 nor cp1252."""
+    for name, inside in (("a.ods", "application/vnd.oasis.opendocument.spreadsheet"), ("a.xlsx", "x")):
+        with zipfile.ZipFile(tmp_path / name, "w") as file:
+            file.writestr("mimetype", inside)
+            file.writestr("xl/workbook.xml" if name == "a.xlsx" else "content.xml", b"\x81\x8d\xff")
+        done = run(tmp_path, "init", "new", "--from-csv", name)
+        assert (done.code, f"({Path(name).suffix}): save the sheet as CSV" in done.err) == (8, True), done.err
+
+
+def test_a_folder_and_a_misspelt_file_are_mistakes_on_the_command_line(tmp_path: Path) -> None:
+    """The name that is near is told."""
+    (tmp_path / "matters.csv").mkdir()
+    done = run(tmp_path, "init", "new", "--from-csv", "matters.csv")
+    assert (done.code, "matters.csv: is a folder, but a file is expected" in done.err) == (64, True)
+    done = run(tmp_path, "init", "new", "--from-csv", "maters.csv")
+    assert (done.code, "maters.csv: no such file or folder; did you mean `matters.csv`?" in done.err) == (64, True)
 
 
 PRIVATE = (

@@ -19,6 +19,7 @@ from syncengine.manifest.schema import IDENTITIES, LISTS, NOT_TEXT, RESOURCE_TAB
 from syncengine.manifest.sources.files import csv_records, likely_delimiter, misfit, starts_of
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.resource import Kind
+from syncengine.tools.init.columns import names_matters
 
 METADATA = "metadata."
 KIND, SERVER_ID = "kind", "serverId"
@@ -81,6 +82,8 @@ def _header_is_good(header: Sequence[str], start: RowStart, findings: Collector)
             findings.at("unknown-column", line, column, f"there is no field {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
         message = "the header needs an identity column: `name`, `externalId` or `code`"
+        if (likely := next(filter(names_matters, header), None)) is not None:
+            message += f"; if {quoted(likely)} has the names of the tags, write `name` there (docs/moving.md)"
         findings.at("missing-column", start.number + 1, 1, message)
     return len(findings.found) == before
 

@@ -74,11 +74,14 @@ Rows = Sequence[tuple[int, dict[str, str]]]
 
 
 class NoIdentity(ValueError):
-    """No column is the identity, with the reason, and the columns of which `--key` may name one."""
+    """No column is the identity, with the reason, and the columns of which `--key` may name one.
 
-    def __init__(self, reason: str, candidates: Sequence[str] | None = None) -> None:
+    `is_repeated` is whether the column that should be it has a value twice.
+    """
+
+    def __init__(self, reason: str, candidates: Sequence[str] | None = None, *, is_repeated: bool = False) -> None:
         super().__init__(reason)
-        self.candidates = candidates
+        self.candidates, self.is_repeated = candidates, is_repeated
 
 
 def words_of(header: str) -> list[str]:
@@ -118,7 +121,8 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
     if key is not None:
         column = next((c for c in columns if c == key), None) or _alike(key, columns)
         if trouble := _flaw(column, rows, str):
-            raise NoIdentity(f"column {quoted(column)} cannot be the identity: {trouble}", _candidates(columns, rows))
+            reason = f"column {quoted(column)} cannot be the identity: {trouble}"
+            raise NoIdentity(reason, _candidates(columns, rows), is_repeated=_is_repeated(column, rows))
         return column
     named = [column for column in columns if not names_persons(column)]
     ranks = IDENTITIES if named == list(columns) else IDENTITIES[:-1]  # beside such columns, a name may be a person's
@@ -142,7 +146,13 @@ def identity_of(columns: Sequence[str], rows: Rows, key: str | None) -> str:
         raise NoIdentity("the headers of several columns say that they are the identity", fit)
     reasons = [f"column {quoted(column)} cannot be the identity: {flaw}" for column, flaw in flaws.items()]
     reason = "; ".join(reasons) or "no header says which column is the identity"
-    raise NoIdentity(reason, _candidates(columns, rows))
+    is_repeated = any(_is_repeated(column, rows) for column in likely)
+    raise NoIdentity(reason, _candidates(columns, rows), is_repeated=is_repeated)
+
+
+def names_matters(header: str) -> bool:
+    """Return whether a header says that its column is the identity, as `Matter No.` and `Aktenzeichen` do."""
+    return not names_persons(header) and any(_main(header) in rank for rank in IDENTITIES[:-1])
 
 
 def _main(header: str) -> str:
@@ -175,6 +185,12 @@ def _flaw(column: str, rows: Rows, same: Callable[[str], str] = folded) -> str |
         if len(found) > 1
     ]
     return f"it has {listed(repeated)}" if repeated else None
+
+
+def _is_repeated(column: str, rows: Rows) -> bool:
+    """Return whether all values of a column are there, and one of them twice."""
+    values = [row[column].strip() for _, row in rows]
+    return all(values) and len(set(values)) < len(values)
 
 
 def _candidates(columns: Sequence[str], rows: Rows) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.nodes import quoted
-from syncengine.document.text import with_line_feeds
+from syncengine.document.text import foreign, with_line_feeds
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.sources.files import Form, csv_rows, likely_delimiter, text_of, wide_encoding
 from syncengine.manifest.sources.records import SourceTrouble
@@ -26,10 +26,14 @@ from syncengine.tools.init.columns import (
     listed,
     names_persons,
 )
+from syncengine.tools.init.list_signs import StatusColumn, header_below, is_row, status_of, total_of
 
 UTF_8, WESTERN = "utf-8", "cp1252"
 """The encodings to try, in this order; a file that is neither is refused."""
 MANIFEST = "manifests/matters.yaml"
+VISIBILITY = (
+    "PRIVATE: only authorised members of the team see a tag. PUBLIC: all do; to open it later needs an approval."
+)
 DESCRIPTIONS = (
     *("description", "title", "subject", "summary"),
     *(matter + word for word in ("description", "desc", "title", "name") for matter in MATTERS),
@@ -49,8 +53,12 @@ _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
 
 class CsvTable(NamedTuple):
-    """The contents of a CSV file. `rows` pairs each row with the line in which it starts."""
+    """The contents of a CSV file. `rows` pairs each row with the line in which it starts.
 
+    `header_below` is the line of a later header, if the first line seems to be none.
+    """
+
+    header_below: int | None
     delimiter: str
     encoding: str
     columns: tuple[str, ...]
@@ -58,10 +66,16 @@ class CsvTable(NamedTuple):
 
 
 class Generated(NamedTuple):
-    """The files that generate tags, and the columns that are left out, since they may hold persons or addresses."""
+    """The files that generate tags, and what a person has to look at.
 
-    files: dict[str, str | bytes]
-    left_out: tuple[str, ...]
+    `left_out` are the columns that may hold persons or addresses, `status` is the column that may say which matters are
+    closed, and `total` the line of a last row that may be none, with the cell that says so.
+    """
+
+    files: dict[str, str | bytes] = {}  # noqa: RUF012 - never changed
+    left_out: tuple[str, ...] = ()
+    status: StatusColumn | None = None
+    total: tuple[int, str] | None = None
 
 
 def generated(file: Path, name: str, folder: Path, key: str | None, command: Callable[[str], str]) -> Generated:
@@ -75,37 +89,68 @@ def generated(file: Path, name: str, folder: Path, key: str | None, command: Cal
     try:
         identity = identity_of(table.columns, table.rows, key)
     except NoIdentity as error:
-        raise Problems([_problem(name, f"{error}{_cure(error.candidates, command)}", 1, code="no-identity")]) from None
+        likeliest = next(iter(error.candidates or ()), None)
+        if likeliest is not None:
+            _refuse_row(likeliest, table, name)
+        cure = _above(table.header_below) or _cure(error, table.rows, command)
+        raise Problems([_problem(name, f"{error}{cure}", 1, code="no-identity")]) from None
+    _refuse_row(identity, table, name)
     inside = file.resolve().is_relative_to(folder.resolve())
     where = file.resolve().relative_to(folder.resolve()).as_posix() if inside else f"data/{file.name}"
-    manifest, left_out = manifest_of(table, f"../{where}", identity)
+    status = status_of([column for column in table.columns if column != identity], table.rows)
+    manifest, left_out = manifest_of(table, f"../{where}", identity, status)
     copy = {} if inside else {where: content_of(file, name)}
-    return Generated({MANIFEST: manifest, **copy}, left_out)
+    return Generated({MANIFEST: manifest, **copy}, left_out, status, total_of(table.rows))
 
 
-def _cure(candidates: Sequence[str] | None, command: Callable[[str], str]) -> str:
-    if candidates is None:
-        return ""
-    if not candidates:
-        return "; no column has a value in every row and no value twice: complete the file"
-    return f"; name one with --key: {listed(map(quoted, candidates))}, such as `{command(candidates[0])}`"
+def _refuse_row(column: str, table: CsvTable, name: str) -> None:
+    """Raise `Problems` if a column's name looks like its values: the first row would become the header."""
+    if is_row(column, table.rows):
+        message = (
+            f"the first line looks like a row, not like a header: {quoted(column)} is like the values below it; write "
+            "the names of the columns into a line above it, or into a `generate` block of your own: `columns: [number, "
+            "title]`"
+        )
+        raise Problems([_problem(name, message, 1, code="no-header")])
+
+
+def _above(header: int | None) -> str:
+    return "" if header is None else f"; the header may be line {header}: delete what stands above it"
+
+
+def _cure(error: NoIdentity, rows: Rows, command: Callable[[str], str]) -> str:
+    cure = ""
+    if error.is_repeated:
+        cure = "; for one tag of all rows with the same value, write a `generate` block with `distinct: COLUMN`"
+    if (total := total_of(rows)) is not None:
+        cure += f"; line {total[0]} is perhaps no matter ({quoted(total[1])}): delete it"
+    if error.candidates is None:
+        return cure
+    if not error.candidates:
+        return f"; no column has a value in every row and no value twice: complete the file{cure}"
+    candidates = listed(map(quoted, error.candidates))
+    return f"; name one with --key: {candidates}, such as `{command(error.candidates[0])}`{cure}"
 
 
 def table_of(file: Path, name: str) -> CsvTable:
     """Return delimiter, encoding, columns and rows. Raise `Problems` with what would fail when planning."""
-    data = content_of(file, name)
+    data, header = content_of(file, name), None
     try:
         encoding = _encoding(data, name)
-        delimiter = likely_delimiter(with_line_feeds(text_of(data, name, encoding)))
+        text = with_line_feeds(text_of(data, name, encoding))
+        header, delimiter = header_below(text), likely_delimiter(text)
         rows = list(csv_rows(data, name, Form(encoding, delimiter)))
     except SourceTrouble as trouble:
-        raise Problems([_problem(name, trouble.message, trouble.line or 1, trouble.column or 1)]) from None
+        message = trouble.message + _above(header)
+        raise Problems([_problem(name, message, trouble.line or 1, trouble.column or 1)]) from None
     if not rows:
         raise Problems([_problem(name, "the file has no rows below a header, so there is nothing to make tags of", 1)])
-    return CsvTable(delimiter, encoding, tuple(rows[0][1]), rows)
+    return CsvTable(header, delimiter, encoding, tuple(rows[0][1]), rows)
 
 
 def _encoding(data: bytes, name: str) -> str:
+    if what := foreign(data):
+        raise SourceTrouble(what, name, 1)
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return "utf-16"
     if wide := wide_encoding(data):
@@ -121,7 +166,7 @@ def _problem(name: str, message: str, line: int, column: int = 1, code: str = "b
     return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=name, line=line, column=column)
 
 
-def manifest_of(table: CsvTable, path: str, identity: str) -> tuple[str, tuple[str, ...]]:
+def manifest_of(table: CsvTable, path: str, identity: str, status: StatusColumn | None) -> tuple[str, tuple[str, ...]]:
     """Return a manifest with one block, whose fields are guessed from the column names, for a person to correct.
 
     The second value are the columns that are left out.
@@ -137,7 +182,13 @@ def manifest_of(table: CsvTable, path: str, identity: str) -> tuple[str, tuple[s
         column = _called([column for column in free if column not in used], names)
         if column is not None:
             used[column] = field
-    fields = [(field, _value(column)) for column, field in used.items()]
+    ragged = {column for column, cells in values.items() if any(cell != cell.strip() for cell in cells)}
+    empty = {column for column, cells in values.items() if not all(map(str.strip, cells))}
+
+    def value(column: str, *, optional: bool = False) -> str:
+        return _value(column, " | trim" * (column in ragged) + " or none" * (optional and column in empty))
+
+    fields = [(field, value(column)) for column, field in used.items()]
     if (keywords := _called([column for column in free if column not in used], KEYWORDS)) is not None:
         used[keywords] = "keywords"
         fields.append(("keywords", _value(keywords, " | words(',;')")))
@@ -148,21 +199,26 @@ def manifest_of(table: CsvTable, path: str, identity: str) -> tuple[str, tuple[s
         "#",
         "# One tag for each row. The fields were guessed from the names of the columns: check them before you apply.",
         "",
+        f"# {VISIBILITY}",
         "defaults:",
-        "  tags: {visibility: PUBLIC, managedBy: syncengine}",
+        "  tags: {visibility: PRIVATE, managedBy: syncengine}",
         "",
         "generate:",
         f"  - forEach: {{{', '.join(_for_each(table, path))}}}",
         "    as: matter",
+        *([f"    # when: {_condition(status, trim=status.column in ragged)}"] if status else []),
         "    tags:",
         *_fields(fields),
     ]
     if rest:
-        lines += ["        metadata:", *(f"          {_name(column)}: {_value(column)}" for column in rest)]
+        lines += [
+            "        metadata:",
+            *(f"          {_name(column)}: {value(column, optional=True)}" for column in rest),
+        ]
     if left_out:
         lines += [
             "# These columns may hold persons or addresses, and are left out; to use one, move its line to `metadata`:",
-            *(f"#         {_name(column)}: {_value(column)}" for column in left_out),
+            *(f"#         {_name(column)}: {value(column, optional=True)}" for column in left_out),
         ]
     return "\n".join(lines) + "\n", left_out
 
@@ -188,9 +244,25 @@ def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
 
 def _value(column: str, filters: str = "") -> str:
     """Return the template of a cell, as YAML."""
+    return _quoted(f"{{{{ {_cell(column)}{filters} }}}}")
+
+
+def _cell(column: str) -> str:
     is_plain = _IDENTIFIER.fullmatch(column) and column not in _METHODS
-    cell = f"matter.{column}" if is_plain else f"matter[{_escaped(column)}]"
-    return _quoted(f"{{{{ {cell}{filters} }}}}")
+    return f"matter.{column}" if is_plain else f"matter[{_escaped(column)}]"
+
+
+def _condition(status: StatusColumn, *, trim: bool) -> str:
+    """Return the condition that a matter is live, with the file's own values, as a plain scalar of YAML."""
+    cell = _cell(status.column) + " | trim" * trim
+    live = [_literal(value) for value in status.live]
+    condition = f"{cell} == {live[0]}" if len(live) == 1 else f"{cell} in [{', '.join(live)}]"
+    return condition if ": " not in condition and " #" not in condition else _quoted(condition)
+
+
+def _literal(text: str) -> str:
+    """Return a text in an expression, in single quotes if nothing in it must be escaped."""
+    return f"'{text}'" if text.isprintable() and not {"'", "\\"} & set(text) else _escaped(text)
 
 
 def _name(column: str) -> str:

@@ -15,9 +15,10 @@ EXTRA = "postgresql"
 STRANGER = "syncengine"
 """The name of an unrelated library on the package index, for file synchronization."""
 _WHEEL = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
+GIT_WAY = "A Git repository with the commit"
 WAYS = {
     "A name that your team owns on a package index, with the version": f"firm-syncengine=={__version__}",
-    "A Git repository with the commit": f"git+https://git.example.com/tools/{STRANGER}.git@COMMIT",
+    GIT_WAY: f"git+https://git.example.com/tools/{STRANGER}.git@COMMIT",
     "A wheel in your repository, or at a URL": f"vendor/{_WHEEL}",
 }
 """The ways to say what is installed, each with an example. No public index has this program."""

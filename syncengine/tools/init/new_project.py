@@ -25,6 +25,11 @@ EXAMPLES = {"github": "ci/github-actions.yml", "gitlab": "ci/gitlab-ci.yml"}
 """The CI files, as stored in a project without a chosen host."""
 CI = {"github": ".github/workflows/syncengine.yml", "gitlab": ".gitlab-ci.yml"}
 """The paths from the root of a repository at which each host reads its CI file."""
+EXAMPLE_HEAD = """\
+# An example to read: no host runs it here. `syncengine init --ci {host} --install REQUIREMENT` writes these jobs to
+# {file}, with what they install.
+#
+"""
 
 
 class Begun(NamedTuple):
@@ -42,7 +47,8 @@ def starter_files(installation: Installation = UNCHOSEN, ci: str | None = None, 
     root = files("syncengine.tools.init").joinpath("files")
     contents = {RENAMED.get(name, name): laid(text, installation, branch) for name, text in sorted(_below(root, ""))}
     if ci is None:
-        return contents
+        heads = {EXAMPLES[host]: EXAMPLE_HEAD.format(host=host, file=file) for host, file in CI.items()}
+        return {name: heads.get(name, "") + text for name, text in contents.items()}
     own = {name: text for name, text in contents.items() if name not in EXAMPLES.values()}
     return {**own, CI[ci]: contents[EXAMPLES[ci]]}
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from syncengine.document.nodes import quoted
+from syncengine.tools.init.from_csv import MANIFEST, Generated
 from syncengine.tools.init.installation import Installation
 
 _SANDBOX = "It plans against the embedded sandbox, where nothing is real."
@@ -32,12 +36,32 @@ _CHECK = {
 }
 
 
+def advice(made: Generated) -> Iterator[str]:
+    """Yield what a person should know about the manifest that was made from a list."""
+    if made.left_out:
+        yield (
+            f"Columns that may hold persons or addresses are left out: {', '.join(map(quoted, made.left_out))}; "
+            f"the end of {MANIFEST} says how to use them."
+        )
+    if made.status is not None:
+        counts = ", ".join(f"{rows} × {quoted(v) if v else 'empty'}" for v, rows in made.status.counts.items())
+        yield (
+            f"Column {quoted(made.status.column)} may say which matters are closed: {counts}. All rows become tags "
+            f"until you take the `#` from `when` in {MANIFEST}. A matter that later leaves the list is forgotten: its "
+            "tag goes on tagging time. With `policy.tagRemoval: retire` it loses its keywords instead."
+        )
+    if made.total is not None:
+        yield f"Line {made.total[0]} is perhaps no matter ({quoted(made.total[1])}): if so, delete it from the file."
+
+
 def in_sandbox(run: str, generated: str | None) -> list[str]:
     """Return the first steps of a new project. `run` begins a command that names the folder.
 
     `generated` is the manifest that was made from the user's own data, if any.
     """
-    check = [f"Check the fields that were guessed in {generated}."] if generated else []
+    check = (
+        [f"Check the fields that were guessed in {generated}, and `visibility: PRIVATE` there."] if generated else []
+    )
     return [*check, f"`{run}plan`, then `{run}apply`. {_SANDBOX}"]
 
 
@@ -46,25 +70,46 @@ def of_project(run: str) -> list[str]:
     return [
         f"For the real service: {_SERVICE[0].lower()}{_SERVICE[1:].format(run=run)}",
         _ADOPT.format(run=run),
-        f"For pull requests: `{run}init --ci github --install REQUIREMENT`, or gitlab.",
+        f"For pull requests: `{run}init --ci github`, or gitlab; it shows how to say what the jobs install.",
     ]
 
 
-def of_jobs(run: str, host: str, file: str, branch: str, installation: Installation) -> list[str]:
-    """Return the steps until the jobs of a host work; `file` has them, and a push to `branch` applies."""
+def of_jobs(run: str, host: str, branch: str, commit: str) -> list[str]:
+    """Return the steps until the jobs of a host work; a push to `branch` applies.
+
+    `commit` is the step for the file with the jobs.
+    """
     return [
         _SERVICE.format(run=run),
         "Create the database of the state, with a role that writes and one that may only SELECT, and set "
-        "state: {env: SYNCENGINE_STATE}.",
+        "state: {env: SYNCENGINE_STATE}. A state in Git (git+ref://…) needs no database, but one "
+        "URL that may push, and one that may only fetch.",
         _ADOPT.format(run=run),
         f"Apply once by hand, since a job creates no state: `{run}apply --new-state`.",
         *(each.format(branch=branch) for each in _SETTINGS[host]),
-        _commit(file, installation),
+        commit,
         _CHECK[host],
     ]
 
 
-def _commit(file: str, installation: Installation) -> str:
+def of_kept(file: str, installed: Installation | None) -> str:
+    """Return the step for a file of jobs that was there, and whose jobs install `installed`, if that can be told."""
+    if installed is None:
+        return (
+            f"{file} was not changed. If it lacks these jobs, move it away, repeat this command, and join both files."
+        )
+    return (
+        f"{file} was not changed: its jobs still install {_named(installed)}. To change that, edit SYNCENGINE_PACKAGE "
+        "in it, or move it away and repeat this command; then commit it."
+    )
+
+
+def _named(installation: Installation) -> str:
+    return installation.package + (f" from {installation.mirror}" if installation.mirror else "")
+
+
+def of_written(file: str, installation: Installation) -> str:
+    """Return the step that commits a file of jobs, which install what was chosen."""
     name, _, url = installation.package.partition(" @ ")
     name = name.partition("[")[0]
     if url or installation.mirror:
