@@ -90,14 +90,18 @@ def _with_cause(excess: Excess, state: State) -> Excess:
     return replace(excess, cause=last_change(state, Key.parse(excess.address))) if excess.address else excess
 
 
+def refuse_missing(files: Sequence[str]) -> None:
+    """Refuse to apply when these files of reviewed plans, if any, do not exist."""
+    if files:
+        names = ", ".join(files)
+        message = f"the reviewed plan {names} does not exist; nothing was sent: fetch it, or leave --reviewed out"
+        raise StalePlan(message, code=MISSING)
+
+
 def refuse_more_than_reviewed(plan: Plan, review: Review | None, state: State, project: Project) -> None:
-    """Refuse to apply when a reviewed plan is missing, or when nobody reviewed a change."""
+    """Refuse to apply a change that nobody reviewed."""
     if review is None:
         return
-    if review.missing:
-        files = ", ".join(review.missing)
-        message = f"the reviewed plan {files} does not exist; nothing was sent: fetch it, or leave --reviewed out"
-        raise StalePlan(message, code=MISSING)
     valid = [each for each in review.plans if not each.is_denied]
     if excess := compared(plan, valid, state, project).excess:
         raise MoreThanReviewed(

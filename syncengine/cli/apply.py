@@ -13,7 +13,7 @@ import click
 from msgspec import structs
 
 from syncengine.apply.report import Report, RunStatus
-from syncengine.apply.reviewed import DENIED
+from syncengine.apply.reviewed import DENIED, refuse_missing
 from syncengine.cli import completion
 from syncengine.cli.data_output import output_format
 from syncengine.cli.empty_values import refuse_empty
@@ -269,9 +269,8 @@ def _review(options: Globals, chosen: Mapping[str, Any]) -> Review | None:
     from syncengine.render.reviewed import read_reviewed
 
     named = {name: options.folder / name for name in dict.fromkeys(chosen["reviewed"])}
-    plans = tuple(read_reviewed(path, name) for name, path in named.items() if os.path.lexists(path))
-    missing = tuple(name for name, path in named.items() if not os.path.lexists(path))
-    return Review(plans, missing) if named else None
+    refuse_missing([name for name, path in named.items() if not os.path.lexists(path)])
+    return Review(tuple(read_reviewed(path, name) for name, path in named.items())) if named else None
 
 
 MORE = ("allow_older", "allow_unmerged", "new_state", "max_errors", "lock_timeout")

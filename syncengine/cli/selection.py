@@ -21,7 +21,11 @@ SELECTION = (
     click.option("--no-delete", is_flag=True, help="Leave out removals and cleared values."),
     click.option("--redo", is_flag=True, help="Include changes of undone runs again."),
     click.option(
-        "--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve exactly these removals."
+        "--approve-deletes",
+        "approvals",
+        metavar="COUNT@HASH",
+        multiple=True,
+        help="Approve exactly these removals and tags made public.",
     ),
 )
 

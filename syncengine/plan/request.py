@@ -34,10 +34,9 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The reviewed plans of an apply, and the files of plans that do not exist."""
+    """The reviewed plans of an apply."""
 
     plans: tuple[ReviewedPlan, ...] = ()
-    missing: tuple[str, ...] = ()
 
     @property
     def denied(self) -> tuple[str, ...]:

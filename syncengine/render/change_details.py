@@ -26,6 +26,8 @@ class Room(NamedTuple):
 
 
 BRIEF = Room(LONGEST, 8)
+MANY_ITEMS = Room(LONGEST, 40)
+"""The room of an update: short values, but so many items that hardly any change needs more."""
 WIDE = Room(240, 40)
 ALL = Room(None, None)
 
@@ -37,7 +39,6 @@ class SpanMark(StrEnum):
     NEW = "new"
     TEXT = "text"
     REMARK = "remark"
-    LEFT_OUT = "left-out"
 
 
 class Span(NamedTuple):
@@ -180,7 +181,7 @@ def _others(change: Change, fields: Sequence[FieldChange]) -> Sequence[FieldChan
 
 def _left_out(change: Change, fields: Sequence[FieldChange]) -> Details:
     count = len(_others(change, fields))
-    return _some("", (Span(f"… {count_of(count, 'more field')}", SpanMark.LEFT_OUT),) if count else ())
+    return _some("", (Span(f"… {count_of(count, 'more field')}"),) if count else ())
 
 
 def _brief(change: Change, names: Sequence[str]) -> list[FieldChange]:

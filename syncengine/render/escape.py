@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
 
 _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
 _WIDE = frozenset("WF")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 LONGEST = 60
 """The number of letters above which a value in a row is cut."""
+EXCERPT = 240
+"""The number of letters that an excerpt of one text shows, without the `…` between its parts."""
+LEAST_WINDOW = 40
+"""The smallest number of letters of one part of an excerpt: its context, and room for a word or two."""
+COMPARED = 100_000
+"""The largest product of the numbers of words in two texts that are compared word by word, in a few milliseconds."""
 _CONTEXT = 12
+_WORD = re.compile(r"[^\W\u3000-\U0010ffff]+[^\w\u3000-\U0010ffff]*|.", re.DOTALL)
+"""A word with what follows it; where words are written without blanks, a letter."""
 _MARKED = re.compile(r"##(?=[A-Za-z]*\[)")
 """Commands of CI runners that work anywhere in a line: `##[error]`, `##vso[…]`, `##teamcity[…]`."""
 _LEADING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*:):", re.M)
@@ -100,12 +110,14 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 
 def excerpts(before: str, after: str, longest: int = LONGEST) -> tuple[str, str]:
-    """Return both texts, or of long ones only the parts that differ, with a little context."""
+    """Return both texts, or of long ones only the parts that differ, each with a little context.
+
+    When the parts are longer than `EXCERPT`, each is cut to its share, and the last ones of very many are left out.
+    """
     if max(len(before), len(after)) <= longest:
         return before, after
-    head = shared_length(before, after)
-    tail = shared_length(before[head:][::-1], after[head:][::-1])
-    return _window(before, head, tail, longest), _window(after, head, tail, longest)
+    edits = _edits(before, after)
+    return _windows(before, [old for old, _ in edits]), _windows(after, [new for _, new in edits])
 
 
 def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
@@ -113,10 +125,36 @@ def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _window(text: str, head: int, tail: int, longest: int) -> str:
-    """Return the text without its common head and tail, except for a little context."""
-    start = max(0, head - _CONTEXT)
-    end = len(text) - max(0, tail - _CONTEXT)
-    if end - start > longest:
-        end = start + longest - 1
-    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+_Place = tuple[int, int]
+"""The first letter of a part of a text, and the first one behind it."""
+
+
+def _edits(before: str, after: str) -> list[tuple[_Place, _Place]]:
+    """Return where two texts differ, word by word; differences with little between them are one."""
+    head = shared_length(before, after)
+    tail = shared_length(before[head:][::-1], after[head:][::-1])
+    old, new = (_WORD.findall(text[head : len(text) - tail]) for text in (before, after))
+    if len(old) * len(new) > COMPARED:
+        return [((head, len(before) - tail), (head, len(after) - tail))]
+    old_ends, new_ends = (list(accumulate(map(len, words), initial=head)) for words in (old, new))
+    edits: list[tuple[_Place, _Place]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        one, other = (old_ends[a], old_ends[b]), (new_ends[c], new_ends[d])
+        if edits and one[0] - edits[-1][0][1] <= 2 * _CONTEXT:
+            first, second = edits.pop()
+            one, other = (first[0], one[1]), (second[0], other[1])
+        edits.append((one, other))
+    return edits or [((head, head), (head, head))]
+
+
+def _windows(text: str, places: Sequence[_Place]) -> str:
+    """Return the parts of a text at the places with a little context, and `…` for what is between and around them."""
+    windows = [(max(0, start - _CONTEXT), min(len(text), end + _CONTEXT)) for start, end in places]
+    if sum(end - start for start, end in windows) > EXCERPT:
+        windows = windows[: EXCERPT // LEAST_WINDOW]
+        share = EXCERPT // len(windows)
+        windows = [(start, min(end, start + share)) for start, end in windows]
+    parts = "…".join(text[start:end] for start, end in windows)
+    return ("…" if windows[0][0] else "") + parts + ("…" if windows[-1][1] < len(text) else "")

@@ -133,7 +133,9 @@ class GateState(OpenModel, frozen=True, omit_defaults=True):
 
     tripped: Annotated[bool, "Whether an approval is needed that has not been given."]
     reasons: Annotated[tuple[str, ...], "The reasons, each with its numbers and its limit."]
-    approve: Annotated[str | None, "The approval of all removals, COUNT@HASH; null if no approval is needed."]
+    approve: Annotated[
+        str | None, "The approval of all removals and all tags made public, COUNT@HASH; null if no approval is needed."
+    ]
     units: Annotated[list[GateUnit], "The units that need an approval or have one."]
     approved: Annotated[GateApproval | None, "The place of the approval of these very removals; null if none."]
     tripped_by: Annotated[

@@ -59,9 +59,14 @@ def heading(gate: Gate) -> str:
     if gate.approved is not None:
         places = {str(unit.approved) for unit in gate.shown}
         if len(places) <= 1:
-            about = "these removals" if _kinds(gate.shown) - {RULE, OPENED} else "everything that needs approval"
-            return f"Approved: {file_name(str(gate.approved))} approves {about}."
+            return f"Approved: {file_name(str(gate.approved))} approves {_approved(_kinds(gate.shown))}."
     return "Approved: everything that needs approval has been approved."
+
+
+def _approved(kinds: set[str]) -> str:
+    if RULE in kinds:
+        return "everything that needs approval"
+    return "these removals and tags made public" if OPENED in kinds else "these removals"
 
 
 def unit_lines(gate: Gate) -> Iterator[UnitLine]:
@@ -106,13 +111,13 @@ def ways_to_approve(gate: Gate, look: Look, *, is_undo: bool = False) -> Iterato
 
 
 def for_everything(gate: Gate) -> str:
-    """Return the approval of all removals; empty when only rules need one, which it would not approve."""
+    """Return the approval of all removals and openings; empty when only rules need one, which it does not approve."""
     needs = any(unit.is_open and unit.kind != RULE for unit in gate.units)
     return visible(gate.approve) if gate.approve and needs else ""
 
 
 def everything(gate: Gate) -> str:
-    """Return the words for everything that the approval of all removals covers."""
+    """Return the words for everything that this approval covers."""
     return "everything that this plan removes" + (" or makes public" if OPENED in _kinds(gate.units) else "")
 
 

@@ -96,22 +96,29 @@ def plan_markdown(plan: Plan, look: Look = PLAIN, limit: int = LIMIT) -> str:
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LONG
     sections, foremost, first = sections_of(own, fold, limit // LEAST_ROW), said_first(plan), warned_first(plan)
     first_line, *lines = head_lines(own)
-    frame = (
-        *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
-        *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in first),
-        MarkdownBlock(f"### {prose(first_line)}\n", [*_opening(own, lines, sections)]),
-        *_denials(denials(plan.diagnostics)),
-        *_gate(plan.gate, tripped_by(plan)),
-        *_since(plan),
-    )
-    rows = _Rows(look, sections, limit - len(within(frame, limit)), limit // NAMES)
-    blocks = (
-        *frame,
-        *(block for section in sections for block in _section(section, rows)),
-        *_waiting(plan, fold, look),
-        *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in (*foremost, *first)),
-    )
-    return within(blocks, limit)
+    waiting = waiting_part(plan)
+    aside = sections_of(waiting, fold) if waiting is not None else ()
+
+    def pages(*, is_cut: bool) -> _Pages:
+        frame = (
+            *(MarkdownBlock(f"> **{prose(first_sentence(d))}**", [""]) for d in foremost),
+            *(MarkdownBlock(f"> {prose(first_sentence(d))}", [""]) for d in first),
+            MarkdownBlock(f"### {prose(first_line)}\n", [*_opening(own, lines, is_abridged=is_cut)]),
+            *_denials(denials(plan.diagnostics)),
+            *_gate(plan.gate, tripped_by(plan)),
+            *_since(plan),
+        )
+        rows = _Rows(look, sections, limit - len(within(frame, limit)), limit // NAMES)
+        blocks = (
+            *frame,
+            *(block for section in sections for block in _section(section, rows)),
+            *(_waiting(waiting, aside, look) if waiting is not None else ()),
+            *diagnostic_blocks(d for d in others(plan.diagnostics) if d not in (*foremost, *first)),
+        )
+        return _fitted(blocks, limit)
+
+    found = pages(is_cut=is_abridged((*sections, *aside)))
+    return pages(is_cut=True).text if found.is_cut else found.text  # what does not fit is known when all is laid out
 
 
 def _since(plan: Plan) -> Iterator[MarkdownBlock]:
@@ -120,17 +127,19 @@ def _since(plan: Plan) -> Iterator[MarkdownBlock]:
         yield MarkdownBlock(f"**{prose(since_heading(plan.since))}**\n", lines)
 
 
-def _waiting(plan: Plan, fold: Fold, look: Look) -> Iterator[MarkdownBlock]:
+def _waiting(waiting: Plan, sections: Iterable[Section], look: Look) -> Iterator[MarkdownBlock]:
     """Yield the changes from outside the pull request, folded behind one line."""
-    if (waiting := waiting_part(plan)) is not None:
-        title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
-        look = replace(look, links=look.links.at(None))
-        lines = [line for section in sections_of(waiting, fold) for line in _flat(section, look)]
-        yield MarkdownBlock(title, [Ranked(line, Rank.UNLIKE) for line in lines], "</details>")
+    title = f"<details><summary>{escape(waiting_line(waiting))}</summary>\n"
+    look = replace(look, links=look.links.at(None))
+    yield MarkdownBlock(title, [line for section in sections for line in _flat(section, look)], "</details>")
 
 
-def _flat(section: Section, look: Look) -> Iterator[str]:
-    yield from (f"**{prose(section.title)}**", "", *(_row(row, look, LEAST_NAMES)[0] for row in section.rows), "")
+def _flat(section: Section, look: Look) -> Iterator[Ranked]:
+    yield from (Ranked(f"**{prose(section.title)}**", Rank.UNLIKE), Ranked("", Rank.UNLIKE))
+    for row in section.rows:
+        text, unnamed = _row(row, look, LEAST_NAMES)
+        yield Ranked(text, Rank.UNLIKE, unnamed=unnamed)
+    yield Ranked("", Rank.UNLIKE)
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN, limit: int = LIMIT) -> str:
@@ -139,8 +148,19 @@ def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN, limi
     return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), limit)
 
 
+class _Pages(NamedTuple):
+    """Blocks as one text, and whether lines or names are cut from it."""
+
+    text: str
+    is_cut: bool
+
+
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
     """Return the blocks in at most `limit` characters; the last line counts the lines and names that are cut."""
+    return _fitted(blocks, limit).text
+
+
+def _fitted(blocks: Iterable[MarkdownBlock], limit: int) -> _Pages:
     fitting = [(block, [_ranked(line) for line in block.lines]) for block in blocks]
     counted = sum(len(_more(sum(line.resources for line in lines), block)) + 2 for block, lines in fitting)
     printed = _printed(fitting, limit - _RESERVE - counted)
@@ -156,7 +176,7 @@ def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
             missing = 0
     cut = sum(len(lines) - len(numbers) for (_, lines), numbers in zip(fitting, printed, strict=True))
     unnamed = sum(lines[n].unnamed for (_, lines), numbers in zip(fitting, printed, strict=True) for n in numbers)
-    return "\n\n".join((*pages, *_cut(cut, unnamed))) + "\n"
+    return _Pages("\n\n".join((*pages, *_cut(cut, unnamed))) + "\n", bool(cut or unnamed))
 
 
 def _more(resources: int, block: MarkdownBlock) -> str:
@@ -194,7 +214,10 @@ def _printed(fitting: Sequence[tuple[MarkdownBlock, Sequence[Ranked]]], room: in
 
 def code(text: str) -> str:
     """Return the text as a code span whose fence is longer than any run of backticks inside."""
-    text = cut(visible(text), _LONGEST_CODE)
+    return _span(cut(visible(text), _LONGEST_CODE))
+
+
+def _span(text: str) -> str:
     if not text.strip():
         return f"<code>{text}</code>"
     fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
@@ -216,10 +239,10 @@ def _plain(text: str, *, links: bool) -> str:
     return _REFERENCE.sub(r"\g<0>&#8203;", unlinked).replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
 
-def _opening(plan: Plan, lines: Sequence[str], sections: Iterable[Section]) -> Iterator[str]:
+def _opening(plan: Plan, lines: Sequence[str], *, is_abridged: bool) -> Iterator[str]:
     yield from (*(f"{prose(line, links=True)}  " for line in lines[:-1]), prose(lines[-1], links=True), "")
     yield from _table(plan.summary)
-    if is_abridged(sections):
+    if is_abridged:
         yield from ("", prose(ABRIDGED))
 
 
@@ -358,9 +381,9 @@ def _open_rows(rows: Sequence[SectionRow]) -> tuple[int, int]:
 
 def _row(row: SectionRow, look: Look, names: int) -> tuple[str, int]:
     """Return the text of a row, and the number of its group's names that are left out."""
-    subject = f"**{prose(row.subject)}**" if row.label else f"**{code(row.subject)}**"
-    parts = [code(row.symbol), subject, *(code(str(detail)) for detail in row.details)]
-    parts += [code(row.example)] if row.example else []
+    subject = f"**{prose(row.subject)}**" if row.label else f"**{_span(row.subject)}**"
+    parts = [code(row.symbol), subject, *(_span(str(detail)) for detail in row.details)]
+    parts += [_span(row.example)] if row.example else []
     parts += [f"— {_place(row, look)}"] if row.place else []
     margin = "  " * row.depth
     listed, unnamed = _names(row.names, names, f"{margin}  ") if row.label else ("", 0)

@@ -108,6 +108,8 @@ def headline(report: Report) -> str:
         return _achieved(report)
     totals = report.totals
     traffic = f"{requests(totals.requests)}, {count_of(totals.retries, 'retry')}" if totals.retries else ""
+    if not totals.requests and totals.applied and report.status is RunStatus.COMPLETE:
+        return f"Applied {count_of(totals.applied, 'change')}, recorded here only: nothing was sent."
     return f"{_achieved(report)} {traffic or requests(totals.requests)}."
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, overload
 from msgspec import Struct
 
 from syncengine.render.arrangement import MANY, AlikeGroup, arranged
-from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room, SpanMark
+from syncengine.render.change_details import ALL, BRIEF, WIDE, Details, Room
 from syncengine.render.escape import file_name
 from syncengine.render.section_entries import SectionEntries
 from syncengine.render.shape_details import example_of, group_details
@@ -97,7 +97,7 @@ class LazyMembers(Sequence[Member]):
 class SectionRow(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label`, followed by `details`.
 
-    `abridged` rows leave out details of their members. `rows` are those of the members, when kept behind the group.
+    `abridged` rows do not say all of their members. `rows` are those of the members, when kept behind the group.
     The details of a `line` are neither cut nor left out: a rendering shows as many as fit beside the name.
     """
 
@@ -193,7 +193,7 @@ class RowMaker(NamedTuple):
 
     def row(self, number: int, room: Room, whole: bool, rank: Rank, *, is_line: bool = False) -> SectionRow:
         details = self.details(number, room, whole)
-        abridged = any(span.mark is SpanMark.LEFT_OUT for detail in details for span in detail.spans)
+        abridged = room is not ALL and not _says(details) >= _says(self.details(number, ALL, whole))
         return SectionRow(
             self.symbol,
             (self.member(number),),
@@ -203,6 +203,10 @@ class RowMaker(NamedTuple):
             rank=rank,
             is_line=is_line,
         )
+
+
+def _says(details: Details) -> set[str]:
+    return {str(detail) for detail in details}
 
 
 def folded(entries: SectionEntries, make: RowMaker, how: Folding) -> FoldedRows:
@@ -270,7 +274,7 @@ class _Rows:
 
     def _group(self, group: AlikeGroup, rank: Rank) -> tuple[SectionRow, ...]:
         """Return one row for all changes with the same shapes, with an example when their values differ."""
-        how, first = self.how, group.members[0]
+        how, first, make_details = self.how, group.members[0], self.make.details
         details = how.total(group.members) if how.total else group_details(group, fresh=how.fresh)
         if how.total:
             lost = "; ".join(map(str, how.loses(first))) if how.loses else ""
@@ -279,7 +283,9 @@ class _Rows:
             example = example_of(self.entries.names[first], group, fresh=how.fresh)
         count = number(len(group.members))
         label = f"{count} ×" if details else count_of(len(group.members), how.noun)
-        return self._together(group.members, label, details, example, rank, abridged=bool(example))
+        # A total names the losses of one resource at most, and a shape describes all of them.
+        is_total = how.total is not None and any(make_details(number, ALL, True) for number in group.members)
+        return self._together(group.members, label, details, example, rank, abridged=is_total or bool(example))
 
     def _rest(self, numbers: Sequence[int], rank: Rank) -> tuple[SectionRow, ...]:
         label = f"{number(len(numbers))} {self.how.more}"

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from syncengine.render.arrangement import AlikeGroup
 from syncengine.render.change_aspects import ADDED, METADATA, REMOVED
 from syncengine.render.change_details import (
+    ALL,
     WIDE,
     ChangeDetail,
     Details,
+    Room,
     Span,
     SpanMark,
     came_and_went,
@@ -28,7 +30,7 @@ Spans = tuple[Span, ...]
 
 
 def group_details(group: AlikeGroup, *, fresh: bool) -> Details:
-    """Return one detail for each shape; `fresh` resources are new, so their details show no old values."""
+    """Return one detail for each shape, with all its values; `fresh` resources are new and show no old values."""
     return tuple(
         _detail(label, note, _spans(group, place, shape, fresh))
         for place, (label, note, shape) in enumerate(group.shapes)
@@ -39,7 +41,7 @@ def group_details(group: AlikeGroup, *, fresh: bool) -> Details:
 def example_of(name: str, group: AlikeGroup, *, fresh: bool) -> str:
     """Return an example: the first member's values for the shapes that do not fix the values themselves."""
     parts = [
-        str(_detail(each.label, "", _exact(aspect, fresh)))
+        str(_detail(each.label, "", _exact(aspect, fresh, WIDE)))
         for each, aspect in zip(group.shapes, group.example, strict=True)
         if each.shape and each.shape.rule != "same"
     ]
@@ -56,7 +58,7 @@ def _detail(label: str, note: str, spans: Spans) -> ChangeDetail:
 def _spans(group: AlikeGroup, place: int, shape: ValueShape, fresh: bool) -> Spans:
     label = group.shapes[place].label
     if shape.rule == "same":
-        return _exact(group.example[place], fresh)
+        return _exact(group.example[place], fresh, ALL)
     if shape.rule == "set":
         old = _various(label, group.before(place))
         return (*old, Span(" → "), Span(_shown(label, shape.parameters[0]), SpanMark.NEW))
@@ -65,16 +67,16 @@ def _spans(group: AlikeGroup, place: int, shape: ValueShape, fresh: bool) -> Spa
     return WORDS[shape.rule](shape.parameters)
 
 
-def _exact(aspect: Aspect, fresh: bool) -> Spans:
+def _exact(aspect: Aspect, fresh: bool, room: Room) -> Spans:
     """Return the exact values of an aspect."""
     label = aspect.label
     if label in (ADDED, REMOVED) and isinstance(aspect.after, tuple):
-        return came_and_went(aspect.after, (), WIDE) if label == ADDED else came_and_went((), aspect.after, WIDE)
+        return came_and_went(aspect.after, (), room) if label == ADDED else came_and_went((), aspect.after, room)
     if not label:
         return remark(_text(aspect.after)).spans
     if fresh and aspect.before is None:
-        return (Span(_shown(label, aspect.after), SpanMark.NEW),)
-    return value_spans(_field(label), aspect.before, aspect.after, WIDE)
+        return (Span(shown(_field(label), aspect.after, room), SpanMark.NEW),)
+    return value_spans(_field(label), aspect.before, aspect.after, room)
 
 
 def _field(label: str) -> str:
@@ -83,7 +85,7 @@ def _field(label: str) -> str:
 
 
 def _shown(label: str, value: object) -> str:
-    return shown(_field(label), value, WIDE)
+    return shown(_field(label), value, ALL)
 
 
 def _text(value: object) -> str:
@@ -99,12 +101,12 @@ def _various(label: str, before: Iterable[Value | None]) -> Spans:
 
 
 def _range(label: str, way: str, instants: Sequence[int]) -> Spans:
-    first, last = (shown(label, at, WIDE) for at in (min(instants), max(instants)))
+    first, last = (shown(label, at, ALL) for at in (min(instants), max(instants)))
     return (Span(f"{way}, ", SpanMark.REMARK), Span(first if first == last else f"{first} to {last}", SpanMark.NEW))
 
 
 def _quoted(text: object) -> str:
-    return quoted(WIDE.cut(_text(text)))
+    return quoted(_text(text))
 
 
 def _new(sign: str, text: object, where: str = "") -> Spans:
@@ -126,7 +128,7 @@ def _replacement(parameters: Parameters) -> Spans:
 
 def _moved_items(parameters: Parameters) -> Spans:
     gains, losses = (tuple(map(str, each)) if isinstance(each, tuple) else () for each in parameters)
-    return came_and_went(gains, losses, WIDE)
+    return came_and_went(gains, losses, ALL)
 
 
 def _own_name(parts: Sequence[object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from syncengine.errors import Diagnostic
 from syncengine.plan.diff import Action
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
-from syncengine.render.create_lines import GAP, INDENT, CreateLine, CreateLines, create_lines
+from syncengine.render.create_lines import GAP, INDENT, NAME_COLUMN, CreateLine, CreateLines, create_lines
 from syncengine.render.denials import denials, others
 from syncengine.render.denials import heading as heading_of_denials
 from syncengine.render.diagnostics import diagnostic_lines, warnings_first
@@ -47,10 +47,11 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     own, fold = own_part(plan), Fold.NOTHING if look.verbose else Fold.LINES
     sections = [_section(section, look) for section in sections_of(own, fold)]
     foremost, first = said_first(plan), warned_first(plan)
+    is_waiting_folded = fold is not Fold.NOTHING and waiting_part(plan) is not None
     blocks = (
         (line for diagnostic in foremost for line in paragraph(first_sentence(diagnostic), look, Tone.HEADING)),
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
-        _opening(own, look, is_abridged=any(section.is_abridged for section in sections)),
+        _opening(own, look, is_abridged=is_waiting_folded or any(section.is_abridged for section in sections)),
         _since(plan, look),
         *(section.lines for section in sections),
         *_waiting(plan, fold, look),
@@ -116,13 +117,15 @@ def _section(section: Section, look: Look) -> _SectionText:
     lines = iter(created.lines)
     rows = [_line(row, next(lines), look) if row.is_line else _prepared(row, look) for row in section.rows]
     limit = look.width - max((cells(row.place) for row in rows if cells(row.place) <= look.width // 2), default=0)
+    rows = _beside(rows, limit - len(GAP))
     heads = [row.head(limit - len(GAP)) for row in rows]
     column = max((cells(head) for head in heads if cells(head) <= limit - len(GAP)), default=0) + len(GAP)
     texts = [
         *_heading(section, created.shared, look, is_all=len(of_lines) == len(rows)),
         *chain.from_iterable(row.lines(head, column, look) for row, head in zip(rows, heads, strict=True)),
     ]
-    return _SectionText(texts, created.is_abridged or is_abridged([section]))
+    is_any_unnamed = any(len(row.members) > _names_shown(row) + 1 for row in section.rows if row.label)
+    return _SectionText(texts, created.is_abridged or is_any_unnamed or is_abridged([section]))
 
 
 def _heading(section: Section, shared: str, look: Look, *, is_all: bool) -> Iterator[str]:
@@ -150,6 +153,13 @@ class _Prepared:
     beyond: tuple[str, ...]
     place: str
     indent: str
+    is_single: bool
+
+    def padded(self, column: int, room: int) -> _Prepared:
+        """Return the row with its details from `column` on, or as it is when they have no room there."""
+        blank = " " * (column - cells(self.name))
+        inline = f"{self.name}{blank}{self.inline.removeprefix(self.name)}"
+        return replace(self, inline=inline) if self.details and cells(inline) <= room else self
 
     def head(self, room: int) -> str:
         """Return the whole row when it fits into `room` columns, else its name only."""
@@ -175,6 +185,13 @@ class _Prepared:
         return margin + painted(self.symbol, SYMBOL_TONES[self.symbol], look) + rest
 
 
+def _beside(rows: Sequence[_Prepared], room: int) -> list[_Prepared]:
+    """Return the rows with the details of single resources in one column, where rows have room for that."""
+    single = [cells(row.name) for row in rows if row.is_single and cells(row.inline) <= room]
+    column = max((width for width in single if width <= NAME_COLUMN), default=0)
+    return [row.padded(column, room) if row.is_single else row for row in rows]
+
+
 def _prepared(row: SectionRow, look: Look) -> _Prepared:
     indent = INDENT * (row.depth + 1)
     name = f"{indent}{row.symbol} {lettered(row.subject, look)}"
@@ -188,6 +205,7 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
         beyond=tuple(lettered(text, look) for text in _beyond(row)),
         place=lettered(row.place, look),
         indent=indent + INDENT * 2,
+        is_single=not row.label,
     )
 
 
@@ -202,6 +220,7 @@ def _line(row: SectionRow, line: CreateLine, look: Look) -> _Prepared:
         beyond=(),
         place=lettered(line.place, look),
         indent=INDENT * 3,
+        is_single=False,
     )
 
 
@@ -210,8 +229,13 @@ def _beyond(row: SectionRow) -> Iterator[str]:
     if row.example:
         yield row.example
     if row.label:
-        most = MOST if row.depth else FEW  # what goes along with something else has not been named by anybody
+        most = _names_shown(row)
         yield comma_list([member.name for member in row.members[: most + 1]], most, count=len(row.members))
+
+
+def _names_shown(row: SectionRow) -> int:
+    """Return how many of its resources a folded row names; `comma_list` names one more rather than count it."""
+    return MOST if row.depth else FEW  # what goes along with something else has not been named by anybody
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.origins import whose
 from syncengine.render import change_aspects, change_details
 from syncengine.render.arrangement import MANY
-from syncengine.render.change_details import ChangeDetail, Details, Room, Span
+from syncengine.render.change_details import BRIEF, MANY_ITEMS, ChangeDetail, Details, Room, Span
 from syncengine.render.escape import quoted, visible
 from syncengine.render.lost_keywords import lost_keywords
 from syncengine.render.rows import (
@@ -338,6 +338,7 @@ def _maker(topic: Topic, entries: _TopicEntries) -> RowMaker:
         if topic.tone is Tone.CREATE:
             found = change_details.created_details(change, room, whole=whole)
         else:
+            room = MANY_ITEMS if room is BRIEF and topic.action is Action.UPDATE else room
             found = topic.details(change, room)
         return (*found, *_unusual(entries.aspects(number)))
 

@@ -220,6 +220,21 @@ def test_a_reviewed_plan_that_is_not_there_allows_nothing(
     assert "error[reviewed-missing]: the reviewed plan nowhere.json does not exist" in told.out + told.err
 
 
+def test_a_reviewed_plan_that_is_not_there_is_told_before_the_gate_and_the_manifests(
+    reviewed: Project, service: Service
+) -> None:
+    """An approval, or a mended manifest, would only lead to the next refusal."""
+    asked = service.asked()
+    reviewed.wants(tags=[])
+    assert apply(reviewed).code == 4
+    closed = apply(reviewed, file="nowhere.json")
+    assert (closed.code, closed.codes) == (5, ["reviewed-missing"])
+    (reviewed.folder / "manifests" / "broken.yaml").write_text("tags: {")
+    broken = apply(reviewed, file="nowhere.json")
+    assert (broken.code, broken.codes) == (5, ["reviewed-missing"])
+    assert service.asked() == asked
+
+
 BAD = {
     "cut off": (lambda text: text[: len(text) // 2], "is damaged"),
     "empty": (lambda text: "", "is damaged"),

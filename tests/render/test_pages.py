@@ -277,7 +277,7 @@ def test_no_page_has_an_invisible_letter(sample: str) -> None:
 @pytest.mark.parametrize("render", [plan_markdown, plan_html])
 def test_an_approved_gate_is_not_shown_as_closed(render: Callable[[Plan], str]) -> None:
     page = render(PLANS["approved"]())
-    assert "Approved: syncengine.yaml:14 approves these removals." in page
+    assert "Approved: syncengine.yaml:14 approves these removals and tags made public." in page
     assert ("closed:" in page, "--approve-deletes" in page) == (False, False)
 
 

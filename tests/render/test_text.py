@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -72,6 +73,18 @@ def test_places_stand_in_one_column() -> None:
     """In a section, the places of all rows that fit begin in the same column."""
     text = plan_text(plan_of(update("A", field("url", "a", "b")), update("LONGER", field("url", "a", "b"))))
     assert len({line.index("manifests/") for line in text.splitlines() if "manifests/" in line}) == 1
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_details_of_names_of_different_lengths_stand_in_one_column(width: int) -> None:
+    """What is done to each is read downwards; a name too long for that does not move the others."""
+    names = ("00016-Tide", "00017-Tidewater", "A" * 40)
+    changes = [update(name, field("visibility", "PRIVATE", "PUBLIC")) for name in names]
+    text = plan_text(plan_of(*changes), Look(width=width))
+    lines = [line for line in text.splitlines() if line.startswith("  ~ 000")]
+    assert len(lines) == 2
+    assert len({line.index("visibility:") for line in lines}) == 1
+    assert lines[1].startswith("  ~ 00017-Tidewater  visibility:")
 
 
 def test_wide_letters_count_for_two_columns() -> None:
@@ -183,7 +196,7 @@ def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:
 def test_an_approved_gate_says_who_approved() -> None:
     """It is not closed, and asks for nothing."""
     text = plan_text(approved())
-    assert "Approved: syncengine.yaml:14 approves these removals.\n" in text
+    assert "Approved: syncengine.yaml:14 approves these removals and tags made public.\n" in text
     assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 
 
@@ -308,6 +321,13 @@ def test_a_report_begins_with_its_counts_and_ends_with_the_next_step() -> None:
 
 def test_a_complete_report_is_short() -> None:
     assert report_text(report_of(result("A", Outcome.APPLIED))) == "Applied 1 change. 5 requests, 1 retry.\n"
+
+
+def test_an_apply_that_sends_nothing_says_so() -> None:
+    """Forgotten tags, for example, are only taken out of the state."""
+    report = report_of(result("A", Outcome.APPLIED), result("B", Outcome.APPLIED))
+    silent = dataclasses.replace(report, totals=dataclasses.replace(report.totals, requests=0, retries=0))
+    assert report_text(silent) == "Applied 2 changes, recorded here only: nothing was sent.\n"
 
 
 def test_one_error_on_many_changes_is_told_once() -> None:
