@@ -138,8 +138,11 @@ def test_a_list_of_matters_needs_a_column_called_name(project: Project, header: 
     """The column that has the names, as `init --from-csv` would see it, is told, and where to read how."""
     found = adopt(project, "a.csv", f"Title,{header}\nx,A-1\n", code=8)["diagnostics"]
     assert isinstance(found, list)
-    (message,) = [each["message"] for each in found if each["code"] == "missing-column"]
-    assert f'if "{header}" has the names of the tags, write `name` there (docs/moving.md)' in message
+    messages = [each["message"] for each in found]
+    assert (
+        f'there is no field "{header}"; if it has the names of the tags, write `name` there (docs/moving.md)'
+    ) in messages
+    assert not any(f"metadata.{header}" in message for message in messages)
 
 
 def test_a_cell_that_is_wrong_is_told_with_its_place(project: Project) -> None:

@@ -380,6 +380,7 @@ def test_closed_matters_can_be_left_out(tmp_path: Path, content: str, live: list
     (tmp_path / "m.csv").write_text(content)
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert (done.code, words in done.err, "is forgotten: its tag goes on tagging time" in done.err) == (0, True, True)
+    assert "once you take its `#` away, keeps " in done.err
     assert [tag["name"] for tag in json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]] == [*"ABC"]
     manifest = tmp_path / "manifests/matters.yaml"
     text = manifest.read_text()
@@ -437,7 +438,15 @@ def test_lists_that_people_made_are_refused_with_the_cure(tmp_path: Path, given:
 def test_years_as_headers_are_headers(tmp_path: Path) -> None:
     """Only the column of the names tells that there is no header."""
     (tmp_path / "m.csv").write_text("Matter No.,2023,2024\nA-1,1200,1300\nA-2,1400,1500\n")
-    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
+    done = run(tmp_path, "init", "--from-csv", "m.csv")
+    assert (done.code, "taken for the header" in done.err) == (0, False)
+
+
+def test_a_first_line_that_may_be_a_row_is_named(tmp_path: Path) -> None:
+    """Where the column that `--key` names has words, and another one tells."""
+    (tmp_path / "m.csv").write_text("1;Smith\n2;Jones\n3;Miller\n")
+    done = run(tmp_path, "init", "--from-csv", "m.csv", "--key", "Smith")
+    assert (done.code, 'was taken for the header, but "1" in it is like the values below' in done.err) == (0, True)
 
 
 def test_cells_lose_the_blanks_around_them_and_empty_ones_are_no_metadata(tmp_path: Path) -> None:

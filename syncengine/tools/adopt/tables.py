@@ -73,17 +73,19 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
 def _header_is_good(header: Sequence[str], start: RowStart, findings: Collector) -> bool:
     columns = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
+    is_named = bool({KIND, *IDENTITIES.values()} & set(header))
+    likely = None if is_named else next(filter(names_matters, header), None)
     for number, name in enumerate(header):
         line, column = start.number + 1, start.place(number).column + 1
         if name in header[:number]:
             findings.at("duplicate-column", line, column, f"two columns are named {quoted(name)}")
         elif name not in columns and not (name.startswith(METADATA) and name != METADATA):
             hint = suggestion(name, columns) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
+            if name == likely:
+                hint = "; if it has the names of the tags, write `name` there (docs/moving.md)"
             findings.at("unknown-column", line, column, f"there is no field {quoted(name)}{hint}")
-    if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
+    if not is_named:
         message = "the header needs an identity column: `name`, `externalId` or `code`"
-        if (likely := next(filter(names_matters, header), None)) is not None:
-            message += f"; if {quoted(likely)} has the names of the tags, write `name` there (docs/moving.md)"
         findings.at("missing-column", start.number + 1, 1, message)
     return len(findings.found) == before
 

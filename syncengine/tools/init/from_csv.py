@@ -24,6 +24,7 @@ from syncengine.tools.init.columns import (
     identity_of,
     joined,
     listed,
+    names_matters,
     names_persons,
 )
 from syncengine.tools.init.list_signs import StatusColumn, header_below, is_row, status_of, total_of
@@ -48,6 +49,7 @@ KEYWORDS = (
     *("stichworter", "stichwoerter", "stichworte", "stichwort"),
 )
 """Common names of columns for each field, likeliest first, without blanks, punctuation and diacritics."""
+_USUAL = frozenset((*DESCRIPTIONS, *EXTERNAL_IDS, *URLS, *KEYWORDS, "client", "status"))
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
@@ -69,13 +71,15 @@ class Generated(NamedTuple):
     """The files that generate tags, and what a person has to look at.
 
     `left_out` are the columns that may hold persons or addresses, `status` is the column that may say which matters are
-    closed, and `total` the line of a last row that may be none, with the cell that says so.
+    closed, `total` the line of a last row that may be none, with the cell that says so, and `first_row` a name of a
+    column that looks like its values, where no other is known.
     """
 
     files: dict[str, str | bytes] = {}  # noqa: RUF012 - never changed
     left_out: tuple[str, ...] = ()
     status: StatusColumn | None = None
     total: tuple[int, str] | None = None
+    first_row: str | None = None
 
 
 def generated(file: Path, name: str, folder: Path, key: str | None, command: Callable[[str], str]) -> Generated:
@@ -100,7 +104,10 @@ def generated(file: Path, name: str, folder: Path, key: str | None, command: Cal
     status = status_of([column for column in table.columns if column != identity], table.rows)
     manifest, left_out = manifest_of(table, f"../{where}", identity, status)
     copy = {} if inside else {where: content_of(file, name)}
-    return Generated({MANIFEST: manifest, **copy}, left_out, status, total_of(table.rows))
+    first = None
+    if not any(names_matters(column) or joined(column) in _USUAL for column in table.columns):
+        first = next((column for column in table.columns if is_row(column, table.rows)), None)
+    return Generated({MANIFEST: manifest, **copy}, left_out, status, total_of(table.rows), first)
 
 
 def _refuse_row(column: str, table: CsvTable, name: str) -> None:

@@ -44,14 +44,25 @@ def advice(made: Generated) -> Iterator[str]:
             f"the end of {MANIFEST} says how to use them."
         )
     if made.status is not None:
-        counts = ", ".join(f"{rows} × {quoted(v) if v else 'empty'}" for v, rows in made.status.counts.items())
+        live = " and ".join(map(_cell, made.status.live))
+        counts = ", ".join(f"{rows} × {_cell(value)}" for value, rows in made.status.counts.items())
         yield (
-            f"Column {quoted(made.status.column)} may say which matters are closed: {counts}. All rows become tags "
-            f"until you take the `#` from `when` in {MANIFEST}. A matter that later leaves the list is forgotten: its "
-            "tag goes on tagging time. With `policy.tagRemoval: retire` it loses its keywords instead."
+            f"Column {quoted(made.status.column)} may say which matters are closed: {counts}. All rows become tags; "
+            f"the `when` in {MANIFEST}, once you take its `#` away, keeps {live}. "
+            "A matter that later leaves the list is forgotten: its tag goes on tagging time. With `policy.tagRemoval: "
+            "retire` it loses its keywords instead."
+        )
+    if made.first_row is not None:
+        yield (
+            f"The first line was taken for the header, but {quoted(made.first_row)} in it is like the values below. If "
+            "it is a row, write the names of the columns above it, or `columns: [number, title]` into `forEach`."
         )
     if made.total is not None:
         yield f"Line {made.total[0]} is perhaps no matter ({quoted(made.total[1])}): if so, delete it from the file."
+
+
+def _cell(value: str) -> str:
+    return quoted(value) if value else "empty"
 
 
 def in_sandbox(run: str, generated: str | None) -> list[str]:
