@@ -192,6 +192,7 @@ REFUSED = {
     "x @ http://example.com/x.whl": "https is expected",
     "file:///x.whl": "https is expected",
     "https://[x/": "the URL is invalid",
+    "REQUIREMENT": "write what the jobs install in its place",
 }
 
 

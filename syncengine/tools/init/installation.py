@@ -23,6 +23,8 @@ WAYS = {
 }
 """The ways to say what is installed, each with an example. No public index has this program."""
 
+PLACEHOLDER = "REQUIREMENT"
+"""The word for the argument in help and documents, which somebody may paste."""
 _TEXT = re.compile(r"[A-Za-z0-9._/][A-Za-z0-9._/:@+=<>!~,\[\]#%&?*^ -]*")
 """Text that is safe in quoted YAML, a quoted shell word and the expressions of CI servers, and is not an option."""
 _URL = re.compile(r"[a-z+]+://")
@@ -53,6 +55,8 @@ def installation_of(text: str) -> Installation:
     Raise `ValueError`, with a message, for text that pip would reject, that must not be committed, or that may install
     something else tomorrow.
     """
+    if text == PLACEHOLDER:
+        raise ValueError("write what the jobs install in its place; without --install, the ways to say it are printed")
     if not _TEXT.fullmatch(text):
         raise ValueError("expected a requirement, a path or a URL, without quotes, `$`, `;` or a leading `-`")
     if _URL.match(text):
