@@ -11,7 +11,7 @@ import click
 from syncengine.cli.empty_values import has_empty_words, refuse_empty_parameters
 
 GLOBAL = "Global options (before or after the name of a command)"
-SEE_GLOBAL = "Global options, such as -C and --env: `syncengine --help` explains them."
+SEE_GLOBAL = "Global options, such as --sandbox, --env and --verbose: `syncengine --help`."
 """The line of all pages but the first. At 80 columns it is not wrapped."""
 
 
@@ -70,8 +70,10 @@ class Command(click.Command):
         """Return a hint to the long option most like `written`, if any. Dashes do not count: all options have them."""
         from syncengine.document.diagnostics import nearest
 
-        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option) and not each.hidden)
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and not each.hidden]
         names = {name.lstrip("-"): name for option in options for name in (*option.opts, *option.secondary_opts)}
+        if written == "--yes" and any("-y" in option.opts for option in options):
+            return "Did you mean '-y'?"
         near = nearest(written.lstrip("-"), tuple(names)) if written.startswith("--") else None
         return "" if near is None else f"Did you mean '{names[near]}'?"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -90,5 +91,5 @@ def _approvals(options: Sequence[str]) -> tuple[str, ...]:
 def announce(project: Project, output: Output) -> None:
     """Print a note when the project uses the embedded sandbox (docs/project-file.md)."""
     if project.is_sandbox:
-        folder = project.sandbox_data.parent.relative_to(project.root)
+        folder = os.path.relpath(project.sandbox_data.parent)
         output.say(f"Using the embedded sandbox; its data and its state are in {folder}.")

@@ -88,6 +88,10 @@ WEB_LINK = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#].*"
 _WEB_LINK = re.compile(WEB_LINK)
 
 
+SURROUNDING_BLANKS = "surrounding-blanks"
+"""The code of an error about a name that starts or ends with blanks."""
+
+
 def is_web_link(text: str) -> bool:
     """Return whether a text is a link to a web page (not `javascript:`, not a path), or empty, which clears a link."""
     return not text or _WEB_LINK.fullmatch(text) is not None
@@ -134,7 +138,7 @@ filled = tested(line, says_something, "empty-value", "must not be empty")
 identity = tested(
     tested(line, says_something, "empty-name", "must not be empty"),
     has_no_blanks_around,
-    "surrounding-blanks",
+    SURROUNDING_BLANKS,
     lambda value: f"must not start or end with blanks: {quoted(value)}",
 )
 """A factory of readers of a name: a line that is not empty and has no blanks around it."""

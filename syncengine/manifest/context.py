@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from syncengine.document.diagnostics import suggestion
 from syncengine.manifest.lints import CONTAINED
 from syncengine.project.delivery_schema import SourceConfig
 from syncengine.project.model import Checkout, Project
@@ -129,6 +131,13 @@ class LoadContext:
 def is_hidden(name: str) -> bool:
     """Return whether a name begins with a single dot. Names in Kubernetes volumes begin with two."""
     return name.startswith(".") and not name.startswith("..")
+
+
+def near_name(path: Path) -> str:
+    """Return `; did you mean …?` with the file in the folder whose name is like that of a missing one, if any."""
+    with suppress(OSError):
+        return suggestion(path.name, [e.name for e in os.scandir(path.parent) if e.is_file() and not is_hidden(e.name)])
+    return ""
 
 
 def _lasting(path: Path) -> Iterator[str]:

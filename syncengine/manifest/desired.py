@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from syncengine.document.diagnostics import MANY, SUGGESTIONS, Collector, in_order, nearest
 from syncengine.document.gc_pause import no_collection
@@ -267,8 +267,9 @@ class _Gathering:
 
     def _repeated(self, resource: Resource, first: Source) -> None:
         key, source = resource.key, resource.source
-        message = f"{key} is already declared at {first}"
-        self._error("duplicate-resource", source.file, (source.line, resource.column), message, key, source.data)
+        self._error("duplicate-resource", source.file, (source.line, resource.column), _twice(key, source, first), key)
+        if source.data is not None:  # which the message names already
+            self.diagnostics[-1] = structs.replace(self.diagnostics[-1], data=source.data)
 
     def _renamed(self, resource: Resource) -> None:
         key, source = resource.key, resource.source
@@ -366,6 +367,23 @@ class _Gathering:
         self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: Row | None = None
     ) -> None:
         Collector(file, self.diagnostics).at(code, *at, message, address=str(key) if key else None, data=data)
+
+
+def _twice(key: Key, source: Source, first: Source) -> str:
+    """Return the message about a resource that is declared again at `source`."""
+    there, row, other = f"{first.file}:{first.line}", source.data, first.data
+    if row is None:
+        return f"{key} is already declared at {first}"
+    if other is None:
+        return f"row {row.row} of {row.file} makes {key}, which is already declared at {there}"
+    if row == other:
+        return f"row {row.row} of {row.file} makes {key}, as it already does at {there}"
+    if row.file != other.file:
+        return f"row {row.row} of {row.file} makes {key}, as does row {other.row} of {other.file} at {there}"
+    if (source.file, source.line) != (first.file, first.line):
+        return f"rows {other.row} and {row.row} of {row.file} both make {key}, the first at {there}"
+    cure = "correct one, or use only the first row of each with `distinct: COLUMN` under `forEach`"
+    return f"rows {other.row} and {row.row} of {row.file} both make {key}: {cure}"
 
 
 class _Lines:

@@ -25,6 +25,9 @@ TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
 _MEANT = re.compile(r"\.(ya?ml|json)[^a-z0-9]|\.(yam|ymal|yamel|csv|tsv|xlsx?|ods)$", re.IGNORECASE)
 """Names of files that were probably meant to be manifests, such as `matters.yaml.txt`, or to be data of one."""
 
+_PATH, _END = rb"(?:\}\})?[^\n\"'(){}\[\],:=]*", rb"(?![\w.~-])"
+"""What may stand before a file's name in the same path, and what cannot follow it."""
+
 GENERATES = b"generate"
 """The key of the section that generates resources from data."""
 
@@ -126,8 +129,7 @@ class Search:
     def unread(self) -> Iterator[Diagnostic]:
         """Yield a warning for each file that looks like a manifest or its data, and that no manifest mentions."""
         for path in sorted(self.suspects):
-            name = os.fsencode(Path(path).name)
-            if not any(name in (file.content(Collector(file.name)) or b"") for file in self.files):
+            if not any(_mentions(file, path) for file in self.files):
                 findings = Collector(self._name(path))
                 message = "this file is not read: the name of a manifest ends in .yaml, .yml or .json"
                 findings.at(UNREAD, None, None, message, severity=Severity.WARNING)
@@ -211,6 +213,18 @@ class Search:
             self.names[folder] = Path(os.path.relpath(folder or ".", self.root)).as_posix()
         relative = name if self.names[folder] == "." else f"{self.names[folder]}/{name}"
         return os.fsencode(relative).decode("utf-8", "replace")
+
+
+def _mentions(file: ManifestFile, path: str) -> bool:
+    """Return whether a manifest contains the path of a file, relative to the manifest's folder."""
+    content = file.content(Collector(file.name)) or b""
+    named = re.findall(_PATH + re.escape(os.fsencode(Path(path).name)) + _END, content)
+    return any(
+        path.endswith(mention[2:])
+        if mention.startswith("}}")  # the result of a template is unknown here
+        else os.path.normpath(file.path.parent / mention) == os.path.normpath(path)
+        for mention in map(str.strip, map(os.fsdecode, named))
+    )
 
 
 def where_to_go(folder: Path) -> str:

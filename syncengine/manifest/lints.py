@@ -21,6 +21,9 @@ CONTAINED = "keyword-contained"
 UNREAD = "unread-file"
 """The code of a lint of files beside manifests."""
 
+WHEN_NONE = "when-none"
+"""The code of a lint of conditions that no row of data meets."""
+
 LINTS: Mapping[str, str] = {
     "same-keyword": "two tags have the same keyword, so time that matches it gets both tags",
     "keyword-too-broad": "a keyword is so short or common that it matches unrelated time",
@@ -32,6 +35,7 @@ LINTS: Mapping[str, str] = {
     "public-by-silence": "a tag without a declared visibility is public, while other tags in its file are private",
     "private-in-shared-category": "a private tag is in a category that also has public tags",
     UNREAD: "a file in a folder of manifests is not read because of its name, and no manifest mentions it",
+    WHEN_NONE: "a `when` leaves out every row, so its block makes nothing",
     "deprecated": "a tag has a field that the service has deprecated",
     "closed-with-keywords": "a matter with a `closedTimestamp`, past or future, has keywords that match time after it",
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from syncengine.document.scalar_readers import SURROUNDING_BLANKS
 from syncengine.errors import Diagnostic, Row, with_row
 
 FEW = 25
@@ -24,6 +25,9 @@ class Alike:
 
     def add(self, diagnostic: Diagnostic, row: Row | None) -> None:
         """Add the diagnostic of a row. Beyond `FEW` messages at one place, count it as a repetition of the last one."""
+        if diagnostic.code == SURROUNDING_BLANKS:
+            message = f"{diagnostic.message}; `| trim` at the end of the template removes them"
+            diagnostic = replace(diagnostic, message=message)
         place = (diagnostic.severity, diagnostic.code, diagnostic.file, diagnostic.line, diagnostic.column)
         numbers = self._numbers.setdefault(place, {})
         number = numbers.get(diagnostic.message)

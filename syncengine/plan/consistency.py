@@ -26,6 +26,7 @@ from syncengine.plan.losses import ALWAYS_ASKS, SAYS, SAYS_OF_ONE, SWEEP, Loss, 
 from syncengine.plan.model import Plan
 from syncengine.plan.rule_units import without_rules
 from syncengine.plan.saved_aim import aim_of, inconsistent
+from syncengine.plan.shrinking import LEFT_OUT
 from syncengine.plan.units import REMOVED, SOURCE
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
@@ -38,7 +39,8 @@ COUNTED = re.compile(
     rf" \(limit [0-9.]+%?(?: and [0-9.]+%)?(?:{ALL_ASK})?\)"
 )
 SHRUNK = re.compile(
-    r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources made from it(?: at .+)? are removed) \(limit 25%\)"
+    r".+(?: shrank: [0-9,]+ of [0-9,]+ rows are gone"
+    r"|: [0-9,]+ of [0-9,]+ resources made from it(?: at .+)? are removed) \(limit 25%\)"
 )
 """The pattern of a gate's reason about a source that shrank, whose former size is not recorded."""
 
@@ -229,7 +231,8 @@ def _is_among(text: str, texts: Iterator[str], records: KnownApprovals) -> bool:
 
 
 def _lasting_part(reason: str) -> str:
-    """Return a reason without its total, its limit and earlier losses, which may differ on another day."""
+    """Return a reason without its total, its limit and earlier losses, which may differ on another day, and `when`."""
+    reason = reason.partition(LEFT_OUT)[0]
     if lines := BY_LINES.fullmatch(reason):
         return lines[1]
     count = COUNTED.fullmatch(reason)

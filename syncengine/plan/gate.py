@@ -340,7 +340,8 @@ def _shrunk(
     """Return the sources that lost too many of the resources made from them, or else too many of their rows."""
     renamed = {former for d in differences for former in d.change.formers}
     losses = [loss for _, loss in pairs if loss.key not in renamed and loss.key not in by_line]
-    of_resources = list(shrunk(losses, recorded, desired))
+    sources = tuple(sources)
+    of_resources = list(shrunk(losses, recorded, desired, sources))
     rows = {each.source: each for each in with_fewer_rows(sources, had)}
     with_rows = [
         each._replace(missing=rows[each.source].missing, total=rows[each.source].total) if each.source in rows else each

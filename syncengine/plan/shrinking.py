@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from syncengine.manifest.sources.records import SourceUse
@@ -15,6 +15,12 @@ from syncengine.resource import Key, Recorded, Resource
 
 SHRINKS = Limit(percent=25)
 """The share of one source's rows, or of one template's resources, that may be lost without an approval."""
+
+LEFT_OUT = "; `when` leaves out "
+"""The beginning of the part of a reason that is known only where the manifests are read."""
+
+MOST_USES = 3
+"""The most uses of one source that a reason names."""
 
 
 class Shrunk(NamedTuple):
@@ -31,11 +37,15 @@ class Shrunk(NamedTuple):
 
 
 def shrunk(
-    losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
+    losses: Iterable[Loss],
+    recorded: Mapping[Key, Recorded],
+    desired: Mapping[Key, Resource] | None,
+    uses: Collection[SourceUse] = (),
 ) -> Iterator[Shrunk]:
     """Yield the data sources that lose a large share of the resources made from them.
 
-    If a source as a whole loses little, each of its templates is judged by its own share.
+    If a source as a whole loses little, each of its templates is judged by its own share. The reasons name the rows
+    that `when` leaves out in today's `uses`, since those explain a loss as well as rows that are gone.
     """
     leaving = {loss.key for loss in losses if leaves(loss)}
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
@@ -47,7 +57,8 @@ def shrunk(
     shrinking = {data for data, count in departures.items() if SHRINKS.is_exceeded(count, totals[data])}
     for data in sorted(shrinking):
         made_of_it = f"{departures[data]} of {totals[data]} resources made from it are removed"
-        yield Shrunk(data, f"{data} shrank: {made_of_it} (limit {SHRINKS})", departures[data], totals[data])
+        reason = f"{data}: {made_of_it} (limit {SHRINKS}){left_out(data, uses)}"
+        yield Shrunk(data, reason, departures[data], totals[data])
     if desired is None:
         return
     parts = Counter(template for templates in templates_of.values() for template in templates)
@@ -55,8 +66,18 @@ def shrunk(
         if template.data not in shrinking and SHRINKS.is_exceeded(count, parts[template]):
             where = f"{template.file}:{template.line}" if template.line else template.file
             made_there = f"{count} of {parts[template]} resources made from it at {where} are removed"
-            reason = f"{template.data} shrank: {made_there} (limit {SHRINKS})"
+            reason = f"{template.data}: {made_there} (limit {SHRINKS}){left_out(template.data, uses)}"
             yield Shrunk(template.data, reason, count, parts[template])
+
+
+def left_out(source: str, uses: Iterable[SourceUse]) -> str:
+    """Return `; `when` leaves out …` with the rows of a source that conditions leave out, or an empty text."""
+    of_it = [use for use in uses if use.name == source]
+    most = sorted((use for use in of_it if use.left_out), key=lambda use: -use.left_out / use.rows)[:MOST_USES]
+    counts = [f"{'all' if use.left_out == use.rows else f'{use.left_out:,}'} of its {use.rows:,} rows" for use in most]
+    if len(of_it) > 1:
+        counts = [f"{count} at {use.file}:{use.line}" for count, use in zip(counts, most, strict=True)]
+    return f"{LEFT_OUT}{', '.join(counts)}" if counts else ""
 
 
 def loses_rows_of_data(changes: Iterable[Change], recorded: Mapping[Key, Recorded]) -> bool:

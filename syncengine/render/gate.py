@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from syncengine.plan.gate import Gate, Unit
-from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, SOURCE, UNKNOWN
+from syncengine.plan.units import ACTIVITY_TYPES, CATEGORY, FIRST_SWEEP, OPENED, REMOVED, RULE, UNKNOWN
 from syncengine.render.escape import file_name, visible
 from syncengine.render.style import Look
 from syncengine.render.words import count_of, number
@@ -148,13 +148,8 @@ def _category(unit: Unit, name: str) -> str:
     return f"{name} and {count_of(tags, 'tag')}" if tags else name
 
 
-def _source(unit: Unit, name: str) -> str:
-    return f"{name} lost {f'{number(unit.missing)} of {number(unit.total)} rows' if unit.total else _lost(unit)}"
-
-
 WHAT: Mapping[str, Callable[[Unit, str], str]] = {
     CATEGORY: _category,
-    SOURCE: _source,
     ACTIVITY_TYPES: lambda unit, name: f"{count_of(dict(unit.lost).get('activityTypes', 0), 'activity type')} deleted",
     OPENED: lambda unit, name: (
         f"{count_of(unit.count, 'tag')} of unknown visibility made public"

@@ -125,7 +125,7 @@ def test_time_that_nobody_records_can_be_offered_all_the_same(console: Console) 
     console.open()
     assert "No connector receives posted time" in console.text("#mechanism")
     console.press("Post time")
-    assert "not recorded" in console.until(lambda: console.text("tr[data-group]"))
+    assert "pending, not recorded" in console.until(lambda: console.text("tr[data-group]"))
     console.press("Offer now")
     console.until(lambda: console.text("tr[data-group] .state") == "posted")
     assert len(console.connector.get("/postedtime").json()) == 1
@@ -242,7 +242,7 @@ def test_nothing_stands_out_of_the_console(console: Console, width: int, scheme:
         console.open()
         states = "return [...document.querySelectorAll('.state')].map(each => each.innerText)"
         shown = console.browser.execute_script(states)  # type: ignore[no-untyped-call]
-        assert sorted(shown) == ["failed", "not recorded", "offered", "success"]
+        assert sorted(shown) == ["failed", "offered", "pending, not recorded", "success"]
         assert_fits(console.browser)
         console.fill("duration", "soon")
         console.press("Post time")

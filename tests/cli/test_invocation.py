@@ -52,6 +52,21 @@ def test_paths_are_those_of_the_current_folder(project: Project) -> None:
     assert [change["address"] for change in done.document["changes"]] == ["tag/TWO-1"]
 
 
+@pytest.mark.parametrize(
+    ("words", "start", "place"),
+    [
+        ("plan", ".", ".syncengine/sandbox"),
+        ("plan", "manifests", "../.syncengine/sandbox"),
+        ("-C project plan", "..", "project/.syncengine/sandbox"),
+    ],
+)
+def test_the_sandbox_is_named_where_it_is(project: Project, words: str, start: str, place: str) -> None:
+    """Relative to the current folder, so that somebody sees which project was found."""
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run(*words.split(), "--sandbox", cwd=project.folder / start)
+    assert f"its data and its state are in {place}." in done.err, (done.out, done.err)
+
+
 def test_a_misspelt_command_is_suggested(project: Project) -> None:
     """And a name that is near nothing is only refused."""
     assert "Did you mean 'validate'?" in project.run("valdate").err
@@ -67,6 +82,9 @@ def test_a_misspelt_command_is_suggested(project: Project) -> None:
         ("--snadbox plan", " Did you mean '--sandbox'?"),
         ("state list --formt json", " Did you mean '--format'?"),
         ("plan --xyzzy", ""),
+        ("apply --yes", " Did you mean '-y'?"),
+        ("state forget tag/A --yes", " Did you mean '-y'?"),
+        ("plan --yes", ""),
     ],
 )
 def test_a_misspelt_option_is_suggested(project: Project, words: str, hint: str) -> None:

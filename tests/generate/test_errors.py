@@ -52,7 +52,7 @@ BLOCKS = {
         "    tags:\n      - name: '{{ row.n }}'\n        createdTimestamp: '{{ row.n }}'\n",
         "bad-value", 5, 27, "(r.csv:2)",
     ),
-    "duplicate": ("    tags:\n      - name: same{{ '' }}\n", "duplicate-resource", 4, 9, "(r.csv:3)"),
+    "duplicate": ("    tags:\n      - name: same{{ '' }}\n", "duplicate-resource", 4, 9, "rows 2 and 3 of r.csv both"),
     "unknown category": (
         "    tags: [{name: '{{ row.n }}', category: '{{ row.v }}'}]\n", "unknown-category", 3, 44, "(r.csv:2)",
     ),
@@ -96,6 +96,70 @@ def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int,
     first = next(d for d in found if d.code == code)
     assert (first.file, first.line, first.column) == ("manifests/m.yaml", line, column)
     assert any(words in d.message for d in found if d.code == code)
+
+
+SEVERAL = {
+    "names and a column": (
+        "    tags: [{name: '{{ rov.n }}', url: '{{ row.uu }}', description: '{{ row.w }}'}]\n",
+        ["did you mean `row`?", "no `uu`", "no `w`"],
+    ),
+    "a field and a column": ("    tags: [{name: '{{ row.nn }}', nam: x}]\n", ["no field `nam`", "no `nn`"]),
+    "a column and a value": (
+        "    tags: [{name: '{{ row.nn }}', visibility: '{{ row.v }}'}]\n", ["no `nn`", "PRIVATE", "PRIVATE"]
+    ),
+    "two resources": (
+        "    tags: [{name: '{{ row.nn }}'}]\n    activityTypes: [{code: '{{ rov.n }}', label: x}]\n",
+        ["did you mean `row`?", "no `nn`"],
+    ),
+    "a row that is left out": ("    when: row.n == 'C'\n    tags: [{name: '{{ rov.n }}{{ row.nn }}'}]\n", ["`rov`"]),
+    "a condition": ("    when: rov.n == 'C'\n    tags: [{name: '{{ row.nn }}'}]\n", ["did you mean `row`?"]),
+    "text as a condition": (
+        "    when: row.n\n    tags: [{name: '{{ rov.n }}'}]\n", ["did you mean `row`?", "not text"]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("block", "words"), SEVERAL.values(), ids=SEVERAL.keys())
+def test_each_field_that_is_wrong_is_reported_at_once(tmp_path: Path, block: str, words: list[str]) -> None:
+    """A mistake that is found before any row is read does not hide one that only rows show."""
+    found = [d.message for d in errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": HEAD + block}))]
+    missing = [word for word in words if not any(word in message for message in found)]
+    assert (missing, len(found)) == ([], len(words)), found
+
+
+TWICE = {
+    "one file": ("", "rows 2 and 4 of r.csv both make tag/A: correct one, or use only the first row of each with"),
+    "two blocks": (
+        "  - forEach: {csv: ../r.csv, distinct: n}\n    tags: [{name: '{{ row.n }}'}]\n",
+        "row 2 of r.csv makes tag/A, as it already does at manifests/m.yaml:3",
+    ),
+    "two files": (
+        "  - forEach: {csv: ../s.csv}\n    tags: [{name: '{{ row.n }}'}]\n",
+        "row 2 of s.csv makes tag/A, as does row 2 of r.csv at manifests/m.yaml:3",
+    ),
+    "by hand": ("tags: [{name: A}]\n", "row 2 of r.csv makes tag/A, which is already declared at manifests/m.yaml:4"),
+}
+
+
+@pytest.mark.parametrize(("second", "words"), TWICE.values(), ids=TWICE.keys())
+def test_rows_that_make_one_tag_are_named(tmp_path: Path, second: str, words: str) -> None:
+    """Both, in words; each finding has its row for machines."""
+    data = {"r.csv": "n\nA\nB\n" if second else "n\nA\nB\nA\n", "s.csv": "n\nA\n"}
+    text = f"{HEAD}    tags: [{{name: '{{{{ row.n }}}}'}}]\n{second}"
+    found = [d for d in problems(tmp_path, {**data, "manifests/m.yaml": text}) if d.code == "duplicate-resource"]
+    assert words in found[0].message, found
+    assert found[0].data is not None
+
+
+@pytest.mark.parametrize("file", ["m.yaml", "m.yaml.j2"])
+def test_blanks_around_what_a_template_makes_can_be_trimmed(tmp_path: Path, file: str) -> None:
+    """The message names the filter; a name that is written out is to be corrected where it stands."""
+    loop = "tags:\n{% for row in data('../r.csv') %}\n  - name: '{{ row.n }}'\n{% endfor %}\n"
+    text = loop if file.endswith("j2") else f"{HEAD}    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+    (found,) = problems(tmp_path, {"r.csv": "n\n A\n", f"manifests/{file}": text})
+    assert (found.code, "`| trim`" in found.message) == ("surrounding-blanks", True)
+    trimmed = text.replace("row.n", "row.n | trim")
+    assert tag(loaded(tmp_path, {f"manifests/{file}": trimmed}), "A")
 
 
 UNQUOTED = [
@@ -167,6 +231,24 @@ def test_a_folder_is_no_source(tmp_path: Path) -> None:
     block = "generate:\n  - forEach: {csv: ../data}\n    tags: [{name: x}]\n"
     (found,) = errors(problems(tmp_path, {"data/r.csv": ROWS, "manifests/m.yaml": block}))
     assert (found.code, found.message) == ("bad-source", "../data: this is a folder")
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("{csv: ../data/clio_matters.csv}", "did you mean `clio-matters.csv`?"),
+        ("{csv: ../data/Clio-Matters.CSV}", "did you mean `clio-matters.csv`?"),
+        ("{sql: {file: ../data/matter.db, query: SELECT 1}}", "did you mean `matters.db`?"),
+        ("{csv: ../data/hiden.csv}", "does not exist"),
+        ("{csv: ../nowhere/clio-matters.csv}", "does not exist"),
+    ],
+)
+def test_a_file_of_a_similar_name_is_suggested(tmp_path: Path, source: str, hint: str) -> None:
+    """Of the same folder; hidden files are not named."""
+    data = {f"data/{name}": "n\n" for name in ("clio-matters.csv", "matters.db", ".hidden.csv")}
+    block = f"generate:\n  - forEach: {source}\n    tags: [{{name: x}}]\n"
+    (found,) = errors(problems(tmp_path, {**data, "manifests/m.yaml": block}))
+    assert (found.code, found.message.endswith(hint)) == ("bad-source", True), found.message
 
 
 SOURCES = {

@@ -109,7 +109,7 @@ BAD: dict[str, Bad] = {
     "field without a section": Bad(
         "tags:\n  - name: a\ndescription: x\n", (("unknown-section", 3, 1),), "check the indentation"
     ),
-    "generate": Bad("generate:\n  - forEach: {csv: x}\n", (("missing-field", 2, 5),), "`tags`"),
+    "generate": Bad("generate:\n  - forEach: {csv: x}\n", (("missing-field", 2, 5), ("bad-source", 2, 20)), "`tags`"),
     "no name": Bad("tags:\n  - description: x\n    url: http://y\n", (("missing-field", 2, 5),), "`name`"),
     "no name, dash alone": Bad("tags:\n  -\n    description: x\n", (("missing-field", 3, 5),), "`name`"),
     "no label": Bad("activityTypes:\n  - code: a\n", (("missing-field", 2, 5),), "`label`"),

@@ -50,6 +50,18 @@ def test_what_was_meant_to_be_a_manifest_is_told(tmp_path: Path) -> None:
     assert {d.code for d in problems(tmp_path, {})} == {"unread-file"}
 
 
+def test_a_file_is_mentioned_by_its_whole_path_only(tmp_path: Path) -> None:
+    """Not by one whose name ends alike, nor by one of another folder; in whatever way its own path is written."""
+    write(tmp_path, {f"manifests/{name}": "n\n" for name in ("matters.csv", "people.csv", "deep/used.csv", "own.csv")})
+    others = {"data/clio-matters.csv": "n\n", "data/people.csv": "n\n"}
+    block = "  - forEach: {csv: %s}\n    tags: [{name: '{{ row.n }}'}]\n"
+    paths = ("../data/clio-matters.csv", "../data/people.csv", "./deep/../deep/used.csv", "'{{ var.folder }}/own.csv'")
+    write(tmp_path, {"manifests/m.yaml": "generate:\n" + "".join(block % path for path in paths), **others})
+    write(tmp_path, {"syncengine.yaml": "version: 1\nvariables: {folder: ../manifests}\n"})
+    found = load(load_project(folder=tmp_path, environ={})).diagnostics
+    assert [d.file for d in found if d.code == "unread-file"] == ["manifests/matters.csv", "manifests/people.csv"]
+
+
 def test_a_file_that_is_reached_twice_is_read_once(tmp_path: Path) -> None:
     """By two paths or by a link."""
     write(tmp_path, {"manifests/a/x.yaml": ""})

@@ -58,6 +58,7 @@ def test_every_code_is_tried() -> None:
         *SUSPICIOUS,
         "comma-in-text",
         "unread-file",
+        "when-none",
         "rename-suspected",
         "removed-unknown",
         "nothing-selected",

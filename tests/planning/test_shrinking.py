@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -82,7 +83,7 @@ def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
     blocks(sources, QUERY, "AB")
     applied(sources)
     rows(sources, A=200, B=1)
-    said = "pms shrank: 9 of 10 resources made from it at manifests/m.yaml:5 are removed (limit 25%)"
+    said = "pms: 9 of 10 resources made from it at manifests/m.yaml:5 are removed (limit 25%)"
     assert reasons(sources) == [said]
     rows(sources, A=198, B=8)
     assert reasons(sources) == []
@@ -96,8 +97,52 @@ def test_a_condition_that_is_misspelt_asks(sources: Project) -> None:
     blocks(sources, CSV.replace("== ", "in ['', ").replace("'%s'\n", "'%s']\n"), "ABCD")
     assert reasons(sources) == []
     blocks(sources, CSV, ["A", "b", "C", "D"])
-    said = "r.csv shrank: 10 of 10 resources made from it at manifests/m.yaml:7 are removed (limit 25%)"
+    said = "r.csv: 10 of 10 resources made from it at manifests/m.yaml:7 are removed (limit 25%); `when` leaves out "
+    blocks_of_it = "all of its 130 rows at manifests/m.yaml:5, 90 of its 130 rows at manifests/m.yaml:2, 90 of its 130"
+    assert reasons(sources) == [f"{said}{blocks_of_it} rows at manifests/m.yaml:8"]
+
+
+def test_a_condition_is_named_as_the_reason_where_the_file_lost_little(sources: Project) -> None:
+    """One row is gone, and `when` leaves out three more: the gate does not say that the file lost four."""
+    rows(sources, A=3, B=3)
+    blocks(sources, CSV.replace("== '%s'", "in ['%s', 'B']"), "A")
+    applied(sources)
+    rows(sources, A=2, B=3)
+    blocks(sources, CSV, "A")
+    said = "r.csv: 4 of 6 resources made from it are removed (limit 25%); `when` leaves out 3 of its 5 rows"
     assert reasons(sources) == [said]
+    shown = sources.run("plan").out
+    assert ("r.csv lost 4 tags: approve with 4@" in shown, "of 6 rows" in shown, "shrank" in shown) == (
+        True,
+        False,
+        False,
+    )
+    assert sources.run("plan", "--out", "plan.json").code == 0
+    done = sources.run("apply", "plan.json")
+    assert done.code == 4, done.err
+    saved_document = json.loads((sources.folder / "plan.json").read_text())
+    assert saved_document["gate"]["reasons"] == [said]
+
+
+def told(project: Project) -> list[dict[str, object]]:
+    """The findings about conditions."""
+    done = project.run("validate", "--format", "json")
+    return [found for found in done.document["diagnostics"] if found["code"] == "when-none"]
+
+
+def test_a_condition_that_no_row_meets_is_told(sources: Project) -> None:
+    """As of a misspelt value; not where a row meets it, or where `allowEmpty` says that none may."""
+    rows(sources, A=5)
+    blocks(sources, CSV, "a")
+    (found,) = told(sources)
+    assert (found["severity"], found["line"], found["column"]) == ("warning", 3, 11)
+    assert "all 5 rows of r.csv" in found["message"]
+    assert told(sources) == [found], "also of a manifest whose reading is cached"
+    sources.settings("policy: {diagnostics: {when-none: error}}")
+    assert sources.run("validate").code == 8
+    for block in (CSV.replace("../r.csv", "../r.csv, allowEmpty: true"), CSV.replace("== '%s'", "in ['%s', 'A']")):
+        blocks(sources, block, "a")
+        assert told(sources) == []
 
 
 @pytest.mark.parametrize("lines", [1, 3])

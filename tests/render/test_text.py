@@ -180,7 +180,7 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
     text = plan_text(everything())
     assert "    syncengine apply --approve-deletes 12@0123456789abcdef0123\n" in text
     assert "    approvals:\n      - 4@aaaaaaaaaaaaaaaaaaaa\n" in text
-    assert "  ✘ data/matters.csv lost 121 of 171 rows: approve with 121@bbbbbbbbbbbbbbbbbbbb\n" in text
+    assert "  ✘ data/matters.csv lost 121 tags: approve with 121@bbbbbbbbbbbbbbbbbbbb\n" in text
 
 
 def test_units_that_are_approved_stand_beside_those_that_are_not() -> None:

@@ -121,6 +121,13 @@ def test_a_group_of_any_shape_is_shown(running: Talking, browser: httpx.Client, 
         assert (response.status_code, response.text.count("<tr data-group=")) == (200, 1)
 
 
+def test_what_is_not_there_is_told(running: Talking, browser: httpx.Client) -> None:
+    """A tag without keywords, as one that is retired, tags no time; only requests to this console are listed."""
+    assert "has sent none since this console was started" in browser.get("/").text
+    running.control("/tags", {"tags": [{"name": "OLD", "excludeTagNameKeyword": True}, {"name": "NEW"}]})
+    assert browser.get("/").text.count("tags no time") == 1
+
+
 def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) -> None:
     """Posted, then the page: loading it again does not post again."""
     response = browser.post("/console/post", data={"user": "Ann", "duration": "1h", "tag": "T"})

@@ -25,7 +25,10 @@ from syncengine.templating.values import Record
 
 
 class Block:
-    """A `generate` block with its compiled templates. Problems in them are reported to `findings`."""
+    """A `generate` block with its compiled templates. Problems in them are reported to `findings`.
+
+    A block that `is_faulty` has errors already: its rows make nothing, and only further errors are looked for.
+    """
 
     def __init__(
         self,
@@ -37,10 +40,13 @@ class Block:
         self.node = node
         self.row_name = settings.as_ or "row"
         self.whole = True
+        self.is_faulty = False
         self._environment = SandboxedEnvironment(clock=clock)
         self._compiled = Compiled(self._environment, (self.row_name, "var", "env"), findings)
         when = node.get("when")
-        self._when = self._compiled.condition(when) if isinstance(when, Scalar) else None
+        before = len(findings.found)
+        self.when = self._compiled.condition(when) if isinstance(when, Scalar) else None
+        self.has_faulty_condition = len(findings.found) > before
         self.templates = [
             resource for section, kind in SECTIONS.items() for resource in self._section(section, kind, findings)
         ]
@@ -82,8 +88,11 @@ class Block:
         Raise `OutOfBounds` when all further rows would fail as well.
         """
         variables = {**self._variables, self.row_name: row}
+        if self.is_faulty:
+            self._examine(variables, Collector(self._file, diagnostics))
+            return None
         try:
-            return self._function(variables) if self._when is None or self._holds(variables) else None
+            return self._function(variables) if self.when is None or self._holds(variables) else None
         except OutOfBounds:
             raise
         except SURPRISES as error:
@@ -95,35 +104,50 @@ class Block:
         self._explain({**self._variables, self.row_name: row}, error, diagnostics)
 
     def _holds(self, variables: Mapping[str, Any]) -> bool:
-        assert self._when is not None
-        value = self._when.value(variables)
+        assert self.when is not None
+        value = self.when.value(variables)
         if isinstance(value, str):
             raise WhenText
         return bool(value)
 
     def _explain(self, variables: Mapping[str, Any], error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """Evaluate each template by itself, and report those that fail."""
+        """Report each field that fails, or else the error itself."""
         self.whole = False
-        leaves = [self._when, *self._compiled.leaves] if self._when else self._compiled.leaves
         findings = Collector(self._file, diagnostics)
-        if isinstance(error, WhenText):
-            _tell(findings, self._when, "when-text", "`when` must be an expression that is true or false, not text")
-            return
         if isinstance(error, Twice):
             findings.at("duplicate-key", error.at.line + 1, error.at.column + 1, str(error))
             return
         count = len(diagnostics)
-        for leaf in leaves:
+        self._examine(variables, findings)
+        if len(diagnostics) == count:
+            leaf = next((each for each in (self.when, *self._compiled.leaves) if each is not None), None)
+            _tell(findings, leaf, "bad-template", f"the template failed: {trouble(error)}")
+
+    def _examine(self, variables: Mapping[str, Any], findings: Collector) -> None:
+        """Evaluate each template of a row by itself, and report those that fail or have a value that is refused."""
+        if self.when is not None:
             try:
-                leaf.value(variables)
+                if not self._holds(variables):
+                    return
+            except OutOfBounds:
+                raise
+            except WhenText:
+                _tell(findings, self.when, "when-text", "`when` must be an expression that is true or false, not text")
+                return
+            except SURPRISES as reason:
+                _tell(findings, self.when, "bad-template", f"the template failed: {trouble(reason)}")
+                return
+        results: dict[int, Any] = {}
+        for number, leaf in enumerate(self._compiled.leaves):
+            try:
+                results[number] = leaf.value(variables)
             except OutOfBounds:
                 raise
             except SURPRISES as reason:
                 _tell(findings, leaf, "bad-template", f"the template failed: {trouble(reason)}")
-                if leaf is self._when:
-                    return
-        if len(diagnostics) == count:
-            _tell(findings, leaves[0] if leaves else None, "bad-template", f"the template failed: {trouble(error)}")
+        if not self.is_faulty:  # or leaves may be missing, so that their numbers mean others
+            for template in self.templates:
+                RESOURCE_TABLES[template.kind].read(template.sound_fields(results), findings)
 
 
 class WhenText(ValueError):

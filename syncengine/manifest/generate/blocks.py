@@ -27,6 +27,7 @@ from syncengine.manifest.generate.fields import ResourceTemplate, Results
 from syncengine.manifest.generate.queries import filled
 from syncengine.manifest.generate.row_reuse import UNKNOWN, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
+from syncengine.manifest.lints import WHEN_NONE
 from syncengine.manifest.reading import BlockRows, Reading
 from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.resources import plain_resource, resource_of
@@ -94,8 +95,9 @@ class _Making:
             return None
         settings: Generate = constructed(Generate, values)
         block = Block(settings, node, findings, self.context.allowance.clock)
-        if len(findings.found) > before:
-            return None
+        block.is_faulty = len(findings.found) > before
+        if block.is_faulty and block.has_faulty_condition:
+            return None  # which rows it is for is unknown
         try:
             leave_out_offline(self.context, settings.for_each)
             source = read_source(self.context, folder, filled(self.context, settings.for_each))
@@ -113,8 +115,16 @@ class _Making:
         except OutOfBounds as error:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
+        if block.is_faulty:
+            return None
         at = place(_source_node(node))
-        use = source.use(findings.file, *at, may_be_empty=bool(settings.for_each.allow_empty))
+        may_be_empty = bool(settings.for_each.allow_empty)
+        without = block_rows.counts.count(0) if block.when is not None else 0
+        if block.when is not None and 0 < without == len(rows) and not may_be_empty and len(findings.found) == before:
+            what = f"all {without:,} rows" if without > 1 else "the only row"
+            message = f"`when` leaves out {what} of {source.name}; set `allowEmpty: true` if that is intended"
+            findings.at(WHEN_NONE, block.when.line, block.when.column, message, severity=Severity.WARNING)
+        use = source.use(findings.file, *at, may_be_empty=may_be_empty, left_out=without)
         return Reading(findings.file, tuple(resources), whole=block.whole, sources=(use,), rows=(block_rows,))
 
     def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Mapping as AnyMapping
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from jinja2 import Undefined
@@ -16,6 +18,7 @@ from syncengine.manifest.generate.scalars import Compiled, without_undefined
 from syncengine.manifest.schema import NEVER_EMPTY, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
 from syncengine.templating.filters import plain_text
+from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import is_template
 
 _PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
@@ -105,6 +108,17 @@ class ResourceTemplate(NamedTuple):
             if value is not None:
                 keys.append(key)
                 values.append(value)
+        return Mapping(keys, values, self.node.mark)
+
+    def sound_fields(self, results: AnyMapping[int, Any]) -> Mapping:
+        """Return the node of the fields of which no template failed, so that `results` has all that they need."""
+        keys, values = [], []
+        for key, part in self.parts:
+            with suppress(*SURPRISES):
+                value = _node(part, results, "" if key.text in NEVER_EMPTY else '"')
+                if value is not None:
+                    keys.append(key)
+                    values.append(value)
         return Mapping(keys, values, self.node.mark)
 
 
@@ -253,7 +267,7 @@ _TAKES = {PlainShape.TEXT: _take_text, PlainShape.LIST: _take_list, PlainShape.M
 # --- nodes
 
 
-def _node(part: Part, results: Results, style: str) -> Node | None:
+def _node(part: Part, results: Results | AnyMapping[int, Any], style: str) -> Node | None:
     """Return a part as a node, or `None` when it is empty."""
     match part:
         case Dynamic():
@@ -266,7 +280,7 @@ def _node(part: Part, results: Results, style: str) -> Node | None:
             return cast("Node", part)
 
 
-def _items(part: _List, results: Results) -> list[Node]:
+def _items(part: _List, results: Results | AnyMapping[int, Any]) -> list[Node]:
     """Return the items of a list, with inner lists flattened and empty items left out."""
     nodes: list[Node] = []
     for item in part.items:
@@ -278,7 +292,7 @@ def _items(part: _List, results: Results) -> list[Node]:
     return nodes
 
 
-def _mapping(part: _Map, results: Results) -> Node:
+def _mapping(part: _Map, results: Results | AnyMapping[int, Any]) -> Node:
     keys: dict[str, Scalar] = {}
     values: dict[str, Node] = {}
     for key, value in part.pairs:

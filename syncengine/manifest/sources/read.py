@@ -15,7 +15,7 @@ from syncengine.document.digest import sha256_at, sha256_of, sha256_of_parts
 from syncengine.document.model_reader import display
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
-from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject
+from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject, near_name
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, Paging, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import LeftOut, Records, SourceTrouble, records
@@ -118,7 +118,7 @@ def content(path: Path, name: str) -> bytes:
     """Return the bytes of a regular file. Raise `SourceTrouble` when it is missing, unreadable or too large."""
     try:
         if not path.is_file():
-            what = "this is a folder" if path.is_dir() else "the file does not exist"
+            what = "this is a folder" if path.is_dir() else f"the file does not exist{near_name(path)}"
             raise SourceTrouble(f"{display(name)}: {what}")
         if path.stat().st_size > MAX_SOURCE_BYTES:
             raise SourceTrouble(f"{display(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")

@@ -66,13 +66,16 @@ class Records(NamedTuple):
         """The id of the query, which is the same in every run and on every machine."""
         return f"{self.name} {self.question}" if self.question else self.name
 
-    def use(self, file: str, line: int, column: int, *, may_be_empty: bool) -> SourceUse:
+    def use(self, file: str, line: int, column: int, *, may_be_empty: bool, left_out: int = 0) -> SourceUse:
         """Return a use of the source at a place in a manifest."""
-        return SourceUse(self.name, self.identity, len(self.rows), may_be_empty, file, line, column)
+        return SourceUse(self.name, self.identity, len(self.rows), may_be_empty, file, line, column, left_out)
 
 
 class SourceUse(Struct, frozen=True, gc=False, array_like=True):
-    """The use of a source in a manifest: its name, `Records.identity`, number of rows, and the place of the use."""
+    """The use of a source in a manifest: its name, `Records.identity`, number of rows, and the place of the use.
+
+    `left_out` is the number of rows that `when` leaves out.
+    """
 
     name: str
     identity: str
@@ -81,6 +84,7 @@ class SourceUse(Struct, frozen=True, gc=False, array_like=True):
     file: str
     line: int
     column: int
+    left_out: int = 0
 
     @property
     def is_empty(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from syncengine.database.sqlite import connect
 from syncengine.document.text import foreign
 from syncengine.errors import SOURCE_UNREACHABLE, Problems
+from syncengine.manifest.context import near_name
 from syncengine.manifest.sources.records import BAD_SOURCE, SourceTrouble
 from syncengine.project.references import sqlite_file
 from syncengine.project.signals import is_stopped, when_stopped
@@ -76,7 +77,7 @@ def _of_file(
     """Yield rows of a SQLite file, which is opened for reading and allows only the operations that reading needs."""
     deadline, reading = time.monotonic() + seconds, _ReadingOnly()
     if not file.is_file():
-        raise SourceTrouble(f"{name}: the database does not exist")
+        raise SourceTrouble(f"{name}: the database does not exist{near_name(file)}")
     with file.open("rb") as opened:
         start = opened.read(1000)
     if not start.startswith(b"SQLite format 3") and (what := foreign(start)):
