@@ -177,3 +177,15 @@ def test_tags_that_go_with_their_category_are_named_or_the_head_says_that_they_a
     plan = plan_of(Change(key=category("acme"), action=Action.DELETE, source=at(1)), *tags)
     assert lacks(plan_text(plan), plan)
     assert "Abridged: " in plan_text(plan)
+
+
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_a_folded_row_that_names_the_keywords_of_one_tag_as_an_example_is_abridged(name: str) -> None:
+    """What the other tags lose is then nowhere, although nothing else is recorded of them."""
+    tags = [
+        Change(key=tag(f"N{n}-"), action=Action.RETIRE, source=at(n), keywords_deleted=(f"k{n}y", f"l{n}y"))
+        for n in range(1, 31)
+    ]
+    rendered = RENDERINGS[name](plan_of(*tags))
+    assert lacks(rendered, plan_of(*tags))
+    assert "Abridged: " in rendered
