@@ -21,7 +21,7 @@ from syncengine.cli.report_files import OutputFiles
 from syncengine.cli.state_writing import named_run, near, writing
 from syncengine.cli.streams import agreed, is_answered, standard_input
 from syncengine.engine import rebind_team
-from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
+from syncengine.errors import ExitCode, GateTripped, SyncengineError, Usage, WrongTeam
 from syncengine.plan.planner import CACHE_FOLDER
 from syncengine.plan.request import Runtime
 from syncengine.project.atomic_write import write_whole
@@ -32,9 +32,9 @@ from syncengine.render.escape import file_name, visible
 from syncengine.render.words import count_of, when
 from syncengine.resource import Key, Status, selector
 from syncengine.state import transfer
-from syncengine.state.folder_memory import memory_of
+from syncengine.state.folder_memory import REWOUND, memory_of
 from syncengine.state.holder import Holder
-from syncengine.state.store import State, open_state
+from syncengine.state.store import State, open_state, refuse_vanished
 
 HISTORY_RUNS = 50
 
@@ -47,8 +47,17 @@ def state() -> None:
 
 @contextmanager
 def _reading(options: Globals) -> Iterator[State]:
+    """Yield the state as it is. One that was set back is read too, with a warning: it can be looked at and exported."""
     project = options.project()
-    with open_state(project.state, write=False, memory=memory_of(project)) as store:
+    memory = memory_of(project)
+    with open_state(project.state, write=False) as store:
+        try:
+            if memory is not None:
+                memory.recognize(store)
+        except GateTripped as error:
+            if error.code != REWOUND:
+                raise
+            Output(options, options.folder).say(error.message, level="warning")
         yield store
 
 
@@ -145,7 +154,7 @@ def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_ap
     """Remove rows from the state. The service keeps the resources, and later plans no longer know them."""
     keys = [_key(address) for address in addresses]
     project = options.project()
-    with _reading(options) as store:
+    with open_state(project.state, write=False, memory=memory_of(project)) as store:
         _refuse_unrecorded(store, keys)
     _confirm(f"Forget {', '.join(addresses)}? The service keeps {'it' if len(keys) == 1 else 'them'}.", auto_approve)
     with writing(project, "state forget") as store:
@@ -247,7 +256,8 @@ def erase_resources(options: Globals, format: str, addresses: Sequence[str], aut
 
 def _refuse_no_state(options: Globals) -> None:
     """Raise `no-state` when there is no state: a command that only removes does not create one."""
-    with _reading(options) as store:
+    project = options.project()
+    with open_state(project.state, write=False, memory=memory_of(project)) as store:
         if not store.exists:
             raise SyncengineError("there is no state yet, so there is nothing to remove", code="no-state")
 
@@ -446,6 +456,7 @@ def lock_state(options: Globals, format: str, reason: str | None) -> int:
 def unlock_state(options: Globals, format: str, lock_id: str) -> int:
     """End the lock with this ID, whoever holds it. The holder can no longer write or send anything."""
     project = options.project()
+    refuse_vanished(project.state, memory_of(project))
     with open_state(project.state, write=False) as looked:
         lock = looked.current_lock()
     if lock is None:

@@ -14,6 +14,7 @@ from syncengine.plan.quarantine import NEVER, REMOVALS, QuarantineVerdict, obsta
 from syncengine.plan.state_checks import quarantine_in
 from syncengine.project.model import Project
 from syncengine.resource import Key
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.refusals import BY_HAND, QuarantineRecord
 from syncengine.state.store import State, open_state
 
@@ -50,7 +51,7 @@ def _refused(key: Key, why: str, *, is_known: bool) -> SyncengineError:
 
 def _refuse_unrecorded(project: Project, key: Key) -> None:
     """Raise `not-recorded` for an unrecorded resource, without creating a state."""
-    with open_state(project.state, write=False) as looked:
+    with open_state(project.state, write=False, memory=memory_of(project)) as looked:
         if key not in looked.get([key]):
             message = f"{key} is not recorded, so there is nothing to set aside{near(looked, key)}"
             raise SyncengineError(message, code="not-recorded")
@@ -67,7 +68,7 @@ def _reason(text: str) -> str:
 
 def end(project: Project, key: Key) -> None:
     """End a quarantine that was set with `state quarantine`."""
-    with open_state(project.state, write=False) as looked:
+    with open_state(project.state, write=False, memory=memory_of(project)) as looked:
         if not _by_hand(looked, key):
             raise SyncengineError(_not_by_hand(project, key), code=NOT_QUARANTINED)
     with writing(project, "state quarantine") as store:
@@ -91,7 +92,7 @@ def _not_by_hand(project: Project, key: Key) -> str:
 def current_quarantine(project: Project) -> QuarantineVerdict:
     """Return all entries of the quarantine, judged as in a plan."""
     desired = declared_by(project, manifest_set(project))
-    with open_state(project.state, write=False) as store:
+    with open_state(project.state, write=False, memory=memory_of(project)) as store:
         rows = {row.key: row for row in store.rows()}
         quarantine = quarantine_in(store, project, time.time())
     return verdict_of(quarantine, desired, rows, rules_of(project))

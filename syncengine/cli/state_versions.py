@@ -10,9 +10,10 @@ from syncengine.errors import SyncengineError, Usage
 from syncengine.project.git_ref import is_git_ref
 from syncengine.project.model import Project
 from syncengine.project.references import sqlite_file
+from syncengine.state.folder_memory import memory_of
 from syncengine.state.holder import Holder
 from syncengine.state.snapshots.versions import Version
-from syncengine.state.store import open_state
+from syncengine.state.store import open_state, refuse_vanished
 
 
 def versions_of(project: Project) -> Sequence[Version]:
@@ -38,6 +39,7 @@ def no_versions(place: str) -> SyncengineError:
 
 def accept(project: Project) -> int:
     """Accept a state outside of Git that was set back, all rows doubtful; return their number."""
+    refuse_vanished(project.state, memory_of(project))
     with open_state(project.state, write=False) as found:
         if not found.exists:
             raise SyncengineError("there is no state yet, so there is nothing to accept", code="no-state")

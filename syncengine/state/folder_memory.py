@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,9 @@ from syncengine.project import folder as own_folder
 from syncengine.project.atomic_write import replace_whole
 from syncengine.project.git_ref import is_git_ref, without_login
 from syncengine.project.model import Project
+
+if TYPE_CHECKING:
+    from syncengine.state.info import Facts
 
 REWOUND = "state-rewound"
 NEW_STATE = "new-state"
@@ -56,6 +59,16 @@ class KnownChange(Struct, frozen=True):
     branches: tuple[str, ...] = ()
 
 
+class MarkedState(Protocol):
+    """A state that is read."""
+
+    exists: bool
+
+    def facts(self) -> Facts: ...
+
+    def marks(self, number: int) -> Sequence[Sequence[object]]: ...
+
+
 class FolderMemory:
     """The memory of a project's folder for the state at one place, which may vanish if it is that of a sandbox."""
 
@@ -72,6 +85,17 @@ class FolderMemory:
         except (OSError, msgspec.MsgspecError):
             return None
 
+    def recognize(self, state: MarkedState, *, may_be_missing: bool = False) -> None:
+        """Remember a state that is read. Raise `GateTripped` if a seen one is missing, or was set back.
+
+        What was seen is read first: a run of this project, which remembers what it has written, may go on meanwhile.
+        """
+        before = self.last()
+        if state.exists:
+            self._follow(before, state.facts().lineage, state.marks(before.number if before else 0))
+        elif not may_be_missing:
+            self.refuse_missing()
+
     def refuse_missing(self) -> None:
         """Raise `GateTripped` if a state was seen: it is missing now, and a new one would know nothing of it."""
         if self.last() is not None and not self._may_vanish:
@@ -84,7 +108,12 @@ class FolderMemory:
 
     def take(self, lineage: str, marks: Iterable[Sequence[Any]], *, is_meant: bool = False) -> None:
         """Remember a state by its marks. Raise `GateTripped` if it was set back, unless that `is_meant`."""
-        before, present = self.last(), [ChangeMark(*mark) for mark in marks]
+        self._follow(self.last(), lineage, marks, is_meant=is_meant)
+
+    def _follow(
+        self, before: KnownChange | None, lineage: str, marks: Iterable[Sequence[Any]], *, is_meant: bool = False
+    ) -> None:
+        present = [ChangeMark(*mark) for mark in marks]
         if before is not None and not is_meant and _is_rewound(before, lineage, present):
             raise GateTripped(
                 "the state was set back or replaced: it lacks the last change of which this project knows, so that a"

@@ -19,7 +19,7 @@ from syncengine.database.sqlite import connect
 from syncengine.project.git_ref import is_git_ref
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
-from syncengine.state.folder_memory import MARKS, FolderMemory, number_of
+from syncengine.state.folder_memory import MARKS, FolderMemory
 from syncengine.state.info import (
     FACTS,
     LAST_LIMITS,
@@ -166,10 +166,8 @@ def recollection(
     `create`: a state in Git, or one that `memory`, which must fit, knows, may be missing.
     """
     with _opened(url, now, create=create) as reader:
-        if memory is not None and reader.exists:
-            memory.take(reader.facts().lineage, reader.marks(number_of(memory)))
-        elif memory is not None and not create:
-            memory.refuse_missing()
+        if memory is not None:
+            memory.recognize(reader, may_be_missing=create)
         yield reader
 
 

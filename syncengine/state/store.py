@@ -110,8 +110,8 @@ def open_state(
     that `memory` knows; for a state in Git, `allows_rewound` permits reading a ref that was set back.
 
     `memory` is the project's memory of a state outside of Git: if it knows a state, there must be one, and once it is
-    locked, it must have the last change that the project knows. With `allows_rewound`, it need not, and every other
-    folder accepts it from then on.
+    locked or, without `write`, opened, it must have the last change that the project knows. With `allows_rewound`, it
+    need not, and every other folder accepts it from then on.
 
     Raise `SyncengineError` when the place holds something other than a state, or a state of a newer version.
     """
@@ -122,10 +122,17 @@ def open_state(
         place = GitPlace(url, create=create, allows_rewound=allows_rewound)
         database = open_to_write(place, now, new_lineage) if write else open_to_read(place) or empty(place.name)
         return State(database, now, seconds=seconds)
-    if memory is not None and not (create or allows_rewound):
+    if write and not (create or allows_rewound):
         refuse_vanished(url, memory)  # before it is created below
     database = open_database(url, write=write, new_lineage=new_lineage)
-    return State(database, now, seconds=seconds, memory=memory, branches=allows_rewound)
+    state = State(database, now, seconds=seconds, memory=memory, branches=allows_rewound)
+    if memory is not None and not (write or allows_rewound):
+        try:
+            memory.recognize(state, may_be_missing=create)
+        except SyncengineError:
+            state.close()
+            raise
+    return state
 
 
 def refuse_vanished(url: str, memory: FolderMemory | None) -> None:

@@ -71,15 +71,50 @@ def set_back(project: Project, backup: Backup) -> Project:
 
 
 @pytest.mark.parametrize(
-    "command", [("plan",), ("apply", "-y"), ("state", "forget", "tag/A", "-y"), ("plan", "--format", "json")]
+    "command",
+    [
+        ("plan",),
+        ("apply", "-y"),
+        ("plan", "--format", "json"),
+        ("plan", "--undo", "last", "--out", "u.plan"),
+        ("drift",),
+        ("state", "forget", "tag/A", "-y"),
+        ("state", "prune", "--before", "7d", "-y"),
+        ("state", "quarantine"),
+        ("time", "pull"),
+    ],
 )
 def test_a_state_that_was_set_back_is_refused(set_back: Project, service: Service, command: tuple[str, ...]) -> None:
     """Else the plan of a revert would be empty, and the service would keep what was applied. It stays refused."""
+    set_back.settings("postedTime: {deliver: [{name: out, jsonl: {path: out.jsonl}}]}")
     asked = service.asked()
     for _ in range(2):
         done = set_back.run(*command)
         assert (done.code, "state-rewound" in done.out + done.err) == (4, True), (done.out, done.err)
     assert service.asked() == asked
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "tag/A"), ("history", "tag/A"), ("history",), ("export",)])
+def test_a_state_that_was_set_back_can_be_looked_at(set_back: Project, command: tuple[str, ...]) -> None:
+    """With a warning each time: it does not show what was applied last."""
+    for _ in range(2):
+        done = set_back.run("state", *command)
+        assert (done.code, "set back" in done.err) == (0, True), done.err
+
+
+def test_a_lock_in_a_state_that_was_set_back_can_be_ended(project: Project, backup: Backup) -> None:
+    """Else no one could accept that state, which takes the lock."""
+    keep, bring_back = backup
+    project.wants(tags=ONE)
+    assert project.run("apply", "-y").code == 0
+    lock = project.run("state", "lock", "--format", "json").document["lock"]["id"]
+    keep()
+    assert project.run("state", "unlock", lock).code == 0
+    assert project.run("apply", "-y").code == 0
+    bring_back()
+    assert project.run("plan").code == 4
+    assert project.run("state", "unlock", lock).code == 0
+    assert project.run("state", "restore", "-y").code == 0
 
 
 def test_a_restore_accepts_it_and_sends_all_again(set_back: Project, service: Service) -> None:
@@ -200,6 +235,11 @@ def vanished(request: pytest.FixtureRequest, project: Project) -> Project:
         ("state", "export", "-o", "state.jsonl"),
         ("state", "forget", "tag/A", "-y"),
         ("state", "lock"),
+        ("state", "unlock", "3f2a9c"),
+        ("state", "restore", "-y"),
+        ("state", "quarantine"),
+        ("state", "quarantine", "tag/A", "--reason", "odd"),
+        ("state", "quarantine", "tag/A", "--end"),
         ("time", "pull"),
     ],
 )
