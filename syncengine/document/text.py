@@ -67,9 +67,9 @@ _FOREIGN: tuple[tuple[bytes, bytes, str, str], ...] = (
 MERGE_CONFLICT = "merge-conflict"
 """The code of a conflict that Git has left in a file, or finds when it merges."""
 LEFT_OVER = "this line is a mark of a merge conflict that is not resolved: keep what is right around it, and remove it"
-MIDDLE = "======="
-"""The mark between both sides. Alone it may be text, so it counts only where YAML cannot be read."""
-_MARKER = re.compile(r"^(<{7}|>{7})(?= |\r?$)(?: ([^\r\n]*))?", re.MULTILINE)
+_MARKS = ("<" * 7, "|" * 7, "=" * 7, ">" * 7)
+"""The shortest marks of Git: before our side, the base and their side, and at the end. An attribute lengthens them."""
+_MARKER = re.compile(r"^(<{7,}|\|{7,}|={7,}|>{7,})(?= |\r?$)(?: ([^\r\n]*))?", re.MULTILINE)
 _NAMES = {"\x00": "NUL", "\t": "tab", "\n": "line feed", "\r": "carriage return", "\x85": "next line"}
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _REPAIRED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
@@ -93,19 +93,26 @@ class Conflict(NamedTuple):
 
 def conflicts(text: str) -> list[Conflict]:
     """Return the conflicts that Git has left in a text. A marker that stands alone, as after half a cure, is one."""
-    if "<<<<<<<" not in text and ">>>>>>>" not in text:
+    if not any(mark in text for mark in _MARKS):
         return []
-    found, begin, ours = list[Conflict](), 0, ""
+    found, begun, ours, size = list[Conflict](), list[int](), "", 0
     for match in _MARKER.finditer(text):
-        line, is_begin, name = text.count("\n", 0, match.start()) + 1, match[1][0] == "<", match[2] or ""
-        if is_begin == bool(begin):  # its other mark is not there
-            found.append(Conflict(begin or line, LEFT_OVER))
-        elif not is_begin:
+        line, mark, name = text.count("\n", 0, match.start()) + 1, match[1], match[2] or ""
+        if begun and len(mark) != size:
+            continue  # of a conflict in the base, which Git gives longer marks
+        if mark[0] == "<":
+            found += [Conflict(each, LEFT_OVER) for each in begun]  # whose end is not there
+            begun, ours, size = [line], name, len(mark)
+        elif not begun:
+            found.append(Conflict(line, LEFT_OVER))
+        elif mark[0] == ">":
             between = f" between {ours!r} and {name!r}" if ours and name else ""
-            keep = f"keep what is right of lines {begin} to {line}, without the marks of Git"
-            found.append(Conflict(begin, f"a merge conflict{between} is not resolved: {keep}"))
-        begin, ours = (line, name) if is_begin else (0, "")
-    return [*found, Conflict(begin, LEFT_OVER)] if begin else found
+            keep = f"keep what is right of lines {begun[0]} to {line}, without the marks of Git"
+            found.append(Conflict(begun[0], f"a merge conflict{between} is not resolved: {keep}"))
+            begun = []
+        else:
+            begun.append(line)
+    return [*found, *(Conflict(each, LEFT_OVER) for each in begun)]
 
 
 def has_conflicts(text: str, findings: Collector) -> bool:

@@ -9,7 +9,7 @@ from yaml import MarkedYAMLError
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mark
-from syncengine.document.text import LEFT_OVER, MERGE_CONFLICT, MIDDLE, lines_of
+from syncengine.document.text import lines_of
 
 
 class Sentence(NamedTuple):
@@ -77,11 +77,6 @@ _STARTERS = {
 def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
     """Report a syntax error as one diagnostic. `innermost` is the place of the innermost open `[` or `{`."""
     mark, message = _judged(error, text, innermost)
-    lines = lines_of(text)
-    for number in (mark.line, mark.line - 1) if mark else ():
-        if 0 <= number < len(lines) and lines[number] == MIDDLE:
-            findings.at(MERGE_CONFLICT, number + 1, 1, LEFT_OVER)
-            return
     findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
 
 

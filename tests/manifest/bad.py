@@ -41,6 +41,15 @@ BAD: dict[str, Bad] = {
     "a conflict with CRLF": Bad(f"tags:\n{MERGED}".replace("\n", "\r\n"), (("merge-conflict", 2, 1),), "not resolved"),
     "a conflict without names": Bad("tags:\n<<<<<<<\n=======\n>>>>>>>\n", (("merge-conflict", 2, 1),), "lines 2 to 4"),
     "the first mark of a conflict": Bad("tags:\n<<<<<<< HEAD\n  - name: a\n", (("merge-conflict", 2, 1),), "remove it"),
+    "a conflict with longer marks, and another in its base": Bad(
+        f"tags:\n{'<' * 9} a\n{'|' * 9} 3af\n{'<' * 11} c\n{'=' * 11}\n{'>' * 11} d\n{'=' * 9}\n{'>' * 9} b\n",
+        (("merge-conflict", 2, 1),),
+        "lines 2 to 8",
+    ),
+    "the first marks of a conflict": Bad(
+        "tags:\n<<<<<<< HEAD\n  - name: a\n=======\n", (("merge-conflict", 2, 1), ("merge-conflict", 4, 1)), "remove it"
+    ),
+    "the mark of a conflict's base": Bad("tags:\n  - name: a\n||||||| 3af\n", (("merge-conflict", 3, 1),), "remove it"),
     "the middle mark of a conflict": Bad("tags:\n  - name: a\n=======\n", (("merge-conflict", 3, 1),), "remove it"),
     "the last mark of a conflict": Bad("tags:\n  - name: a\n>>>>>>> b\n", (("merge-conflict", 3, 1),), "remove it"),
     # --- instants

@@ -46,6 +46,28 @@ def test_data_with_a_conflict_is_no_rows(offline: Project, name: str) -> None:
     assert f"{name}:{line}: " in done.out
 
 
+@pytest.mark.parametrize(
+    "mark",
+    ["<<<<<<< HEAD", "||||||| 3af01bc", "||||||| ", "=======", ">>>>>>> feature/x", "=======\r", "<" * 16 + " HEAD"],
+)
+def test_a_mark_alone_is_no_row(offline: Project, mark: str) -> None:
+    """As after half a cure, whichever it is: neither for a manifest nor for what is adopted."""
+    write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv"))
+    write(offline, "data/m.csv", f"name\nAlpha\n{mark}\nBeta\n")
+    for command in (("validate",), ("adopt", "data/m.csv")):
+        done = offline.run(*command)
+        told = done.out + done.err
+        assert (done.code != 0, "data/m.csv:3:" in told, "mark of a merge conflict" in told) == (True,) * 3, told
+
+
+@pytest.mark.parametrize("name", ["======", "=======x", "<<<<<<<x", "a =======", "<=>=<=>", "|||"])
+def test_what_is_no_mark_is_a_name(offline: Project, name: str) -> None:
+    """Shorter, longer by a letter, or not at the beginning of a line."""
+    write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv"))
+    write(offline, "data/m.csv", f"name\n{name}\n")
+    assert offline.run("validate").code == 0
+
+
 def test_data_in_another_encoding_is_looked_at_too(offline: Project) -> None:
     """After it was decoded. Further conflicts are named in the same finding."""
     write(offline, "manifests/a.yaml", ROWS.replace("FORM", "csv: ../data/m.csv, encoding: utf-16"))
