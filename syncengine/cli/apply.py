@@ -149,8 +149,10 @@ class _Applying:
             Application(project, bare, Runtime(os.environ), lambda: serving(project)).record_refusal(error)
             raise
         if saved is None and not self._auto_approve and not is_answered():
-            review = f"review what `syncengine plan{self._options.place()}` shows, and repeat with -y"
-            raise Usage(f"not applied: there is no terminal to ask for confirmation; {review}")
+            raise Usage(
+                "not applied: there is no terminal to ask for confirmation;"
+                " review what `syncengine plan` shows, and repeat with -y"
+            )
         announce(project, self.output)
         hides, shortest = REPORTED if self._auto_approve else NONE, AT_ONCE if project.is_sandbox else 0.0
         with Progress(self.output, hides=hides, shortest=shortest) as progress:

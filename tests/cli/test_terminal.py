@@ -93,6 +93,8 @@ def test_without_a_terminal_and_without_y_nothing_is_begun(project: Project, ser
     done = project.run("apply")
     assert (done.code, done.out) == (64, "")
     assert "review what `syncengine plan` shows, and repeat with -y" in done.err
+    elsewhere = project.run("-C", "project", "apply", cwd=project.folder.parent)
+    assert "review what `syncengine plan -C project` shows" in elsewhere.err
     assert not (project.folder / ".syncengine").exists()
     assert service.asked() == []
 
