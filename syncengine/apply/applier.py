@@ -19,7 +19,7 @@ from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
-from syncengine.resource import ALTERNATIVES, Key, Kind, Status
+from syncengine.resource import ALTERNATIVES, Key, Kind, Recorded, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
 
 Job = Callable[[], Awaitable[None]]
@@ -88,6 +88,8 @@ async def _send_stages(
             await _send_strays(run, plan)
     if sweep is not None:
         await _send_sweep(run, sweep)
+    if last:
+        await _send_members_of_others(run, plan)
     for stage in last:
         await _send_stage(run, stage, wholes, done)
 
@@ -181,23 +183,25 @@ def _reach(calls: Iterable[Call]) -> int:
 def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
     """Return the plan with the tags that its deletions of categories may delete unseen among their effects.
 
-    People may have put a tag into a category when the manifests say of none.
+    People may have put a tag into a category when the manifests say of none, or when the tag is no longer managed.
     """
     if all(stage.step is not Step.CATEGORY_DELETES for stage in plan.stages):
         return plan
     certain, upserted = set[Key](), set[Key]()
     for effect in plan.effects():
-        if effect.status not in (None, Status.ACTIVE) or ALTERNATIVES.keys() & {*effect.fields, *effect.cleared}:
+        leaves = effect.status in (Status.DELETED, Status.RETIRED)
+        if leaves or ALTERNATIVES.keys() & {*effect.fields, *effect.cleared}:
             certain.add(effect.key)
         elif effect.whole:
             upserted.add(effect.key)
+
+    def is_possible(row: Recorded) -> bool:
+        if row.key in upserted or row.plan == plan.id:  # sent first, or put in doubt by an interrupted run of this plan
+            row = replace(row, doubtful=False)
+        return is_without_category(row) or (row.status is Status.RELEASED and row.key not in upserted)
+
     rows = (row for row in run.ledger.rows(Kind.TAG) if row.key not in certain)
-    # What is sent first, or was put in doubt by an interrupted run of this plan, is at rest when a category is deleted.
-    possible = tuple(
-        Effect(key=row.key, unsure=row.status)
-        for row in rows
-        if is_without_category(replace(row, doubtful=False) if row.key in upserted or row.plan == plan.id else row)
-    )
+    possible = tuple(Effect(key=row.key, unsure=row.status) for row in rows if is_possible(row))
 
     def extended(call: Call) -> Call:
         return replace(call, items=tuple(replace(item, effects=item.effects + possible) for item in call.items))
@@ -209,11 +213,23 @@ def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
     return replace(plan, stages=tuple(stages)) if possible else plan
 
 
+async def _send_members_of_others(run: ApplyRun, plan: Plan) -> None:
+    """Send the tags of other categories before categories are deleted: people may have moved them there.
+
+    Those that this plan sends anyway are out already.
+    """
+    sent = {effect.key for effect in plan.effects() if effect.whole or effect.status is not None}
+    rows = [row for row in run.ledger.rows(Kind.TAG) if row.status is Status.ACTIVE and not row.doubtful]
+    at_rest = (r for r in rows if r.category_references() and r.key not in sent and r.key not in run.set_aside)
+    await _send_more(run, "tags of other categories", [sent_again(row) for row in at_rest])
+
+
 async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
     """Send the tags that deleted categories may have taken along unseen, unless calls of their own still wait."""
     effects = (effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage))
     keys = {effect.key: None for effect in effects if effect.is_possible and effect.key not in run.set_aside}
-    rows = (row for key, row in run.ledger.get(keys).items() if row.doubtful and key not in run.blocked)
+    rows = [row for key, row in run.ledger.get(keys).items() if row.doubtful and key not in run.blocked]
+    rows = [row for row in rows if row.status is Status.ACTIVE or row.protect]
     await _send_more(
         run, "tags without a category", [sent_again(row) for row in rows if not run.landing.holds_back(row.key)]
     )

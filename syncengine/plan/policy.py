@@ -265,13 +265,16 @@ def _judge_categories(j: _Judgement) -> None:
 
 
 def _note_possible_members(j: _Judgement) -> None:
-    """Say once that tags without a category are sent again after categories are deleted, with which they may go."""
-    unsaid = (key for key, each in j.desired.items() if not category_references(each.body.fields))
-    count = sum(is_without_category(j.before[key]) for key in unsaid if key in j.before)
+    """Say once that tags at rest are sent again when categories are deleted, as people may have moved them there."""
+    rows = [j.before[key] for key in j.desired if key.kind is Kind.TAG and key in j.before]
+    nowhere = sum(map(is_without_category, rows))
+    count = nowhere + sum(r.status is Status.ACTIVE and not r.doubtful and bool(r.category_references()) for r in rows)
     for category in list(j.aim.movers)[:1] if count else ():
-        tags = f"{count:,} tags without a category are" if count > 1 else "the tag without a category is"
-        why = f"since people may have put {'some of them' if count > 1 else 'it'} there"
-        j.note(j.recorded[category], "sent-again", f"{tags} sent again after the deletion, {why}")
+        tags = "another tag is" if count == 1 else f"{count:,} other tags are"
+        message = f"{tags} sent again, since people may have moved {'it' if count == 1 else 'some of them'} there"
+        if nowhere:
+            message += "; one without a category that is there is made anew, without what people changed on it"
+        j.note(j.recorded[category], "sent-again", message)
 
 
 def _in_an_unknown_category(j: _Judgement) -> Key | None:

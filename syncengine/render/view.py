@@ -533,7 +533,7 @@ def _cascade_rows(category: str, members: Sequence[Change], extent: Extent) -> t
 # --- notes ------------------------------------------------------------------------------------------------------------
 
 NOTE_SYMBOL = "*"
-NOTES = "These notes change nothing on the service."
+NOTES = "These notes change nothing that is declared."
 
 
 def _notes(notes: Sequence[Note], extent: Extent) -> Iterator[Section]:

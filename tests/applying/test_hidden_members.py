@@ -235,3 +235,38 @@ def test_a_tag_that_is_not_selected_is_sent_again_too(bench: Bench) -> None:
     bench.wants(tags=[{**OURS, "description": "later"}])
     assert bench.apply(scope=Scope(targets=("category/c",))).exit_code == 0
     assert bench.sandbox.tags()["HAND"]["description"] == "ours"
+
+
+@pytest.mark.parametrize("where", ["of another category", "of a category that lives elsewhere"])
+def test_a_tag_that_people_moved_out_of_its_category_is_moved_back_first(bench: Bench, where: str) -> None:
+    """It keeps what they gave it."""
+    bench.settle(tagCategories=[category("c"), category("d")])
+    id_of_d = bench.sandbox.categories()["d"]["id"]
+    ours = {**OURS, **({"category": "d"} if where == "of another category" else {"tagCategoryId": id_of_d})}
+    bench.settle(tagCategories=[category("c"), category("d")], tags=[ours])
+    person_makes(bench, "HAND", category="c")
+    bench.wants(tagCategories=[category("d")], tags=[ours])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.order()) == (0, ["upsertTags", "deleteTagCategory"])
+    assert bench.sandbox.tags()["HAND"]["tagCategoryId"] == id_of_d
+    assert "by hand" in bench.sandbox.tags()["HAND"]["keywords"]
+    assert_declared(bench)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_a_tag_that_is_no_longer_managed_may_go_with_a_category(
+    bench: Bench, *, together: bool, is_protected: bool
+) -> None:
+    """What is declared again is sent again, and what is protected is made anew at once."""
+    ours = {**OURS, "protect": True} if is_protected else OURS
+    bench.settle(tagCategories=[category("c")], tags=[ours])
+    person_puts(bench, "HAND", "c")
+    if not together:
+        bench.settle(tagCategories=[category("c")])
+    bench.wants()
+    assert bench.apply().exit_code == 0
+    assert ("HAND" in bench.sandbox.tags()) == is_protected
+    bench.assert_at_rest()
+    bench.settle(tags=[ours])
+    assert_declared(bench)
