@@ -64,6 +64,8 @@ def _spans(group: AlikeGroup, place: int, shape: ValueShape, fresh: bool) -> Spa
         return (*old, Span(" → "), Span(_shown(label, shape.parameters[0]), SpanMark.NEW))
     if shape.rule == "dated":
         return _range(label, str(shape.parameters[0]), [at for at in group.after(place) if isinstance(at, int)])
+    if shape.rule == "named items":
+        return _named_items(shape.parameters, gone=label == REMOVED)
     return WORDS[shape.rule](shape.parameters)
 
 
@@ -136,9 +138,10 @@ def _own_name(parts: Sequence[object]) -> str:
     return " + its name + ".join(_quoted(part) for part in parts).replace('"" + ', "").replace(' + ""', "")
 
 
-def _named_items(parameters: Parameters) -> Spans:
+def _named_items(parameters: Parameters, *, gone: bool) -> Spans:
     items = parameters[0] if isinstance(parameters[0], tuple) else ()
-    return (Span("added "), Span(", ".join(_own_name(parts) for parts in items), SpanMark.NEW))
+    word, mark = ("removed ", SpanMark.OLD) if gone else ("added ", SpanMark.NEW)
+    return (Span(word), Span(", ".join(_own_name(parts) for parts in items), mark))
 
 
 WORDS: Mapping[str, Callable[[Parameters], Spans]] = {
@@ -150,6 +153,5 @@ WORDS: Mapping[str, Callable[[Parameters], Spans]] = {
     "cased": lambda p: (Span(_text(p[0]), SpanMark.NEW),),
     "items": _moved_items,
     "named": lambda p: (Span(_own_name(p), SpanMark.NEW),),
-    "named items": _named_items,
 }
 """The words for shapes that their parameters describe completely."""

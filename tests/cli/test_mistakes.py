@@ -174,7 +174,7 @@ def test_who_opens_tags_is_not_told_of_removals(project: Project) -> None:
         assert "Or approve everything that this plan removes or makes public, once:" in planned.out
     project.wants(tags=[*OLD, opened])
     asked = project.run("plan", "--format", "json").document["gate"]["approve"]
-    assert "approves everything that needs approval." in project.run("apply", "-y", "--approve-deletes", asked).out
+    assert "approves these removals and tags made public." in project.run("apply", "-y", "--approve-deletes", asked).out
 
 
 def test_a_blocked_plan_is_saved_with_its_condition(project: Project) -> None:
@@ -257,3 +257,13 @@ def test_an_export_says_its_file_and_a_history_its_near_address(project: Project
     done = project.run("state", "history", f"tag/{OLD[0]['name']}X")
     assert (done.code, done.out) == (0, "")
     assert done.err == f"No history of tag/{OLD[0]['name']}X is recorded; did you mean `tag/{OLD[0]['name']}`?\n"
+
+
+def test_names_that_are_no_keywords_any_more_are_shown_as_removed(project: Project) -> None:
+    """Many rows in one, whose keyword is the name of each tag."""
+    names = [f"MAT-{number:04}" for number in range(12)]
+    project.settle(tags=[tag(name, keywords=[f"{name} alpha"]) for name in names])
+    project.wants(tags=[tag(name, keywords=[f"{name} alpha"], excludeTagNameKeyword=True) for name in names])
+    planned = project.run("plan").out
+    assert "~ 12 × keywords: removed its name" in planned
+    assert "added its name" not in planned
