@@ -78,8 +78,9 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
         match prepared:
             case NeedsRow():
                 document |= {"outcome": None, "message": str(prepared)}
-            case Refused(message):
-                document |= {"outcome": PostedTimeStatus.REFUSED, "message": message}
+            case Refused(message, detail):
+                told = f"{message} ({detail})" if detail else message  # a user gets the first alone
+                document |= {"outcome": PostedTimeStatus.REFUSED, "message": told}
             case Failed():
                 document |= {"outcome": PostedTimeStatus.TROUBLE, "message": prepared.detail or prepared.message}
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}

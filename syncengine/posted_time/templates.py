@@ -26,7 +26,7 @@ from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.templating.deliveries import DeliverySandbox, deliverable, limited
 from syncengine.templating.filters import UnfitValue
 from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
-from syncengine.templating.troubles import SURPRISES, named_trouble, syntax_trouble
+from syncengine.templating.troubles import SURPRISES, is_of_data, named_trouble, syntax_trouble
 from syncengine.templating.values import NotKnown, Unknown
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
@@ -48,13 +48,15 @@ SCOPE: Scope = {
 
 UNFIT = "This time cannot be delivered: {why}. Please correct that, or ask your administrator."
 """The sentence for the user whose content has a value that a template cannot use, however often it is tried."""
+ODD_FORM = "it lacks something that its delivery needs, or has it in another form"
+"""Why content cannot be delivered where a template calculates with it in vain."""
 
 Variables = Mapping[str, Any]
 _MARKS = ("{{", "{%", "{#")
 
 
 class RenderTrouble(Exception):
-    """Raised when a valid template fails with a group's data. An error of the project, not of the posted time."""
+    """Raised when a valid template fails. An error of the project, not of the posted time."""
 
 
 class NeedsRow(RenderTrouble):
@@ -123,7 +125,10 @@ class Text:
         except NotKnown as error:
             raise NeedsRow(f"the template at {self.place} cannot be previewed: {error}") from None
         except SURPRISES as error:
-            raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None
+            failure = f"the template at {self.place} failed: {named_trouble(error)}"
+            if is_of_data(error):
+                raise Undeliverable(UNFIT.format(why=ODD_FORM), failure) from None
+            raise RenderTrouble(failure) from None
 
     def render(self, variables: Variables) -> str:
         """Return the rendered value as text, which is empty for none."""

@@ -18,19 +18,20 @@ from typing import Any, ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from jinja2 import Undefined, pass_eval_context
+from jinja2 import StrictUndefined, Undefined, UndefinedError, pass_eval_context
 from jinja2.filters import _GroupTuple
 from jinja2.loaders import BaseLoader
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Macro, TemplateReference, markup_join
 from jinja2.sandbox import modifies_known_mutable
-from jinja2.utils import Joiner
+from jinja2.utils import Joiner, missing
 from markupsafe import Markup
 
 from syncengine.templating.budget import MAX_TEXT, Budget
-from syncengine.templating.filters import FilterTrouble
+from syncengine.templating.filters import FilterTrouble, UnfitValue
 from syncengine.templating.metering import FILTERS_OF_JINJA, Filter
 from syncengine.templating.sandbox import TemplateSandbox
+from syncengine.templating.troubles import NoElement
 
 SECONDS = 3.0
 """The maximum number of seconds that one value may take, since all other work waits for it."""
@@ -74,7 +75,7 @@ def deliverable(value: Any) -> Any:
     if callable(value) and not isinstance(value, Undefined):
         raise FilterTrouble("the value is a function: call it with `()`")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise FilterTrouble("a number must be finite")
+        raise UnfitValue(f"{value} is not a number", told="a number must be finite")
     spent().weigh(value)  # raises for an undefined value
     return value
 
@@ -88,6 +89,22 @@ def _is_of_driver(value: Any) -> bool:
     return type(value).__module__.startswith("psycopg.types.")
 
 
+class _Absent(StrictUndefined):
+    """What a template names in vain: an error of the template, or of its data if it is an element of a value."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        hint: str | None = None,
+        obj: Any = missing,
+        name: Any = None,
+        exc: type[UndefinedError] = UndefinedError,
+    ) -> None:
+        # Without a name, it is the first of no items or the other case of a condition.
+        super().__init__(hint, obj, name, exc if isinstance(name, str) else NoElement)
+
+
 class DeliverySandbox(TemplateSandbox):
     """A sandbox in which fields have the interface's names, and any field of `None` is `None`."""
 
@@ -99,6 +116,7 @@ class DeliverySandbox(TemplateSandbox):
 
     def __init__(self, names: Names, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
         super().__init__(spent, FILTERS_OF_JINJA, loader)
+        self.undefined = _Absent
         self._names = names
         self.filters.update(filters)
         self.globals["joiner"] = Joiner

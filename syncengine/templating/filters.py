@@ -37,10 +37,13 @@ class FilterTrouble(ValueError):
 
 
 class UnfitValue(FilterTrouble):
-    """Raised for a value that is not what a filter reads, such as a number. `why` says so without advice."""
+    """Raised for a value that is not what a filter reads, such as a number. `why` says so without advice.
 
-    def __init__(self, why: str, advice: str = "") -> None:
-        super().__init__(f"{why}{advice}")
+    Its message is `why` with the advice, unless it is `told` otherwise.
+    """
+
+    def __init__(self, why: str, advice: str = "", *, told: str | None = None) -> None:
+        super().__init__(told or f"{why}{advice}")
         self.why = why
 
 
@@ -263,9 +266,11 @@ def file_size(value: Any, binary: bool = False) -> str:
 
 def _number_of(filter: str, value: Any) -> Any:
     if isinstance(value, str):
-        raise FilterTrouble(f"`{filter}` takes numbers: write `| float | {filter}` for a text")
+        told = f"`{filter}` takes numbers: write `| float | {filter}` for a text"
+        raise UnfitValue(f"{_shown(value)} is not a number", told=told)
     if not isinstance(value, int | float | Decimal):
-        raise FilterTrouble(f"`{filter}` takes numbers, not {_shown(value)}")
+        shown = _shown(value)
+        raise UnfitValue(f"{shown} is not a number", told=f"`{filter}` takes numbers, not {shown}")
     return value
 
 
@@ -286,7 +291,8 @@ def total(numbers: Iterable[Any], start: Any = 0) -> Any:
             result = Unknown(f"{result} + {number}")
             continue
         if not isinstance(number, int | float | Decimal):
-            raise FilterTrouble(f"`sum` takes numbers, not {_shown(number)}")
+            shown = _shown(number)
+            raise UnfitValue(f"{shown} is not a number", told=f"`sum` takes numbers, not {shown}")
         before, added = alike(result, number)
         result = before + added
     return result

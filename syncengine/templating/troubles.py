@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jinja2 import Environment, TemplateError, TemplateSyntaxError
+from jinja2 import Environment, TemplateError, TemplateSyntaxError, UndefinedError
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.templating.budget import TooMuch
@@ -18,6 +18,16 @@ SURPRISES = (
 _IN_WORDS = (TemplateError, TooMuch, FilterTrouble, RecursionError, MemoryError)
 """The exceptions whose text is a message for people."""
 _NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
+
+
+class NoElement(UndefinedError):
+    """Raised when a value lacks an element that a template uses, such as the second part of a name without a dash."""
+
+
+def is_of_data(error: BaseException) -> bool:
+    """Return whether a template failed with its data, and not by itself or because of a limit."""
+    of_values = isinstance(error, ArithmeticError | TypeError | ValueError | LookupError | AttributeError)
+    return isinstance(error, NoElement) or (of_values and not isinstance(error, TemplateError | FilterTrouble))
 
 
 def trouble(error: BaseException) -> str:

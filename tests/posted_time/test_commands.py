@@ -279,7 +279,7 @@ def test_a_preview_tells_which_template_fails(folder: Path) -> None:
     )
     (folder / "group.json").write_text(json.dumps(raw()))
     document = program(folder, "preview", "group.json", "--format", "json").document
-    assert (document["outcome"], "syncengine.yaml:7" in document["message"]) == ("RETRIABLE_FAILURE", True)
+    assert (document["outcome"], "syncengine.yaml:7" in document["message"]) == ("FAILURE", True)
 
 
 BILLED = """\
