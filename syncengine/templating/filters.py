@@ -234,7 +234,10 @@ def _finite(value: Any) -> Any:
 
 
 def whole(value: Any, default: Any = NOTHING, base: int = 10) -> Any:
-    """Return a number, or a text that is one, without its decimals; else the default, or raise `UnfitValue`."""
+    """Return a number without its decimals, or a text that is a whole number; else the default, or raise `UnfitValue`.
+
+    A text with decimals is refused, since what they say would be lost.
+    """
     if isinstance(value, str) and base != 10:
         with suppress(ValueError):
             return int(value, base)
@@ -247,13 +250,20 @@ def real(value: Any, default: Any = NOTHING) -> Any:
 
 
 def _converted(filter: str, kind: type[int] | type[float], value: Any, default: Any) -> Any:
+    what = "number"
     try:
         number = numeric(value)
-        return number if isinstance(number, Unknown) else _finite(kind(_finite(number)))
+        if isinstance(number, Unknown):
+            return number
+        found = _finite(kind(_finite(number)))
+        if not isinstance(value, str) or kind is float or found == number:
+            return found
+        what = "whole number"
     except (FilterTrouble, OverflowError):
-        if default is NOTHING:
-            raise UnfitValue(f"{_shown(value)} is not a number", f": `| {filter}(0)` says a default") from None
-        return default
+        pass
+    if default is NOTHING:
+        raise UnfitValue(f"{_shown(value)} is not a {what}", f": `| {filter}(0)` says a default")
+    return default
 
 
 def magnitude(value: Any) -> Any:

@@ -279,12 +279,11 @@ def _of_jinja(spent: Spent) -> dict[str, Filter]:
 
 
 def _or_none(filter: Filter) -> Filter:
-    """Return a filter of numbers for which a missing value stays missing, unless it is given a default."""
+    """Return a filter of numbers for which a missing value stays missing."""
 
     @wraps(filter)
     def wrapped(value: Any, *arguments: Any, **options: Any) -> Any:
-        is_missing = value is None and not (arguments or options)
-        return None if is_missing else filter(value, *arguments, **options)
+        return None if value is None else filter(value, *arguments, **options)
 
     return wrapped
 
@@ -300,7 +299,12 @@ FILTERS_OF_JINJA = FilterTable(
         "filesizeformat": _or_none(ours.file_size),
         "wordwrap": _of_numbers_too(theirs.FILTERS["wordwrap"]),
     },
-    {**_jinja("random"), **{name: _or_none(filter) for name, filter in NUMBERS.items()}, "sum": _total_of},
+    {
+        **_jinja("random"),
+        **NUMBERS,
+        **{name: _or_none(NUMBERS[name]) for name in ("abs", "round")},
+        "sum": _total_of,
+    },
     _of_jinja,
 )
 """The filters of templates for deliveries, which are all filters of Jinja2."""
