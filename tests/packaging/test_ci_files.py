@@ -192,6 +192,12 @@ REFUSED = {
     "x @ http://example.com/x.whl": "https is expected",
     "file:///x.whl": "https is expected",
     "https://[x/": "the URL is invalid",
+    "https://mirror.example.com/simple/%0Arun": "a control character",
+    "https://mirror.example.com/simple/%e2%80%a8x": "a control character",
+    f"https://files.example.com/%7f/{WHEEL}": "a control character",
+    f"x @ https://files.example.com/%00/{WHEEL}": "a control character",
+    "https://mirror.example.com/my simple": "a blank",
+    f"git+https://example.com/x.git@{COMMIT}#egg=x y": "a blank",
     "REQUIREMENT": "write what the jobs install in its place",
 }
 

@@ -6,9 +6,10 @@ import json
 import re
 from pathlib import PurePosixPath
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from syncengine import DISTRIBUTION, __version__
+from syncengine.document.text import CONTROL
 
 EXTRA = "postgresql"
 """The extra that installs the driver for a shared PostgreSQL state."""
@@ -102,6 +103,8 @@ def _required(text: str) -> str:
 
 
 def _checked(url: str) -> str:
+    if " " in url or CONTROL.search(unquote(url)):
+        raise ValueError("the URL contains a blank or a control character, perhaps as %0A: remove it")
     try:
         parts = urlsplit(url)
     except ValueError:
