@@ -29,7 +29,6 @@ from syncengine.service.posted_time import Group, group_id
 from syncengine.state.inbox_states import WEBHOOK
 
 MAX_BODY = 1024 * 1024
-BIND = ("127.0.0.1", 8080)
 READ_SECONDS = 20.0
 """The time in which the body of a call must arrive."""
 LINGER_SECONDS = 5.0

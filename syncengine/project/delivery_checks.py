@@ -6,17 +6,22 @@ from collections.abc import Iterable, Iterator
 
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.model_reader import display
-from syncengine.document.nodes import Mapping
+from syncengine.document.nodes import Mapping, at
 from syncengine.document.template_types import Written
 from syncengine.project.delivery_schema import (
+    BIND,
+    LISTEN,
     LookupSection,
     Mode,
     PostedTimeSection,
+    ServeSection,
     SinkConfig,
     SourceConfig,
     WebhookSection,
 )
 
+LOOPBACK = {"localhost": "127.0.0.1"}
+EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - recognised, not bound
 LONGEST_OF_TAGS = 38
 """Maximum characters in the name of a sink with `each: tag`: receipts (63 characters) append a digest of the tag."""
 
@@ -45,6 +50,23 @@ def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Collector) 
     if webhook.caller_key is None:
         why = "without it, anybody could post time"
         findings.error("missing-field", at, f"`postedTime.mode: webhook` needs `postedTime.webhook.callerKey`: {why}")
+
+
+def check_addresses(section: PostedTimeSection, serve: ServeSection, node: Mapping, findings: Collector) -> None:
+    """Report a webhook receiver at the address of the probes, where only one of them can listen."""
+    bind = (section.webhook and section.webhook.bind) or BIND
+    listen = serve.listen or LISTEN
+    if section.mode is Mode.WEBHOOK and _is_one_place(bind, listen):
+        where = at(node, "webhook", "bind") or node.get("webhook") or node
+        message = f"`serve` answers probes at {listen[0]}:{listen[1]} (`serve.listen`): choose another port"
+        findings.error("bad-value", where, message)
+
+
+def _is_one_place(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Return whether two addresses are one, as far as their text tells. Port 0 is any free port."""
+    (host, port), (other_host, other_port) = one, other
+    hosts = {LOOPBACK.get(host.lower(), host.lower()), LOOPBACK.get(other_host.lower(), other_host.lower())}
+    return port == other_port != 0 and (len(hosts) == 1 or not hosts.isdisjoint(EVERYWHERE))
 
 
 def _references(section: PostedTimeSection) -> Iterator[tuple[Written | None, str]]:

@@ -82,6 +82,10 @@ def callback(text: str) -> str | None:
     return None if web_url_trouble(text) else text
 
 
+BIND = ("127.0.0.1", 8080)
+"""The default address of the webhook receiver."""
+LISTEN = ("127.0.0.1", 8766)
+"""The default address of the probes."""
 Listen = Annotated[
     tuple[str, int],
     Reads(parse_reader(listen, "HOST:PORT, like 127.0.0.1:8766")),

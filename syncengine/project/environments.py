@@ -17,7 +17,8 @@ from syncengine.document.scalar_readers import texts
 from syncengine.document.setting_types import REFERENCE_KEYS
 from syncengine.errors import Problems
 from syncengine.project.allowed_names import check_allowed
-from syncengine.project.delivery_checks import check_names
+from syncengine.project.delivery_checks import check_addresses, check_names
+from syncengine.project.delivery_schema import ServeSection
 from syncengine.project.schema import Overlay, ProjectFile
 from syncengine.project.secret_places import SecretPlaces, secret_places
 
@@ -74,6 +75,7 @@ def settings_of(
     node = merged.get("postedTime")
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
+        check_addresses(settings.posted_time, settings.serve or ServeSection(), node, findings)
     return EnvironmentSettings(
         settings,
         secrets,

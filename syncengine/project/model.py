@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
 from syncengine.errors import Diagnostic, Problems
-from syncengine.project.delivery_schema import PostedTimeSection, SourceConfig
+from syncengine.project.delivery_schema import LISTEN, PostedTimeSection, SourceConfig
 from syncengine.project.quarantine import QuarantineEntry
 from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, sqlite_file, state_at
 from syncengine.project.schema import EndpointOverride, Level, Limit, Ownership
@@ -91,7 +91,7 @@ class Serve:
     """The long-running connector: seconds between two reconciliations, and the address of its HTTP server."""
 
     every: float = 300.0
-    listen: tuple[str, int] = ("127.0.0.1", 8766)
+    listen: tuple[str, int] = LISTEN
 
 
 class Checkout(NamedTuple):

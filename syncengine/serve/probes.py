@@ -125,7 +125,7 @@ class Server:
     """A server of an application at an address. `stop` waits up to `patience` seconds for answers that have begun.
 
     `setting` is where the address stands in the settings. `http` is the protocol class of the connections, which limits
-    them.
+    them. `bound` is a socket that listens at the address already.
     """
 
     def __init__(
@@ -136,17 +136,19 @@ class Server:
         setting: str,
         patience: float,
         http: type[asyncio.Protocol] | None = None,
+        bound: socket.socket | None = None,
     ) -> None:
         self._application = application
         self._http = http or bounded(BoundedProtocol, Bounds())
         self._address = address
         self._setting = setting
         self._patience = patience
+        self._bound = bound
         self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> str:
         """Listen, and return the URL. Raise `AddressTaken` when that is not possible."""
-        bound = _bound(*self._address, self._setting)
+        bound, self._bound = self._bound or bound_at(*self._address, self._setting), None
         config = uvicorn.Config(
             origin_form(self._application),
             http=self._http,
@@ -187,7 +189,8 @@ class _Quiet(uvicorn.Server):
         yield
 
 
-def _bound(host: str, port: int, setting: str) -> socket.socket:
+def bound_at(host: str, port: int, setting: str) -> socket.socket:
+    """Return a socket that listens at an address, which `setting` sets. Raise `AddressTaken` if it cannot."""
     try:
         return listening(host, port)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from syncengine.serve.log import Log
 from syncengine.serve.probes import Server
 from syncengine.service.posted_time import Group
 
+SETTING = "`postedTime.webhook.bind`"
 LAST_ANSWERS = 10.0
 """The maximum number of seconds for sending answers, once everything is delivered."""
 
@@ -63,8 +65,9 @@ async def exposed(
     bind: tuple[str, int],
     log: Log,
     mount: Callable[[ASGIApp | None], None] | None,
+    bound: socket.socket | None,
 ) -> AsyncIterator[None]:
-    """Let the receiver answer for the duration of the block, at `bind` or where it is mounted."""
+    """Let the receiver answer for the duration of the block, at `bind`, where `bound` may listen, or where mounted."""
     if mount is not None:
         mount(receiver)
         try:
@@ -73,7 +76,7 @@ async def exposed(
             await in_hand.finish()
             mount(None)
         return
-    server = Server(receiver, bind, setting="`postedTime.webhook.bind`", patience=LAST_ANSWERS)
+    server = Server(receiver, bind, setting=SETTING, patience=LAST_ANSWERS, bound=bound)
     log.info("receiving", f"the webhook receiver listens on {await server.start()}")
     try:
         yield

@@ -7,6 +7,7 @@ that the service does not allow. Every other error is logged and retried after a
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,15 +27,15 @@ from syncengine.posted_time.drift.watch import TagWatch
 from syncengine.posted_time.events import message_of
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
-from syncengine.project.delivery_schema import Mode
+from syncengine.project.delivery_schema import BIND, Mode
 from syncengine.project.model import Project
 from syncengine.serve.event_log import Telling
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
-from syncengine.serve.probes import AddressTaken
+from syncengine.serve.probes import AddressTaken, bound_at
 from syncengine.serve.readiness import STANDBY, STARTING, Readiness
-from syncengine.serve.receiver import InHand, exposed
+from syncengine.serve.receiver import SETTING, InHand, exposed
 from syncengine.serve.reconcile import Reconciling
 from syncengine.service.client import Client, Conduct
 from syncengine.state.holder import Holder
@@ -176,6 +177,8 @@ class _Delivering:
         assert section is not None
         self._section = section
         self._has_webhook = section.mode is Mode.WEBHOOK
+        self._bind = (section.webhook.bind if section.webhook else None) or BIND
+        self._bound: socket.socket | None = None
         self._ready = asyncio.Event()
         self._renew_at = float("inf")
         self._last_words = asyncio.Event()
@@ -194,7 +197,19 @@ class _Delivering:
         )
 
     async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """Run the loops of posted time and `others`. At their end, send open verdicts to the service once more."""
+        """Run the loops of posted time and `others`. At their end, send open verdicts to the service once more.
+
+        An address of the webhook that the start must have is taken first: without it, nothing is registered or applied.
+        """
+        if self._has_webhook and self._shift.must_listen and self._shift.mount is None:
+            self._bound = bound_at(*self._bind, SETTING)
+        try:
+            await self._run(others)
+        finally:
+            if self._bound is not None:
+                self._bound.close()
+
+    async def _run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
         with suppress(SyncengineError):  # the loops wait for an unreachable database
             await self._delivery.recollect()
         acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
@@ -298,8 +313,8 @@ class _Delivering:
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
             tell=self._telling,
         )
-        bind = (section.bind if section else None) or webhook.BIND
-        async with exposed(receiver, in_hand, bind, self._shift.log, self._shift.mount):
+        bound, self._bound = self._bound, None
+        async with exposed(receiver, in_hand, self._bind, self._shift.log, self._shift.mount, bound):
             self._shift.must_listen = False
             await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
             if not self._shift._stop.is_set():

@@ -42,6 +42,16 @@ def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(esta
     assert estate.told("fetchPostedTime") == 0
 
 
+def test_a_webhook_without_its_address_begins_nothing(estate: World) -> None:
+    """Neither a registration nor an apply, at the start: posted time could not come."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        hooked(estate, other.getsockname()[1])
+        served = estate.serve()
+        assert served.ends() == 1
+    assert "postedTime.webhook.bind" in served.messages("ended")[0]
+    assert [estate.told(each) for each in ("registerConnector", "registerWebhook", "upsertTags")] == [0, 0, 0]
+
+
 def test_a_restart_keeps_the_webhook_that_is_registered(estate: World) -> None:
     """Unregistering it even for a moment would lose what users post then."""
     hooked(estate)

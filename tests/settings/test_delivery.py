@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+
+import pytest
 
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written
+from syncengine.errors import Problems
 from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
@@ -125,3 +129,34 @@ def test_without_the_sections_the_defaults_hold(tmp_path: Path) -> None:
     found = load_project(folder=tmp_path, environ={})
     assert (found.posted_time, found.sources) == (None, {})
     assert (found.serve.every, found.serve.listen) == (300.0, ("127.0.0.1", 8766))
+
+
+@pytest.mark.parametrize(
+    ("bind", "listen", "is_refused"),
+    [
+        ("127.0.0.1:9001", "127.0.0.1:9001", True),
+        ("127.0.0.1:8766", None, True),
+        (None, "127.0.0.1:8080", True),
+        ("0.0.0.0:9001", "127.0.0.1:9001", True),
+        ("[::]:9001", "[::1]:9001", True),
+        ("localhost:9001", "127.0.0.1:9001", True),
+        ("127.0.0.1:9001", "127.0.0.1:9002", False),
+        ("127.0.0.1:0", "127.0.0.1:0", False),
+        ("127.0.0.1:9001", "127.0.0.2:9001", False),
+    ],
+)
+@pytest.mark.parametrize("mode", ["webhook", "fetch"])
+def test_a_webhook_has_an_address_of_its_own(
+    bind: str | None, listen: str | None, is_refused: bool, mode: str, tmp_path: Path
+) -> None:
+    """The probes listen at theirs, whether it is written or the default; told at the setting, where one is used."""
+    hook = "webhook: {callbackUrl: 'https://h', callerKey: {env: K}" + (f", bind: '{bind}'" if bind else "") + "}"
+    text = f"version: 1\npostedTime:\n  mode: {mode}\n  {hook}\n" + (
+        f"serve: {{listen: '{listen}'}}\n" if listen else ""
+    )
+    (tmp_path / "syncengine.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(Problems) if is_refused and mode == "webhook" else nullcontext() as told:
+        load_project(folder=tmp_path, environ={})
+    if told is not None:
+        (found,) = told.value.diagnostics()
+        assert (found.code, found.line, "serve.listen" in found.message) == ("bad-value", 4, True)
