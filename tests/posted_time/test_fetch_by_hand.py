@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -288,7 +289,7 @@ def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> Non
         0,
         "Nothing changed: this project has already registered a fetch client.\n",
     )
-    (estate.project.folder / ".syncengine/state.db").unlink()
+    shutil.rmtree(estate.project.folder / ".syncengine")
     foreign = estate.project.run("time", "register")
     assert (foreign.code, foreign.out.startswith("Nothing changed: the team already has a fetch client")) == (0, True)
     assert "the team already has a fetch client" in foreign.out
