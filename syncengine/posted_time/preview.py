@@ -79,8 +79,8 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
             case NeedsRow():
                 document |= {"outcome": None, "message": str(prepared)}
             case Refused(message, detail):
-                told = f"{message} ({detail})" if detail else message  # a user gets the first alone
-                document |= {"outcome": PostedTimeStatus.REFUSED, "message": told}
+                words = f"{message} ({detail})" if detail else message  # a user gets the first alone
+                document |= {"outcome": PostedTimeStatus.REFUSED, "message": words}
             case Failed():
                 document |= {"outcome": PostedTimeStatus.TROUBLE, "message": prepared.detail or prepared.message}
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}

@@ -75,7 +75,7 @@ def deliverable(value: Any) -> Any:
     if callable(value) and not isinstance(value, Undefined):
         raise FilterTrouble("the value is a function: call it with `()`")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise UnfitValue(f"{value} is not a number", told="a number must be finite")
+        raise UnfitValue(f"{value} is not a number", message="a number must be finite")
     spent().weigh(value)  # raises for an undefined value
     return value
 

@@ -39,11 +39,11 @@ class FilterTrouble(ValueError):
 class UnfitValue(FilterTrouble):
     """Raised for a value that is not what a filter reads, such as a number. `why` says so without advice.
 
-    Its message is `why` with the advice, unless it is `told` otherwise.
+    Its message is `why` with the advice, unless another `message` is given.
     """
 
-    def __init__(self, why: str, advice: str = "", *, told: str | None = None) -> None:
-        super().__init__(told or f"{why}{advice}")
+    def __init__(self, why: str, advice: str = "", *, message: str | None = None) -> None:
+        super().__init__(message or f"{why}{advice}")
         self.why = why
 
 
@@ -276,11 +276,11 @@ def file_size(value: Any, binary: bool = False) -> str:
 
 def _number_of(filter: str, value: Any) -> Any:
     if isinstance(value, str):
-        told = f"`{filter}` takes numbers: write `| float | {filter}` for a text"
-        raise UnfitValue(f"{_shown(value)} is not a number", told=told)
+        message = f"`{filter}` takes numbers: write `| float | {filter}` for a text"
+        raise UnfitValue(f"{_shown(value)} is not a number", message=message)
     if not isinstance(value, int | float | Decimal):
         shown = _shown(value)
-        raise UnfitValue(f"{shown} is not a number", told=f"`{filter}` takes numbers, not {shown}")
+        raise UnfitValue(f"{shown} is not a number", message=f"`{filter}` takes numbers, not {shown}")
     return value
 
 
@@ -302,7 +302,7 @@ def total(numbers: Iterable[Any], start: Any = 0) -> Any:
             continue
         if not isinstance(number, int | float | Decimal):
             shown = _shown(number)
-            raise UnfitValue(f"{shown} is not a number", told=f"`sum` takes numbers, not {shown}")
+            raise UnfitValue(f"{shown} is not a number", message=f"`sum` takes numbers, not {shown}")
         before, added = alike(result, number)
         result = before + added
     return result
