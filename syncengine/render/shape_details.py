@@ -65,7 +65,7 @@ def _spans(group: AlikeGroup, place: int, shape: ValueShape, fresh: bool) -> Spa
     if shape.rule == "dated":
         return _range(label, str(shape.parameters[0]), [at for at in group.after(place) if isinstance(at, int)])
     if shape.rule == "named items":
-        return _named_items(shape.parameters, gone=label == REMOVED)
+        return _named_items(shape.parameters, lost=label == REMOVED)
     return WORDS[shape.rule](shape.parameters)
 
 
@@ -138,9 +138,9 @@ def _own_name(parts: Sequence[object]) -> str:
     return " + its name + ".join(_quoted(part) for part in parts).replace('"" + ', "").replace(' + ""', "")
 
 
-def _named_items(parameters: Parameters, *, gone: bool) -> Spans:
+def _named_items(parameters: Parameters, *, lost: bool) -> Spans:
     items = parameters[0] if isinstance(parameters[0], tuple) else ()
-    word, mark = ("removed ", SpanMark.OLD) if gone else ("added ", SpanMark.NEW)
+    word, mark = ("removed ", SpanMark.OLD) if lost else ("added ", SpanMark.NEW)
     return (Span(word), Span(", ".join(_own_name(parts) for parts in items), mark))
 
 
