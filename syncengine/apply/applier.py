@@ -183,7 +183,7 @@ def _reach(calls: Iterable[Call]) -> int:
 def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
     """Return the plan with the tags that its deletions of categories may delete unseen among their effects.
 
-    People may have put a tag into a category when the manifests say of none, or when the tag is no longer managed.
+    People may have put a tag into a category when the manifests say of none, or when the tag is only protected.
     """
     if all(stage.step is not Step.CATEGORY_DELETES for stage in plan.stages):
         return plan
@@ -198,7 +198,7 @@ def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
     def is_possible(row: Recorded) -> bool:
         if row.key in upserted or row.plan == plan.id:  # sent first, or put in doubt by an interrupted run of this plan
             row = replace(row, doubtful=False)
-        return is_without_category(row) or (row.status is Status.RELEASED and row.key not in upserted)
+        return is_without_category(row) or (row.status is Status.RELEASED and row.protect and row.key not in upserted)
 
     rows = (row for row in run.ledger.rows(Kind.TAG) if row.key not in certain)
     possible = tuple(Effect(key=row.key, unsure=row.status) for row in rows if is_possible(row))

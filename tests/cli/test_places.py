@@ -35,7 +35,7 @@ def test_the_command_that_approves_names_folder_environment_and_plan(project: Pr
     refused = project.run("apply", "saved plan", "-C", "project", cwd=outside)
     assert command_in(refused.out, "syncengine apply") == words
     done = project.run(*words, cwd=outside)
-    assert (done.code, "Applied 2 changes." in done.out) == (0, True), done.err
+    assert (done.code, "Applied 2 changes, recorded here only: nothing was sent." in done.out) == (0, True), done.err
 
 
 def test_the_command_that_approves_a_plan_of_the_sandbox_says_so(project: Project) -> None:
@@ -80,7 +80,7 @@ def test_the_command_that_approves_selects_what_was_shown(project: Project) -> N
     words = command_in(shown.out, "syncengine apply")
     assert words[-2:] == ["--target", "tag/OLD*"]
     done = project.run(*words, "-y")
-    assert (done.code, "Applied 2 changes." in done.out) == (0, True), done.err
+    assert (done.code, "Applied 2 changes, recorded here only: nothing was sent." in done.out) == (0, True), done.err
 
 
 def test_the_command_that_approves_keeps_the_review(project: Project) -> None:
