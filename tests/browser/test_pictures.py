@@ -38,8 +38,16 @@ ADA = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, v
 GITHUB = {"GITHUB_SERVER_URL": "https://github.example.com"}
 
 APPROVAL = re.compile(r"@[0-9a-f]{20}\b")
-CHANGING = re.compile(r"\b(?:Plan|commit) [0-9a-f]{12}|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC)?|@[0-9a-f]{20}\b")
+CHANGING = re.compile(r"\b[0-9a-f]{12}\b|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z| UTC)?|@[0-9a-f]{20}\b")
 """Whatever is another one in each plan: its name, commit and time, and approvals, which are those of a state."""
+
+WORDS = """\
+const main = document.querySelector('main'), texts = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+const words = [];
+while (texts.nextNode()) words.push(texts.currentNode.data);
+return [words.join('\\n'), main.offsetHeight];
+"""
+"""What the page says, line by line, and how high it is. `innerText` is another one while the page is laid out."""
 
 
 def declared(*, is_changed: bool) -> str:
@@ -172,9 +180,7 @@ def assert_pictured(browser: Chrome, team: Team, name: str, width: int, scheme: 
     file = IMAGES / f"plan-{name}.png"
     with emulated(browser, width, scheme, height or 900):
         browser.get((team.folder / "plan.html").as_uri())
-        text, needed = browser.execute_script(  # type: ignore[no-untyped-call]
-            "return [document.body.innerText, document.querySelector('main').offsetHeight]"
-        )
+        text, needed = browser.execute_script(WORDS)  # type: ignore[no-untyped-call]
     says = hashlib.sha256((CHANGING.sub("", text) + page_file("pages.css")).encode()).hexdigest()
     comment = f"Comment\0{says}".encode()
     if WRITES and not (file.exists() and comment in file.read_bytes()):
