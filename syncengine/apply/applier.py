@@ -216,8 +216,10 @@ def _with_possible_members(run: ApplyRun, plan: Plan) -> Plan:
 async def _send_members_of_others(run: ApplyRun, plan: Plan) -> None:
     """Send the tags of other categories before categories are deleted: people may have moved them there.
 
-    Those that this plan sends anyway are out already.
+    Those that this plan sends anyway are out already. A run that ends early deletes nothing, and skips none of them.
     """
+    if run.halted:
+        return
     sent = {effect.key for effect in plan.effects() if effect.whole or effect.status is not None}
     rows = [row for row in run.ledger.rows(Kind.TAG) if row.status is Status.ACTIVE and not row.doubtful]
     at_rest = (r for r in rows if r.category_references() and r.key not in sent and r.key not in run.set_aside)
@@ -225,7 +227,12 @@ async def _send_members_of_others(run: ApplyRun, plan: Plan) -> None:
 
 
 async def _send_possible_members(run: ApplyRun, plan: Plan) -> None:
-    """Send the tags that deleted categories may have taken along unseen, unless calls of their own still wait."""
+    """Send the tags that deleted categories may have taken along unseen, unless calls of their own still wait.
+
+    After a run that ends early they stay in doubt.
+    """
+    if run.halted:
+        return
     effects = (effect for stage in plan.stages if stage.step is Step.CATEGORY_DELETES for effect in _reached(stage))
     keys = {effect.key: None for effect in effects if effect.is_possible and effect.key not in run.set_aside}
     rows = [row for key, row in run.ledger.get(keys).items() if row.doubtful and key not in run.blocked]

@@ -264,3 +264,16 @@ def test_a_protected_tag_is_made_anew_with_what_is_recorded(bench: Bench, *, tog
     bench.wants()
     assert bench.apply().exit_code == 0
     assert_declared(bench)
+
+
+@pytest.mark.parametrize("place", [{}, {"category": "d"}])
+def test_a_run_that_ends_early_says_nothing_of_tags_that_it_was_not_to_change(bench: Bench, place: Any) -> None:
+    """Nobody asked about them, and they are where they were."""
+    both = [category("c"), category("d")]
+    bench.settle(tagCategories=both, tags=[{**OURS, **place}, tag("REFUSED", category="d")])
+    bench.wants(tagCategories=both[1:], tags=[{**OURS, **place}, tag("REFUSED", category="d", description="new")])
+    bench.sandbox.fault("upsertTags", status=400, times=None)
+    ended = bench.apply(max_errors=1)
+    assert (ended.exit_code, sorted(ended.outcomes)) == (3, ["category/c", "tag/REFUSED"])
+    bench.sandbox.heal()
+    bench.assert_converges()

@@ -71,28 +71,18 @@ def plans(draw: st.DrawFn) -> Plan:
             new = {f"m{n}y": value for n, value in enumerate(metadata)}
             after = [f"e{n}x" if n < edits and n % 5 == 0 else word for n, word in enumerate(text)] + ["end"]
             name = f"N{next(numbers)}-"
-            if action is Action.CREATE:
-                made = field("description", None, " ".join(text) or "x")
+            if action in (Action.CREATE, Action.UPDATE):
+                is_new = action is Action.CREATE
+                before = None if is_new else " ".join(text) or None
+                said = field("description", before, " ".join(text) or "x" if is_new else " ".join(after))
                 changes.append(
                     Change(
                         key=tag(name),
                         action=action,
                         source=at(1),
-                        fields=(made,),
+                        fields=(said,),
                         keywords_added=gained,
-                        metadata_set=new,
-                    )
-                )
-            elif action is Action.UPDATE:
-                changed = field("description", " ".join(text) or None, " ".join(after))
-                changes.append(
-                    Change(
-                        key=tag(name),
-                        action=action,
-                        source=at(1),
-                        fields=(changed,),
-                        keywords_added=gained,
-                        keywords_deleted=lost,
+                        keywords_deleted=() if is_new else lost,
                         metadata_set=new,
                     )
                 )
